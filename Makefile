@@ -1,0 +1,49 @@
+# Yeoron: the commands a person types. `make help` lists them.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo up down test check format lint types contracts clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP) ## make .venv, install everything pinned, find a Chromium
+
+$(STAMP): pyproject.toml infra/constraints.txt infra/setup.sh
+	@PYTHON=$(PYTHON) bash infra/setup.sh
+	@touch $(STAMP)
+
+demo: setup ## start the platform, play a dated corpus, print what moved
+	@$(BIN)/yeoron demo
+
+up: setup ## start the platform without the demo corpus
+	@$(BIN)/yeoron up
+
+down: ## stop every process the platform started
+	@if [ -x $(BIN)/yeoron ]; then $(BIN)/yeoron down; else echo "Nothing to stop: .venv does not exist."; fi
+
+check: lint types contracts ## ruff, mypy strict, import contracts
+
+lint: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: setup
+	@$(BIN)/mypy
+
+contracts: setup
+	@$(BIN)/lint-imports
+
+format: setup ## format and fix what ruff can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+test: setup check ## everything CI runs
+	@$(BIN)/python -m pytest
+
+clean: down ## stop everything, remove .venv and var
+	rm -rf $(VENV) var

@@ -1,0 +1,72 @@
+"""Corpora of the benchmarks, read and put into rows before a clock runs."""
+
+from __future__ import annotations
+
+import lzma
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from embedding.errors import InputError
+from embedding.records import CodeArray, IntArray
+
+MIN_COUNT = 5
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus in rows: words by falling count, tokens int32 (-1: too rare), sentence offsets."""
+
+    words: list[str]
+    counts: IntArray
+    tokens: CodeArray
+    sentences: CodeArray
+
+    @property
+    def known(self) -> int:
+        return int((self.tokens >= 0).sum())
+
+
+def sentences(path: Path, words: int) -> Iterator[list[str]]:
+    """The first sentences of `path` until `words` words are read."""
+    opener = lzma.open if path.suffix == ".xz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                if words <= 0:
+                    return
+                found = line.split()
+                words -= len(found)
+                if found:
+                    yield found
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such corpus; one sentence a line is expected.") from error
+    except (UnicodeDecodeError, lzma.LZMAError) as error:
+        raise InputError(f"{path}: not UTF-8 text, one sentence a line: {error}.") from error
+
+
+def encode(lines: Sequence[Sequence[str]]) -> Corpus:
+    counts = Counter(word for line in lines for word in line)
+    frequent = sorted(
+        (word for word in counts if counts[word] >= MIN_COUNT),
+        key=lambda word: (-counts[word], word),
+    )
+    if not frequent:
+        raise InputError(f"no word occurs {MIN_COUNT} times: a longer corpus is needed.")
+    row = {word: at for at, word in enumerate(frequent)}
+    tokens = np.fromiter((row.get(word, -1) for line in lines for word in line), np.int32)
+    ends = np.cumsum([0, *(len(line) for line in lines)]).astype(np.int32)
+    return Corpus(frequent, np.array([counts[word] for word in frequent]), tokens, ends)
+
+
+def cut(ends: CodeArray, size: int) -> list[tuple[int, int]]:
+    """Runs of sentences of about `size` tokens."""
+    runs, start = [], 0
+    for at in range(1, len(ends)):
+        if ends[at] - ends[start] >= size or at == len(ends) - 1:
+            runs.append((start, at))
+            start = at
+    return runs

@@ -1,0 +1,32 @@
+"""# trend_report: what moved?
+
+Runs whenever the asset `snapshots` is updated, for each snapshot that the run's events name (or,
+by hand, for the param's): compares the window with the ones before it (words that moved in
+meaning, new words, words that became frequent) and saves the report that the trends page shows.
+"""
+
+from datetime import timedelta
+
+from airflow.sdk import DAG
+
+from embedding_airflow.assets import SNAPSHOTS, TRENDS
+from embedding_airflow.operators.snapshot import ChosenSnapshots
+from embedding_airflow.operators.trends import BuildTrendReport
+from embedding_airflow.params import snapshot_params
+
+with DAG(
+    "trend_report",
+    description="Compare a snapshot with the ones before it",
+    schedule=[SNAPSHOTS],
+    max_active_runs=1,
+    params=snapshot_params(),
+    tags=["yeoron", "trends"],
+    doc_md=__doc__,
+    default_args={"owner": "yeoron", "retries": 2, "retry_delay": timedelta(seconds=10)},
+):
+    BuildTrendReport.partial(
+        task_id="report",
+        map_index_template="{{ task.snapshot_id }}",
+        max_active_tis_per_dag=1,
+        outlets=[TRENDS],
+    ).expand(snapshot_id=ChosenSnapshots(task_id="choose_snapshots").output)

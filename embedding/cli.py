@@ -1,0 +1,70 @@
+"""The command `yeoron`: one entry, a file for each group of commands in `embedding.commands`."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+
+from embedding import __version__
+from embedding.commands.common import errors, use_settings_file
+from embedding.errors import YeoronError
+
+app = typer.Typer(
+    name="yeoron",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="**Yeoron** (여론): see public opinion move in text.",
+)
+
+for _group in ("operate", "services", "sources", "training", "snapshots", "trends", "bench"):
+    import_module(f"embedding.commands.{_group}").register(app)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"yeoron {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            "--settings", help="TOML settings file (default: $YEORON_SETTINGS, yeoron.toml)."
+        ),
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of every command."""
+    del version
+    use_settings_file(settings)
+
+
+def main() -> None:
+    """Run a command; an expected error is one sentence on stderr and its exit code."""
+    try:
+        code = app(standalone_mode=False)
+    except YeoronError as error:
+        errors.print(f"yeoron: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        errors.print("yeoron: interrupted.")
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""Nodes on a Dask cluster: which node reads which source, starting, attaching, stopping.
+
+A node is one Dask task with a fixed key, so starting it twice gives the same task: whoever asks
+again (a retried Airflow task, a second person) attaches to what runs. Dask restarts the task on
+another worker when its worker is lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from embedding.errors import ConfigError, PlatformError
+from embedding.settings import Settings
+from embedding.sources.config import SourceConfig, load_sources
+from embedding.worker.spec import NodeSpec
+
+logger = logging.getLogger(__name__)
+
+CONNECT_SECONDS = 30.0
+ENDED = frozenset({"memory", "erred", "released", "forgotten"})
+
+
+@dataclass(frozen=True)
+class PoolState:
+    """The nodes of a pool by name, and which of them this call started."""
+
+    nodes: list[str]
+    started: list[str]
+    sources: dict[str, list[str]] = field(default_factory=dict)
+
+
+def assign_sources(
+    sources: Sequence[SourceConfig], nodes: int
+) -> tuple[tuple[SourceConfig, ...], ...]:
+    """Each source to exactly one node, the costs balanced."""
+    if nodes < 1:
+        raise ConfigError(f"cluster.nodes is {nodes}; at least one node is needed.")
+    shares: list[list[SourceConfig]] = [[] for _ in range(nodes)]
+    loads = [0] * nodes
+    # A browser costs as much as several plain sources: rendered ones are dealt out first, and the
+    # node with the least load gets the next.
+    for source in sorted(sources, key=_cost, reverse=True):
+        least = loads.index(min(loads))
+        shares[least].append(source)
+        loads[least] += _cost(source)
+    return tuple(tuple(share) for share in shares)
+
+
+def _cost(source: SourceConfig) -> int:
+    return 2 if source.kind == "rendered" else 1
+
+
+def node_specs(settings: Settings, sources: Sequence[SourceConfig] | None = None) -> list[NodeSpec]:
+    """The specification of every node of the pool."""
+    found = load_sources(settings.paths.sources) if sources is None else tuple(sources)
+    folder = settings.paths.frontier.resolve()
+    specs = []
+    for i, share in enumerate(assign_sources(found, settings.cluster.nodes)):
+        name = f"{settings.cluster.pool}-node-{i}"
+        frontier = f"sqlite:///{folder / (name + '.db')}"
+        specs.append(
+            NodeSpec(
+                name=name,
+                server=settings.server_location,
+                sources=share,
+                crawl=settings.crawl.model_copy(update={"frontier": frontier}),
+                text=settings.text,
+                stream=settings.stream,
+                model=settings.model,
+                node=settings.node,
+                exchange=settings.exchange,
+            )
+        )
+    return specs
+
+
+def attach_pool(settings: Settings) -> PoolState:
+    """Start the nodes that do not run, attach to those that do; starts nothing twice."""
+    specs = node_specs(settings)
+    settings.paths.frontier.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with dask_client(settings) as client:
+        _require_workers(client, len(specs), settings)
+        _event(client, settings.cluster.pool).clear()
+        _forget_ended(client, settings.cluster.pool)
+        running = set(running_nodes(client, settings))
+        started = []
+        for spec in specs:
+            if spec.name not in running:
+                _submit(client, spec, settings.cluster.pool)
+                started.append(spec.name)
+    sources = {spec.name: [source.name for source in spec.sources] for spec in specs}
+    return PoolState([spec.name for spec in specs], started, sources)
+
+
+def stop_pool(settings: Settings, *, timeout: float = 60.0) -> list[str]:
+    """Ask every node to stop and wait; returns the nodes that ran."""
+    with dask_client(settings) as client:
+        running = running_nodes(client, settings)
+        _event(client, settings.cluster.pool).set()
+        deadline = time.monotonic() + timeout
+        while running_nodes(client, settings):
+            if time.monotonic() > deadline:
+                raise PlatformError(
+                    f"nodes {', '.join(running_nodes(client, settings))} did not stop within "
+                    f"{timeout:.0f} s; `yeoron down` ends them."
+                )
+            time.sleep(0.3)
+        return running
+
+
+def running_nodes(client: Any, settings: Settings) -> list[str]:
+    """Names of the pool's nodes that the scheduler holds as running or waiting for a worker."""
+    states = _states(client, settings.cluster.pool)
+    return sorted(name for name, state in states.items() if state not in ENDED)
+
+
+def _states(client: Any, pool: str) -> dict[str, str]:
+    states: dict[str, str] = client.run_on_scheduler(_task_states, prefix=f"{pool}-node-")
+    return states
+
+
+def _task_states(prefix: str, dask_scheduler: Any = None) -> dict[str, str]:
+    """Runs on the scheduler: state by key of the tasks that start with `prefix`."""
+    tasks = dask_scheduler.tasks.items()
+    return {str(key): task.state for key, task in tasks if str(key).startswith(prefix)}
+
+
+def _submit(client: Any, spec: NodeSpec, pool: str) -> None:
+    """Start a node; returns when the scheduler has taken it, so that closing loses nothing."""
+    from distributed import fire_and_forget
+
+    future = client.submit(
+        node_task,
+        spec.model_dump_json(),
+        pool,
+        key=spec.name,
+        resources={"node": 1},
+        retries=1000,
+        pure=False,
+    )
+    fire_and_forget(future)
+    _wait(lambda: _states(client, pool).get(spec.name) not in {None, *ENDED}, spec.name, "start")
+
+
+def _forget_ended(client: Any, pool: str) -> None:
+    """Drop the results of nodes that ended, so that their keys can run again."""
+    from distributed import Future
+
+    ended = [name for name, state in _states(client, pool).items() if state in ENDED]
+    if ended:
+        client.cancel([Future(name, client) for name in ended], force=True)
+        _wait(lambda: not set(ended) & set(_states(client, pool)), ", ".join(ended), "be dropped")
+
+
+def _wait(done: Callable[[], bool], what: str, verb: str) -> None:
+    deadline = time.monotonic() + CONNECT_SECONDS
+    while not done():
+        if time.monotonic() > deadline:
+            raise PlatformError(
+                f"{what} did not {verb} within {CONNECT_SECONDS:.0f} s; the Dask scheduler's log "
+                "says why."
+            )
+        time.sleep(0.1)
+
+
+def node_task(spec_json: str, pool: str) -> dict[str, Any]:
+    """The Dask task of one node: runs until the pool's stop event is set."""
+    from distributed import Event, get_client
+
+    from embedding.worker.node import run_node
+
+    spec = NodeSpec.model_validate_json(spec_json)
+    stop = Event(f"{pool}-stop", client=get_client())
+
+    def should_stop() -> bool:
+        return bool(stop.is_set())
+
+    outcome = run_node(spec, should_stop)
+    return {"name": outcome.name, "restarts": outcome.restarts, "seconds": outcome.seconds}
+
+
+def _event(client: Any, pool: str) -> Any:
+    from distributed import Event
+
+    return Event(f"{pool}-stop", client=client)
+
+
+def _require_workers(client: Any, nodes: int, settings: Settings) -> None:
+    """Wait until the cluster has a worker for each node."""
+    try:
+        client.wait_for_workers(nodes, timeout=CONNECT_SECONDS)
+    except TimeoutError as error:
+        have = len(client.scheduler_info(n_workers=-1)["workers"])
+        raise PlatformError(
+            f"the Dask cluster at {settings.dask_url} has {have} workers and the pool needs "
+            f"{nodes}; start workers with `--resources node=1` or lower cluster.nodes."
+        ) from error
+
+
+@contextmanager
+def dask_client(settings: Settings) -> Iterator[Any]:
+    """A client of the cluster; raises PlatformError with the address when it is not there."""
+    from distributed import Client
+
+    try:
+        client = Client(settings.dask_url, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, TimeoutError) as error:
+        raise PlatformError(
+            f"no Dask scheduler answers at {settings.dask_url} within {CONNECT_SECONDS:.0f} s; "
+            "start the platform with `make up`, or set ports.dask."
+        ) from error
+    try:
+        yield client
+    finally:
+        client.close(timeout=10)

@@ -1,0 +1,49 @@
+"""What every command needs: settings, output, and one sentence for an error."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from embedding.errors import ConfigError
+from embedding.settings import SETTINGS_VARIABLE, Settings, load_settings
+
+console = Console()
+errors = Console(stderr=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def settings() -> Settings:
+    """The settings of this call (`yeoron --settings FILE`, $YEORON_SETTINGS, yeoron.toml)."""
+    return load_settings()
+
+
+def use_settings_file(path: Path | None) -> None:
+    """Make `path` the settings file of this process and of those it starts."""
+    if path is None:
+        return
+    if not path.is_file():
+        raise ConfigError(f"--settings {path}: no such file; a TOML file is expected.")
+    os.environ[SETTINGS_VARIABLE] = str(path.resolve())
+
+
+def print_json(value: Any) -> None:
+    """Print `value` as JSON with Hangul readable."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def log_to_stderr(level: int = logging.INFO) -> None:
+    """Log lines of a service: time, level, room, message."""
+    logging.basicConfig(
+        level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
+    )
+    for noisy in ("httpx", "httpcore", "asyncio"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)

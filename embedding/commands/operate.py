@@ -1,0 +1,116 @@
+"""`yeoron up`, `down`, `demo`, `status`: running the platform on one machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from embedding.commands.common import Json, console, print_json, settings
+from embedding.errors import UnavailableError
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command()(up)
+    app.command()(down)
+    app.command()(demo)
+    app.command()(status)
+
+
+def up() -> None:
+    """Start every service of the platform on this machine, on loopback.
+
+    Example: `yeoron up`, then open the addresses it prints.
+    """
+    from embedding.platform.operate import bring_up
+    from embedding.platform.summary import addresses
+
+    chosen = settings()
+    with console.status("Starting the platform …") as line:
+        bring_up(chosen, progress=lambda name: line.update(f"Started {name} …"))
+    for name, address in addresses(chosen).items():
+        console.print(f"{name:<16} {address}", highlight=False, markup=False)
+
+
+def down() -> None:
+    """End every process the platform started, orphans too, and free its ports.
+
+    Example: `yeoron down`
+    """
+    from embedding.platform.operate import bring_down
+
+    with console.status("Stopping the platform …"):
+        ran = bring_down(settings())
+    console.print(f"Ended {ran} processes; the ports are free." if ran else "Nothing was running.")
+
+
+def demo(
+    corpus: Annotated[
+        Path | None, typer.Option(help="Dated corpus (.jsonl, .jsonl.xz or a folder).")
+    ] = None,
+    seconds_per_month: Annotated[
+        float | None, typer.Option(help="Wall seconds in which a month is played.")
+    ] = None,
+) -> None:
+    """Start the platform, play a dated corpus through it, and print what moved.
+
+    Examples: `yeoron demo` · `yeoron demo --corpus posts.jsonl`
+    """
+    from embedding.platform.demo import run_demo
+
+    raise typer.Exit(run_demo(settings(), corpus, seconds_per_month, console))
+
+
+def status(as_json: Json = False) -> None:
+    """What runs now: services, nodes, sources, lag.
+
+    Examples: `yeoron status` · `yeoron status --json`
+    """
+    import httpx
+
+    from embedding.platform.notes import notes
+    from embedding.platform.operate import running_supervisor
+
+    chosen = settings()
+    try:
+        answer = httpx.get(chosen.server_status_url, timeout=5, trust_env=False)
+        server = answer.json()
+    except httpx.HTTPError as error:
+        raise UnavailableError(
+            f"no parameter server answers at {chosen.server_status_url}; start the platform with "
+            "`make up`."
+        ) from error
+    supervisor = running_supervisor(chosen)
+    states = supervisor.states() if supervisor else {}
+    if as_json:
+        print_json({"services": states, "server": server, "notes": notes(server)})
+        return
+    if states:
+        table = Table("service", "state", title="Services")
+        for name, state in states.items():
+            table.add_row(name, state, style=None if state == "RUNNING" else "red")
+        console.print(table)
+    table = Table("source", "documents", "tokens", "latest", "lag p50", "lag p95", title="Sources")
+    for name, source in sorted(server.get("sources", {}).items()):
+        table.add_row(
+            name,
+            f"{source['documents']:,}",
+            f"{source['tokens']:,}",
+            str(source["published_at"] or "–")[:16],
+            _seconds(source.get("lag_p50_s")),
+            _seconds(source.get("lag_p95_s")),
+        )
+    console.print(table)
+    console.print(
+        f"{server['tokens']:,} tokens, {server['vocabulary']:,} words, "
+        f"{server['words_per_second']:,.0f} words/s, policy {server['policy']}"
+    )
+    for sentence in notes(server):
+        console.print(f"· {sentence}", markup=False)
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f} s"

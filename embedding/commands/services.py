@@ -1,0 +1,150 @@
+"""`yeoron serve`, `node`, `web`, `simweb`: one service each, in the foreground."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from embedding.commands.common import console, log_to_stderr, print_json, settings
+from embedding.config import validate
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command()(serve)
+    app.command()(node)
+    app.command()(web)
+    app.command()(simweb)
+
+
+def serve(
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None,
+    listen: Annotated[
+        str | None, typer.Option(help="HOST:PORT; beyond loopback a token and TLS are needed.")
+    ] = None,
+    policy: Annotated[str | None, typer.Option(help="bsp, ssp or asp.")] = None,
+    staleness: Annotated[int | None, typer.Option(help="ssp: clocks a node may run ahead.")] = None,
+    token_file: Annotated[Path | None, typer.Option(help="File with the shared secret.")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="PEM certificate.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM private key.")] = None,
+) -> None:
+    """Run the parameter server until SIGTERM; it writes a last checkpoint then.
+
+    Examples: `yeoron serve` · `yeoron serve --device cuda --policy asp`
+    """
+    from embedding.platform.serving import server_for
+    from embedding.server.config import ServerConfig, SyncConfig
+
+    log_to_stderr()
+    chosen = settings()
+    host, _, port = (listen or "").rpartition(":")
+    changes: dict[str, object] = {
+        "device": device,
+        "host": host or None,
+        "port": port or None,
+        "token_file": token_file,
+        "tls_cert": tls_cert,
+        "tls_key": tls_key,
+    }
+    given = {name: value for name, value in changes.items() if value is not None}
+    server = validate(ServerConfig, {**chosen.server.model_dump(), **given}, "yeoron serve")
+    rules: dict[str, object] = {"policy": policy, "staleness": staleness}
+    given = {name: value for name, value in rules.items() if value is not None}
+    sync = validate(SyncConfig, {**chosen.sync.model_dump(), **given}, "yeoron serve")
+    server_for(chosen, server, sync).serve_forever()
+
+
+def node(
+    name: Annotated[str, typer.Option(help="Name of the node in the pool.")],
+) -> None:
+    """Run one node of the pool by hand, without Dask (for a look at what a node does).
+
+    Example: `yeoron node --name yeoron-node-0`
+    """
+    from embedding.cluster import node_specs
+    from embedding.errors import ConfigError
+    from embedding.worker.lifetime import stop_on_signals
+    from embedding.worker.node import run_node
+
+    log_to_stderr()
+    chosen = settings()
+    specs = {spec.name: spec for spec in node_specs(chosen)}
+    if name not in specs:
+        raise ConfigError(f"--name {name}: no such node; {', '.join(specs)} are accepted.")
+    chosen.paths.frontier.mkdir(parents=True, exist_ok=True, mode=0o700)
+    stop = stop_on_signals()
+    run_node(specs[name], stop.is_set)
+
+
+def web(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8090,
+) -> None:
+    """Serve the trends page alone, without Airflow, behind a token it prints.
+
+    Example: `yeoron web --port 8090`
+    """
+    import uvicorn
+
+    from embedding.web.app import create_app
+    from embedding.web.login import ensure_token
+
+    page = settings().page
+    token = ensure_token(page.token_file)
+    console.print(f"Trends page at http://{host}:{port}/ — token: {token}", highlight=False)
+    uvicorn.run(create_app(page), host=host, port=port, log_level="warning")
+
+
+def simweb(
+    corpus: Annotated[
+        Path | None, typer.Option(help="Dated corpus (file or folder), or `generated`.")
+    ] = None,
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8899,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    first: Annotated[str | None, typer.Option("--from", help="First day, YYYY-MM-DD.")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="Last day, YYYY-MM-DD.")] = None,
+    seconds_per_month: Annotated[float, typer.Option(help="Wall seconds a month lasts.")] = 20.0,
+    speed: Annotated[float | None, typer.Option(help="Event seconds a second, instead.")] = None,
+    max_backlog: Annotated[int, typer.Option(help="Unfetched documents the clock waits at.")] = 0,
+    crawl_delay: Annotated[float, typer.Option(help="Crawl-delay in robots.txt, seconds.")] = 0.05,
+    fault_rate: Annotated[float, typer.Option(help="Share of articles that fail once.")] = 0.0,
+    autostart: Annotated[bool, typer.Option(help="Start the clock at once.")] = False,
+    truth: Annotated[
+        bool, typer.Option("--truth", help="Print the planted events and end.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the generated corpus.")] = 0,
+) -> None:
+    """Play a dated corpus as a small real web: news, board, comments, robots, faults.
+
+    Examples: `yeoron simweb --autostart` · `yeoron simweb --corpus posts.jsonl --speed 86400` ·
+    `yeoron simweb --truth`
+    """
+    from embedding.simweb.config import SimwebConfig
+    from embedding.simweb.generated import truth as planted
+    from embedding.simweb.serve import serve as play
+
+    log_to_stderr()
+    config = validate(
+        SimwebConfig,
+        {
+            "corpus": corpus,
+            "port": port,
+            "host": host,
+            "first_day": first,
+            "last_day": last,
+            "seconds_per_month": seconds_per_month,
+            "speed": speed,
+            "max_backlog": max_backlog,
+            "crawl_delay": crawl_delay,
+            "fault_rate": fault_rate,
+            "autostart": autostart,
+            "seed": seed,
+        },
+        "yeoron simweb",
+    )
+    if truth:
+        print_json(planted(config))
+        return
+    play(config, ready=lambda url: console.print(f"simweb plays at {url}", highlight=False))

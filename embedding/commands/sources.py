@@ -1,0 +1,82 @@
+"""`yeoron sources list|check` and `yeoron crawl`: what is read, before anything is trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from embedding.commands.common import Json, console, print_json, settings
+
+File = Annotated[Path | None, typer.Argument(help="sources.toml (default: paths.sources).")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    group = typer.Typer(help="The sources that are read.", no_args_is_help=True)
+    group.command("list")(list_sources)
+    app.add_typer(group, name="sources")
+    app.command()(crawl)
+
+
+def list_sources(file: File = None, as_json: Json = False) -> None:
+    """List the sources of a file and which node reads which.
+
+    Example: `yeoron sources list infra/sources.example.toml`
+    """
+    from embedding.cluster import assign_sources
+    from embedding.sources.config import load_sources
+
+    chosen = settings()
+    sources = load_sources(file or chosen.paths.sources)
+    shares = assign_sources(sources, chosen.cluster.nodes)
+    owner = {source.name: i for i, share in enumerate(shares) for source in share}
+    if as_json:
+        print_json([{**s.model_dump(mode="json"), "node": owner[s.name]} for s in sources])
+        return
+    table = Table("source", "kind", "group", "every", "node", "address")
+    for source in sources:
+        table.add_row(
+            source.name,
+            source.kind,
+            source.group,
+            f"{source.every:g} s",
+            str(owner[source.name]),
+            source.url,
+        )
+    console.print(table)
+
+
+def crawl(
+    file: File = None,
+    seconds: Annotated[float, typer.Option("--for", help="Seconds to crawl.")] = 60.0,
+    as_json: Json = False,
+) -> None:
+    """Dry run: crawl and prepare text into a counting sink; nothing is trained or kept.
+
+    Examples: `yeoron crawl sources.toml --for 60` · `yeoron crawl --json`
+    """
+    from embedding.platform.dryrun import dry_run
+
+    report = dry_run(settings(), file, seconds, None if as_json else console)
+    if as_json:
+        print_json(report)
+        return
+    table = Table("source", "documents", "tokens", "fetched", "duplicates", "errors", "last error")
+    for name, row in sorted(report["sources"].items()):
+        table.add_row(
+            name,
+            str(row["documents"]),
+            f"{row['tokens']:,}",
+            str(row["fetched"]),
+            str(row["duplicates"]),
+            str(sum(row["errors"].values())),
+            row["last_error"] or "",
+        )
+    console.print(table)
+    console.print(
+        f"{report['documents']} documents, {report['tokens']:,} tokens in "
+        f"{report['seconds']:.0f} s ({report['tokens_per_second']:,.0f} tokens/s)"
+    )

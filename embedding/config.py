@@ -1,0 +1,63 @@
+"""What every room's configuration is made of: frozen, typed, one docstring per field.
+
+Each room keeps its own `config.py` with a subclass of `Config`; `embedding.settings` puts them
+together and reads TOML and environment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from embedding.errors import ConfigError
+
+
+class Config(BaseModel):
+    """A frozen configuration section; an unknown key is refused by name."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=True
+    )
+
+    def digest(self) -> str:
+        """SHA-256 (hex) over the canonical JSON of this configuration."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+C = TypeVar("C", bound=BaseModel)
+
+
+def explain(error: ValidationError, where: str) -> str:
+    """One sentence for a pydantic error: which field, what is wrong, what was given."""
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"]) or "(whole)"
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    if first["type"] == "extra_forbidden":
+        return f"{where}: unknown setting {field!r}{more}."
+    return f"{where}: {field}: {first['msg']}, got {first.get('input')!r}{more}."
+
+
+def validate(model: type[C], data: dict[str, Any], where: str) -> C:
+    """Validate `data` against `model`; raises ConfigError that names the field and `where`."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(explain(error, where)) from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file; raises ConfigError with the file and line for a missing or broken one."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: no such file; a TOML file is expected.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}.") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from error

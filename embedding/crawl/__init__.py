@@ -1,0 +1,1 @@
+"""Fetching: robots, rates, frontier, extraction, near-duplicates, and what to fetch next."""

@@ -1,0 +1,68 @@
+"""Settings of the crawler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+
+from embedding.config import Config
+
+
+class CrawlConfig(Config):
+    """How to fetch: politeness, limits, extraction, duplicates, frontier."""
+
+    user_agent: str = "Yeoron/0.1 (research crawler; set crawl.user_agent to your contact)"
+    """Sent with each request; give an address or a page by which you can be reached."""
+    robots_agent: str = "yeoron"
+    """Product token that robots.txt groups are matched against."""
+    frontier: str = "sqlite:///var/frontier.db"
+    """SQLAlchemy address of the frontier: SQLite by default, PostgreSQL in production."""
+    rate: float = Field(1.0, gt=0)
+    """Requests per second to one host, unless a source sets its own."""
+    per_host: int = Field(2, gt=0)
+    """Requests in flight to one host."""
+    concurrency: int = Field(32, gt=0)
+    """Requests in flight to all hosts together."""
+    timeout: float = Field(20.0, gt=0)
+    """Seconds that one request may take, from connection to the last byte."""
+    max_bytes: int = Field(8 * 1024 * 1024, gt=0)
+    """Most bytes of one answer, on the wire and after decompression alike."""
+    max_redirects: int = Field(5, ge=0)
+    """Redirects followed before a `redirect_loop` is counted."""
+    attempts: int = Field(4, gt=0)
+    """Tries of one address before it is given up."""
+    backoff: float = Field(2.0, gt=0)
+    """Seconds before the second try; doubled each time, Retry-After is obeyed beyond it."""
+    robots_ttl: float = Field(86400.0, gt=0, le=86400.0)
+    """Seconds that a robots.txt is believed; RFC 9309 allows at most a day."""
+    allow_private_hosts: tuple[str, ...] = ()
+    """Hosts (`name` or `name:port`) that may have private, loopback or link-local addresses."""
+    queue: int = Field(64, gt=0)
+    """Documents that wait for the consumer before fetching pauses."""
+    extract_processes: int = Field(1, ge=0)
+    """Processes that extract text; 0 extracts in a thread of the crawler."""
+    extract_timeout: float = Field(20.0, gt=0)
+    """Seconds after which the extraction of one page is killed."""
+    min_chars: int = Field(20, ge=0)
+    """Pages with fewer characters of text are counted as `empty`; inline items need one."""
+    dedupe_min_chars: int = Field(100, ge=0)
+    """Shorter texts are never duplicates: many people may write the same short comment."""
+    near_threshold: float = Field(0.85, gt=0, le=1)
+    """Jaccard similarity of three-word shingles above which a text is a near-duplicate."""
+    near_window: int = Field(20_000, ge=0)
+    """Latest documents that a new one is compared with; 0 switches the comparison off."""
+    slowest: float = Field(4.0, ge=1)
+    """A source that does not change is polled at most this many times more seldom."""
+    browser: Path | None = None
+    """Chromium executable; null looks for the system's, then for Playwright's own."""
+    render_deadline: float = Field(45.0, gt=0)
+    """Seconds after which a rendered page is killed."""
+    recycle_pages: int = Field(100, gt=0)
+    """Pages after which the browser is started anew, so that its memory stays flat."""
+    pseudonym_key: SecretStr = SecretStr("")
+    """Key of author pseudonyms; empty: a random one for each process."""
+    replay_clock_url: str | None = None
+    """JSON `{"knots": [[event, wall], …]}` of a web that plays back the past."""
+    replay_clock_every: float = Field(1.0, gt=0)
+    """Seconds between two readings of `replay_clock_url`."""

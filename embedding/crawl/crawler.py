@@ -1,0 +1,114 @@
+"""The crawler: all sources of a node, as one stream of documents."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+
+from embedding.clock import EventClock
+from embedding.crawl.config import CrawlConfig
+from embedding.crawl.frontier import Frontier
+from embedding.crawl.report import CrawlReport
+from embedding.crawl.runner import SourceRunner
+from embedding.crawl.services import Services, make_pseudonyms
+from embedding.errors import ConfigError
+from embedding.records import Document
+from embedding.sources.config import SourceConfig
+from embedding.sources.registry import make_adapter
+
+_CLOSING = 4.0
+
+
+class Crawler:
+    """Polls and fetches until `stop`; holds at most `config.queue` documents in memory.
+
+    The frontier belongs to the caller, who closes it. Raises ConfigError when two sources share
+    a name or a selector cannot work.
+    """
+
+    def __init__(
+        self, sources: Sequence[SourceConfig], config: CrawlConfig, frontier: Frontier
+    ) -> None:
+        names = [source.name for source in sources]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ConfigError(f"source {twice[0]!r} is given twice; names are unique.")
+        pseudonyms = make_pseudonyms(config)
+        self._adapters = [make_adapter(source, pseudonyms) for source in sources]
+        self._config = config
+        self._frontier = frontier
+        self._services: Services | None = None
+        self._runners: list[SourceRunner] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._stopped = False
+
+    async def documents(self) -> AsyncIterator[Document]:
+        """Documents as they are found, until `stop`. May be read once.
+
+        Fetching pauses when nobody reads. What was fetched and not acknowledged by the last
+        process is fetched again. No failure of a source ends the stream.
+        """
+        if self._services is not None:
+            raise ConfigError("a crawler's documents() can be read once; make another crawler.")
+        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+        self._services = services = Services(self._config, self._frontier)
+        self._frontier.recover([adapter.source.name for adapter in self._adapters])
+        await services.replay.first()
+        self._runners = [SourceRunner(adapter, services) for adapter in self._adapters]
+        tasks = [asyncio.create_task(services.replay.follow())]
+        for runner in self._runners:
+            tasks.append(asyncio.create_task(runner.poll_forever()))
+            tasks.append(asyncio.create_task(runner.fetch_forever()))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            while not self._stopped:
+                document = await _next(services.queue, stopping)
+                if document is None:
+                    break
+                yield document
+        finally:
+            await _end([*tasks, stopping])
+            await services.close()
+
+    def acknowledge(self, keys: Sequence[str]) -> None:
+        """Mark learnt documents (by `Document.url`) done. Safe from any thread."""
+        self._frontier.acknowledge(keys, time.time())
+
+    def clock(self) -> EventClock:
+        """The replay clock read last; identity without `replay_clock_url`."""
+        return self._services.replay.now if self._services else EventClock()
+
+    def report(self) -> CrawlReport:
+        """Counters by source since the start, JSON-safe. Safe from any thread."""
+        pending = self._frontier.backlog([adapter.source.name for adapter in self._adapters])
+        return {
+            runner.source.name: runner.counters.report(pending[runner.source.name] + runner.in_hand)
+            for runner in self._runners
+        }
+
+    def stop(self) -> None:
+        """End `documents()` within some seconds. Safe from any thread, and more than once."""
+        self._stopped = True
+        if self._loop is not None and self._stopping is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+
+
+async def _next(queue: asyncio.Queue[Document], stopping: asyncio.Task[bool]) -> Document | None:
+    """The next document, or None when stopping comes first."""
+    if not queue.empty():
+        return queue.get_nowait()
+    getting = asyncio.create_task(queue.get())
+    try:
+        await asyncio.wait({getting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return getting.result() if getting.done() else None
+    finally:
+        getting.cancel()
+
+
+async def _end(tasks: Sequence[asyncio.Task[object]]) -> None:
+    """Cancel tasks and wait for them, but not for ever."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks, timeout=_CLOSING)

@@ -1,0 +1,279 @@
+"""Fetching one address: robots, politeness, limits, redirects by hand, named failures."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
+from urllib.parse import urljoin, urlsplit
+
+import httpcore
+import httpx
+
+from embedding.crawl.addresses import host_of
+from embedding.crawl.charset import decode
+from embedding.crawl.config import CrawlConfig
+from embedding.crawl.guard import AddressGuard, Resolver, system_resolver
+from embedding.crawl.limiter import Gate
+from embedding.crawl.robots import MAX_BYTES, Robots
+from embedding.crawl.transport import GuardedTransport
+from embedding.crawl.unpack import ENCODINGS, Unpacker
+from embedding.errors import FetchError
+
+_SLOW = 1.0
+"""A site whose Crawl-delay is at least this many seconds gets one request at a time."""
+_REDIRECTS = (301, 302, 303, 307, 308)
+_LATER = (408, 425, 429)
+_TIMEOUTS = (httpcore.TimeoutException, httpx.TimeoutException, TimeoutError)
+_NETWORK = (httpcore.NetworkError, httpx.NetworkError, OSError)
+_PROTOCOL = (
+    httpcore.ProtocolError,
+    httpcore.UnsupportedProtocol,
+    httpcore.ProxyError,
+    httpx.HTTPError,
+    httpx.InvalidURL,
+    ValueError,
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to fetch and how. `rate` is requests/s to one host; None: the crawler's."""
+
+    url: str
+    accept: str = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"
+    rate: float | None = None
+    proxy: str | None = None
+    cookies: Mapping[str, str] = field(default_factory=dict)
+    cookie_host: str = ""
+    """The only host that `cookies` are sent to."""
+    etag: str | None = None
+    last_modified: str | None = None
+    method: str = "GET"
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Further headers; never ones that are set from the fields above."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back: final address, status (200 or 304), lower-case headers, unpacked body."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def text(self) -> str:
+        """The body decoded; raises FetchError (`bad_encoding`)."""
+        return decode(self.body, self.headers)
+
+
+class Fetcher:
+    """One pool of connections for all sources, inside one event loop; `close` it at the end."""
+
+    def __init__(self, config: CrawlConfig, resolver: Resolver = system_resolver) -> None:
+        self._config = config
+        self._guard = AddressGuard(config.allow_private_hosts, resolver)
+        self._gate = Gate(config.per_host, config.concurrency)
+        self._transports: dict[str | None, httpx.AsyncBaseTransport] = {}
+        self.robots = Robots(config.robots_agent, config.robots_ttl, self._robots_txt)
+
+    async def fetch(self, request: Request) -> Answer:
+        """Fetch, following redirects; each hop passes robots, rate and address checks.
+
+        Raises FetchError whose `retry_after` is None when trying again cannot help.
+        """
+        seen: set[str] = set()
+        for _ in range(self._config.max_redirects + 1):
+            seen.add(request.url)
+            answer = await self._polite(request)
+            following = self._redirect(answer)
+            if following is None:
+                return answer
+            if following in seen:
+                break
+            request = _follow(request, following, answer.status)
+        raise FetchError(
+            "redirect_loop",
+            f"{request.url}: a circle, or more than {self._config.max_redirects} redirects.",
+        )
+
+    async def _polite(self, request: Request) -> Answer:
+        """One hop with robots and rate."""
+        verdict = await self.robots.verdict(request.url)
+        if not verdict.allowed:
+            raise FetchError(
+                "robots",
+                f"{request.url}: robots.txt forbids it or cannot be read.",
+                retry_after=verdict.retry_after,
+            )
+        interval = max(1.0 / (request.rate or self._config.rate), verdict.crawl_delay)
+        async with self._gate.slot(
+            host_of(request.url), interval, single=verdict.crawl_delay >= _SLOW
+        ):
+            return await self._once(request, self._config.max_bytes)
+
+    async def _robots_txt(self, url: str) -> tuple[int, str]:
+        """A robots.txt with its redirects, whatever the status."""
+        request = Request(url, accept="text/plain,*/*;q=0.5")
+        for _ in range(self._config.max_redirects + 1):
+            async with self._gate.slot(host_of(request.url), 0.0):
+                answer = await self._once(request, MAX_BYTES, truncate=True, any_status=True)
+            following = self._redirect(answer)
+            if following is None:
+                return answer.status, answer.body.decode("utf-8", errors="replace")
+            request = replace(request, url=following)
+        raise FetchError("redirect_loop", f"{url}: robots.txt redirects too often.")
+
+    @staticmethod
+    def _redirect(answer: Answer) -> str | None:
+        """Where a redirect leads, without fragment; None when the answer is none."""
+        location = answer.headers.get("location", "")
+        if answer.status not in _REDIRECTS or not location:
+            return None
+        try:
+            target = urljoin(answer.url, location).partition("#")[0]
+            parts = urlsplit(target)
+        except ValueError:
+            parts, target = urlsplit(""), location
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise FetchError("redirect_loop", f"{answer.url}: redirects to no web address.")
+        return target
+
+    async def _once(
+        self, request: Request, limit: int, *, truncate: bool = False, any_status: bool = False
+    ) -> Answer:
+        """One request within the time limit, its answer within the size limit."""
+        try:
+            async with (
+                asyncio.timeout(self._config.timeout),
+                self._stream(request) as response,
+            ):
+                headers = {key.lower(): value for key, value in response.headers.items()}
+                if not any_status and response.status_code not in _REDIRECTS:
+                    _refuse_status(request.url, response.status_code, headers)
+                packed = Unpacker(headers.get("content-encoding", ""), limit, truncate=truncate)
+                whole = await _read(response, packed, headers, 0 if truncate else limit)
+                body = packed.body(whole=whole)
+                return Answer(request.url, response.status_code, headers, body)
+        except FetchError as error:
+            raise _located(error, request.url) from error
+        except _TIMEOUTS as error:
+            raise FetchError(
+                "timeout",
+                f"{request.url}: no full answer within {self._config.timeout:g} s.",
+                retry_after=0,
+            ) from error
+        except _NETWORK as error:
+            raise FetchError(
+                "connect", f"{request.url}: the connection failed.", retry_after=0
+            ) from error
+        except _PROTOCOL as error:
+            raise FetchError("protocol", f"{request.url}: not a valid HTTP exchange.") from error
+
+    @asynccontextmanager
+    async def _stream(self, request: Request) -> AsyncIterator[httpx.Response]:
+        # The transport is used without httpx's client, which would keep cookies and judge
+        # redirects before they can be judged here.
+        response = await self._transport(request.proxy).handle_async_request(
+            httpx.Request(
+                request.method, request.url, headers=self._headers(request), content=request.body
+            )
+        )
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+    def _headers(self, request: Request) -> dict[str, str]:
+        headers = {
+            **request.headers,
+            "accept": request.accept,
+            "accept-encoding": ENCODINGS,
+            "user-agent": self._config.user_agent,
+        }
+        if request.etag:
+            headers["if-none-match"] = request.etag
+        if request.last_modified:
+            headers["if-modified-since"] = request.last_modified
+        if request.cookies and host_of(request.url) == request.cookie_host:
+            headers["cookie"] = "; ".join(f"{k}={v}" for k, v in request.cookies.items())
+        return headers
+
+    def _transport(self, proxy: str | None) -> httpx.AsyncBaseTransport:
+        """The guarded transport, or one for each proxy (which then resolves names itself)."""
+        if proxy not in self._transports:
+            connections = max(self._config.concurrency, self._config.per_host)
+            self._transports[proxy] = (
+                GuardedTransport(self._guard, connections)
+                if proxy is None
+                else httpx.AsyncHTTPTransport(proxy=proxy, http2=True, trust_env=False)
+            )
+        return self._transports[proxy]
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for transport in self._transports.values():
+            await transport.aclose()
+        self._transports.clear()
+
+
+async def _read(
+    response: httpx.Response, packed: Unpacker, headers: Mapping[str, str], limit: int
+) -> bool:
+    """Read the raw answer into `packed`; False when reading stopped at the limit."""
+    length = headers.get("content-length", "")
+    if limit and length.isdigit() and int(length) > limit:
+        raise FetchError("too_large", f"the answer is larger than {limit} bytes.")
+    async for part in response.aiter_raw():
+        if not packed.feed(part):
+            return False
+    return True
+
+
+def _follow(request: Request, url: str, status: int) -> Request:
+    """The request of the next hop; validators belong to the first address only."""
+    keep = status in (307, 308)
+    return replace(
+        request,
+        url=url,
+        etag=None,
+        last_modified=None,
+        method=request.method if keep else "GET",
+        body=request.body if keep else None,
+    )
+
+
+def _refuse_status(url: str, status: int, headers: Mapping[str, str]) -> None:
+    """Raise FetchError for anything but success and 304."""
+    if 200 <= status < 300 or status == 304:
+        return
+    reason = f"http_{status // 100}xx"
+    again = status >= 500 or status in _LATER
+    raise FetchError(
+        reason,
+        f"{url}: answered with status {status}.",
+        retry_after=_retry_after(headers) if again else None,
+    )
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    """Seconds that Retry-After asks for; 0 when it says nothing usable (RFC 9110 10.2.3)."""
+    value = headers.get("retry-after", "").strip()
+    if value.isdigit() and len(value) < 10:
+        return float(value)
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return 0.0
+
+
+def _located(error: FetchError, url: str) -> FetchError:
+    """The same error with the address in its sentence."""
+    text = str(error)
+    message = text if url in text else f"{url}: {text}"
+    return FetchError(error.reason, message, retry_after=error.retry_after)

@@ -1,0 +1,299 @@
+"""Which addresses are known, being fetched, waiting to be learnt, done or given up.
+
+    new ──claim──► (claimed new) ──fetched──► fetched ──acknowledge──► done
+     ▲  └─ postpone ◄──┘ └── fail ► failed        │ recover
+     └───────────────────────────────────────────┘
+
+Never any text: addresses, times, validators and content digests only.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from embedding.crawl.tables import READING, URLS, open_engine
+from embedding.records import batched
+
+_BATCH = 400
+_OPEN = ("new", "fetched")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An address that was given out to be fetched. `published_at` is in Unix seconds."""
+
+    key: str
+    published_at: float | None
+    attempts: int
+
+
+class Frontier:
+    """The frontier on SQLite or PostgreSQL. Safe for several threads and processes."""
+
+    def __init__(self, url: str) -> None:
+        self._engine = open_engine(url)
+        self._reading = self._engine.execution_options(**{READING: True})
+        # One in-memory connection is shared by all threads; files would not need the lock.
+        self._lock = threading.RLock()
+        self._insert: Any = (
+            postgresql.insert if self._engine.dialect.name == "postgresql" else sqlite.insert
+        )
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    def _run(self, statement: Any, parameters: Any = None) -> int:
+        """Execute one statement; number of rows it touched."""
+        with self._lock, self._engine.begin() as connection:
+            return max(0, int(connection.execute(statement, parameters).rowcount))
+
+    def _rows(self, statement: Any, *, writes: bool = False) -> Sequence[Any]:
+        engine = self._engine if writes else self._reading
+        with self._lock, engine.begin() as connection:
+            return connection.execute(statement).fetchall()
+
+    def discover(self, source: str, found: Sequence[tuple[str, float | None]], now: float) -> int:
+        """Add references (key, published) in the order of their listing; number of new ones.
+
+        Listings show the newest first, so that those without a time are ordered from the end.
+        """
+        rows = [
+            {
+                "key": key,
+                "source": source,
+                "inline": False,
+                "status": "new",
+                "discovered_at": now,
+                "published_at": published,
+                "order_at": now - 1e-3 * place if published is None else published,
+                "attempts": 0,
+                "not_before": 0.0,
+                "claimed_until": 0.0,
+            }
+            for place, (key, published) in enumerate(found)
+        ]
+        added = 0
+        for part in batched([key for key, _ in found], _BATCH):
+            wanted = set(part) - set(self._known(part))
+            fresh = [row for row in rows if row["key"] in wanted]
+            if fresh:
+                insert = self._insert(URLS).on_conflict_do_nothing(index_elements=["key"])
+                self._run(insert, fresh)
+                added += len({row["key"] for row in fresh})
+        return added
+
+    def _known(self, keys: Sequence[str]) -> list[str]:
+        query = sa.select(URLS.c.key).where(URLS.c.key.in_(keys))
+        return [row[0] for row in self._rows(query)]
+
+    def offer(self, source: str, key: str, published: float | None, now: float) -> bool:
+        """Take an inline text's key; False when it was taken before (and not recovered)."""
+        row = {
+            "key": key,
+            "source": source,
+            "inline": True,
+            "status": "fetched",
+            "discovered_at": now,
+            "fetched_at": now,
+            "published_at": published,
+            "order_at": now if published is None else published,
+            "attempts": 0,
+            "not_before": 0.0,
+            "claimed_until": 0.0,
+        }
+        again = {"status": "fetched", "fetched_at": now, "inline": True}
+        statement = self._insert(URLS).values(row)
+        statement = statement.on_conflict_do_update(
+            index_elements=["key"],
+            set_=again,
+            where=sa.and_(URLS.c.status == "new", URLS.c.claimed_until < now),
+        )
+        return self._run(statement) > 0
+
+    def claim(self, source: str, n: int, now: float, lease: float) -> list[Claim]:
+        """Give out up to `n` new references, oldest first, to nobody else for `lease` seconds."""
+        due = (
+            sa.select(URLS.c.key)
+            .where(
+                URLS.c.source == source,
+                URLS.c.status == "new",
+                URLS.c.inline.is_(False),
+                URLS.c.not_before <= now,
+                URLS.c.claimed_until <= now,
+            )
+            .order_by(URLS.c.order_at)
+            .limit(n)
+            .with_for_update(skip_locked=True)
+        )
+        take = (
+            sa.update(URLS)
+            .where(URLS.c.key.in_(due.scalar_subquery()))
+            .values(claimed_until=now + lease, attempts=URLS.c.attempts + 1)
+            .returning(URLS.c.key, URLS.c.published_at, URLS.c.attempts, URLS.c.order_at)
+        )
+        rows = sorted(self._rows(take, writes=True), key=lambda row: float(row.order_at))
+        return [Claim(row.key, row.published_at, row.attempts) for row in rows]
+
+    def release(self, keys: Sequence[str]) -> None:
+        """Give claims back unused; the attempt does not count."""
+        for part in batched(keys, _BATCH):
+            self._run(
+                sa.update(URLS)
+                .where(URLS.c.key.in_(part), URLS.c.status == "new")
+                .values(claimed_until=0.0, attempts=URLS.c.attempts - 1)
+            )
+
+    def fetched(
+        self,
+        key: str,
+        now: float,
+        *,
+        published: float | None = None,
+        etag: str | None = None,
+        last_modified: str | None = None,
+        content_hash: str | None = None,
+    ) -> None:
+        """A claimed address has been read; it is done once it is acknowledged."""
+        values: dict[str, Any] = {
+            "status": "fetched",
+            "fetched_at": now,
+            "claimed_until": 0.0,
+            "etag": etag,
+            "last_modified": last_modified,
+            "content_hash": content_hash,
+        }
+        if published is not None:
+            values["published_at"] = published
+        self._run(sa.update(URLS).where(URLS.c.key == key).values(values))
+
+    def finish(self, key: str, now: float, reason: str) -> None:
+        """Nothing more to do for `key`, and no document came of it (`duplicate`, `empty`, …)."""
+        values = {"status": "done", "reason": reason, "done_at": now, "content_hash": None}
+        self._run(sa.update(URLS).where(URLS.c.key == key).values(values))
+
+    def fail(self, key: str, now: float, reason: str) -> None:
+        """Give `key` up."""
+        values = {"status": "failed", "reason": reason, "done_at": now, "content_hash": None}
+        self._run(sa.update(URLS).where(URLS.c.key == key).values(values))
+
+    def postpone(self, key: str, until: float, reason: str, *, counts: bool = True) -> None:
+        """Try `key` again after `until`; without `counts` this try is forgotten."""
+        attempts = URLS.c.attempts - (0 if counts else 1)
+        values = {"not_before": until, "claimed_until": 0.0, "reason": reason}
+        self._run(
+            sa.update(URLS)
+            .where(URLS.c.key == key, URLS.c.status == "new")
+            .values(**values, attempts=attempts)
+        )
+
+    def acknowledge(self, keys: Sequence[str], now: float) -> int:
+        """Mark fetched keys done; number of keys that were waiting for it."""
+        changed = 0
+        for part in batched(keys, _BATCH):
+            changed += self._run(
+                sa.update(URLS)
+                .where(URLS.c.key.in_(part), URLS.c.status == "fetched")
+                .values(status="done", done_at=now, reason=None)
+            )
+        return changed
+
+    def recover(self, sources: Iterable[str]) -> int:
+        """After a restart: what was fetched and never acknowledged is new again."""
+        return self._run(
+            sa.update(URLS)
+            .where(
+                URLS.c.source.in_(list(sources)),
+                sa.or_(
+                    URLS.c.status == "fetched",
+                    sa.and_(URLS.c.status == "new", URLS.c.claimed_until > 0),
+                ),
+            )
+            .values(status="new", claimed_until=0.0, content_hash=None)
+        )
+
+    def expire(self, source: str, before: float) -> int:
+        """Give up inline keys that wait since `before` to be listed again: they are gone."""
+        return self._run(
+            sa.update(URLS)
+            .where(
+                URLS.c.source == source,
+                URLS.c.status == "new",
+                URLS.c.inline.is_(True),
+                URLS.c.discovered_at < before,
+            )
+            .values(status="failed", reason="gone", done_at=before)
+        )
+
+    def relist(self, source: str) -> int:
+        """How many inline keys wait to be listed again."""
+        return self._count(URLS.c.source == source, URLS.c.status == "new", URLS.c.inline.is_(True))
+
+    def known(self, keys: Sequence[str]) -> int:
+        """How many of `keys` the frontier has."""
+        return sum(len(self._known(part)) for part in batched(keys, _BATCH))
+
+    def pending(self, source: str) -> int:
+        """Addresses of `source` that are neither done nor given up, fetched ones included."""
+        return self._count(URLS.c.source == source, URLS.c.status.in_(_OPEN))
+
+    def backlog(self, sources: Iterable[str]) -> dict[str, int]:
+        """`pending` of several sources at once."""
+        names = list(sources)
+        query = (
+            sa.select(URLS.c.source, sa.func.count())
+            .where(URLS.c.source.in_(names), URLS.c.status.in_(_OPEN))
+            .group_by(URLS.c.source)
+        )
+        return dict.fromkeys(names, 0) | {str(r[0]): int(r[1]) for r in self._rows(query)}
+
+    def _count(self, *conditions: Any) -> int:
+        return int(
+            self._rows(sa.select(sa.func.count()).select_from(URLS).where(*conditions))[0][0]
+        )
+
+    def has_content(self, content_hash: str, other_than: str) -> bool:
+        """Whether another address had the same text."""
+        query = (
+            sa.select(URLS.c.key)
+            .where(URLS.c.content_hash == content_hash, URLS.c.key != other_than)
+            .limit(1)
+        )
+        return bool(self._rows(query))
+
+    def alias(self, name: str, key: str, source: str, now: float) -> bool:
+        """Note that `name` is the same page as `key`; False when `name` was read by itself.
+
+        A name that still waits is taken off the list: its page is in hand.
+        """
+        row = {
+            "key": name,
+            "source": source,
+            "inline": False,
+            "status": "done",
+            "reason": "alias",
+            "discovered_at": now,
+            "order_at": now,
+            "done_at": now,
+            "attempts": 0,
+            "not_before": 0.0,
+            "claimed_until": 0.0,
+            "alias_of": key,
+        }
+        statement = self._insert(URLS).values(row)
+        statement = statement.on_conflict_do_update(
+            index_elements=["key"],
+            set_={"status": "done", "reason": "alias", "done_at": now, "alias_of": key},
+            where=sa.or_(
+                URLS.c.alias_of == key,
+                sa.and_(URLS.c.status == "new", URLS.c.claimed_until < now),
+                URLS.c.status == "failed",
+            ),
+        )
+        return self._run(statement) > 0

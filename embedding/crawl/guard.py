@@ -1,0 +1,102 @@
+"""No request leaves for a private address, whatever a name, a redirect or a page says.
+
+The check sits where the connection is made: the name is resolved once, every address is judged,
+and the connection goes to a judged address, so that a name that resolves differently a moment
+later (DNS rebinding) gains nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+import httpcore
+
+from embedding.errors import FetchError
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is globally routable, also when IPv4 hides inside IPv6."""
+    try:
+        ip: Address = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip in _NAT64:
+            return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
+        hidden = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if hidden is not None:
+            return is_public(str(hidden))
+    return ip.is_global and not ip.is_multicast
+
+
+async def system_resolver(host: str, port: int) -> Sequence[str]:
+    """Addresses of a name by the system's resolver."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+class AddressGuard:
+    """Resolves names and refuses those with a private, loopback or link-local address."""
+
+    def __init__(self, allowed: Iterable[str] = (), resolver: Resolver = system_resolver) -> None:
+        self._allowed = frozenset(host.lower() for host in allowed)
+        self._resolver = resolver
+
+    def trusts(self, host: str, port: int) -> bool:
+        """Whether the host is named as an exception."""
+        return not self._allowed.isdisjoint((host.lower(), f"{host.lower()}:{port}"))
+
+    async def addresses(self, host: str, port: int) -> Sequence[str]:
+        """Addresses that may be connected to; raises FetchError (`private_address`, `dns`)."""
+        try:
+            found = await self._resolver(host, port)
+        except (OSError, UnicodeError) as error:
+            raise FetchError("dns", f"{host}: the name does not resolve.", retry_after=0) from error
+        if not found:
+            raise FetchError("dns", f"{host}: the name has no address.", retry_after=0)
+        if not self.trusts(host, port) and not all(is_public(address) for address in found):
+            raise FetchError(
+                "private_address",
+                f"{host}:{port}: a private address; hosts in allow_private_hosts are excepted.",
+            )
+        return found
+
+
+class GuardedBackend(httpcore.AsyncNetworkBackend):
+    """Network backend that connects only to addresses the guard has judged."""
+
+    def __init__(self, guard: AddressGuard) -> None:
+        self._guard = guard
+        self._inner = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109  (httpcore's signature)
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Connect to the first judged address that answers."""
+        failure: Exception = httpcore.ConnectError("no address answered")
+        for address in await self._guard.addresses(host, port):
+            try:
+                return await self._inner.connect_tcp(
+                    address, port, timeout, local_address, socket_options
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)

@@ -1,0 +1,117 @@
+"""Politeness to one host: how often, how many at once, and when to leave it alone.
+
+`HostLimiter` is a pure state machine (time comes in as an argument); `Gate` is its asyncio shell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from embedding.errors import FetchError
+
+_TOLERATED = 3
+"""Failures in a row after which a host is left alone for a while."""
+_COOL_DOWN = 5.0
+_LONGEST = 600.0
+_PATIENCE = 20.0
+"""Seconds that a fetch waits for a host that is left alone before it gives its place away."""
+
+
+@dataclass
+class HostState:
+    """What is known of one host; times are seconds of a monotonic clock."""
+
+    in_flight: int = 0
+    next_at: float = 0.0
+    blocked_until: float = 0.0
+    failures: int = 0
+
+
+class HostLimiter:
+    """Grants requests to hosts."""
+
+    def __init__(self, per_host: int) -> None:
+        self._per_host = per_host
+        self._hosts: dict[str, HostState] = {}
+
+    def ask(self, host: str, interval: float, now: float, *, single: bool = False) -> float:
+        """0 when the request may start now (it is counted), else seconds to wait.
+
+        `interval` is the least time between two starts; `single` allows one request in flight.
+        `inf` means: wait for a release.
+        """
+        state = self._hosts.setdefault(host, HostState())
+        if state.in_flight >= (1 if single else self._per_host):
+            return float("inf")
+        wait = max(state.next_at, state.blocked_until) - now
+        if wait > 0:
+            return wait
+        state.in_flight += 1
+        state.next_at = now + interval
+        return 0.0
+
+    def blocked(self, host: str, now: float) -> float:
+        """Seconds for which the host is still left alone."""
+        state = self._hosts.get(host)
+        return max(0.0, state.blocked_until - now) if state else 0.0
+
+    def release(self, host: str, now: float, *, ok: bool, retry_after: float = 0.0) -> None:
+        """A granted request ended; failures in a row make the host rest ever longer."""
+        state = self._hosts[host]
+        state.in_flight -= 1
+        state.failures = 0 if ok else state.failures + 1
+        rest = min(retry_after, _LONGEST)
+        if state.failures >= _TOLERATED:
+            rest = max(rest, min(_COOL_DOWN * 2 ** (state.failures - _TOLERATED), _LONGEST))
+        state.blocked_until = max(state.blocked_until, now + rest)
+
+
+class Gate:
+    """Waits for the limiter, then for one of the places that all hosts share."""
+
+    def __init__(self, per_host: int, concurrency: int) -> None:
+        self._limiter = HostLimiter(per_host)
+        self._places = asyncio.Semaphore(concurrency)
+        self._released: dict[str, asyncio.Event] = {}
+
+    @asynccontextmanager
+    async def slot(
+        self, host: str, interval: float, *, single: bool = False
+    ) -> AsyncIterator[None]:
+        """One request to `host`; a FetchError inside counts as the host's failure.
+
+        Raises FetchError (`host_down`) when the host is left alone for longer.
+        """
+        await self._enter(host, interval, single)
+        ok, retry_after = True, 0.0
+        try:
+            async with self._places:
+                yield
+        except FetchError as error:
+            ok, retry_after = error.retry_after is None, error.retry_after or 0.0
+            raise
+        finally:
+            self._limiter.release(host, time.monotonic(), ok=ok, retry_after=retry_after)
+            self._released.setdefault(host, asyncio.Event()).set()
+
+    async def _enter(self, host: str, interval: float, single: bool) -> None:
+        while True:
+            now = time.monotonic()
+            wait = self._limiter.ask(host, interval, now, single=single)
+            if wait == 0:
+                return
+            blocked = self._limiter.blocked(host, now)
+            if blocked > _PATIENCE:
+                raise FetchError(
+                    "host_down", f"{host}: left alone for {blocked:.0f} s.", retry_after=blocked
+                )
+            if wait == float("inf"):
+                event = self._released.setdefault(host, asyncio.Event())
+                event.clear()
+                await event.wait()
+            else:
+                await asyncio.sleep(wait)

@@ -1,0 +1,70 @@
+"""Counters by source."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypedDict
+
+
+class SourceReport(TypedDict):
+    """One source's counters, JSON-safe. `errors` counts failures by named reason."""
+
+    listed: int
+    fetched: int
+    documents: int
+    duplicates: int
+    errors: dict[str, int]
+    last_error: str
+    published_at: str | None
+    idle_s: float
+    pending: int
+
+
+CrawlReport = dict[str, SourceReport]
+"""Reports by name of source; safe for JSON."""
+
+
+@dataclass
+class SourceCounters:
+    """What happened to one source since the crawler started."""
+
+    listed: int = 0
+    """New references and inline texts."""
+    fetched: int = 0
+    """Pages read, listings not included."""
+    documents: int = 0
+    duplicates: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    last_error: str = ""
+    published: float | None = None
+    """Latest event time (Unix seconds) of a document."""
+    active: float = field(default_factory=time.monotonic)
+
+    def failed(self, reason: str, sentence: str) -> None:
+        """Count a failure and keep its sentence."""
+        self.errors[reason] += 1
+        self.last_error = sentence
+
+    def yielded(self, published: float) -> None:
+        """Count a document."""
+        self.documents += 1
+        self.published = published if self.published is None else max(self.published, published)
+        self.active = time.monotonic()
+
+    def report(self, pending: int) -> SourceReport:
+        """The counters with the frontier's backlog."""
+        when = None if self.published is None else datetime.fromtimestamp(self.published, UTC)
+        return SourceReport(
+            listed=self.listed,
+            fetched=self.fetched,
+            documents=self.documents,
+            duplicates=self.duplicates,
+            errors=dict(self.errors),
+            last_error=self.last_error,
+            published_at=when.isoformat() if when else None,
+            idle_s=round(time.monotonic() - self.active, 3),
+            pending=pending,
+        )

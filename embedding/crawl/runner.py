@@ -1,0 +1,283 @@
+"""One source at work: polling its listing, and fetching what the listing named."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+from embedding.crawl.addresses import canonical, same_site
+from embedding.crawl.extract import Extracted, digest
+from embedding.crawl.fetcher import Answer
+from embedding.crawl.frontier import Claim
+from embedding.crawl.report import SourceCounters
+from embedding.crawl.schedule import PollSchedule
+from embedding.crawl.services import Services, document_of
+from embedding.crawl.shingles import signature
+from embedding.crawl.web import SourceWeb
+from embedding.errors import FetchError
+from embedding.records import Document
+from embedding.sources.base import Adapter, Inline, Item, Reference
+
+log = logging.getLogger(__name__)
+
+_LEASE = 900.0
+_LOOK = 2.0
+"""Seconds after which an idle source looks at the frontier again."""
+_PATIENT_POLLS = 5
+"""Polls after which inline texts that a crash lost, and no listing shows, are given up."""
+_READABLE = ("text/", "application/xhtml", "application/xml")
+
+
+class SourceRunner:
+    """Runs one adapter. `poll_forever` and `fetch_forever` never raise but on cancellation."""
+
+    def __init__(self, adapter: Adapter, services: Services) -> None:
+        self.source = adapter.source
+        self.counters = SourceCounters()
+        self.in_hand = 0
+        """Inline texts that were listed and not yet looked up in the frontier."""
+        self._adapter = adapter
+        self._services = services
+        self._frontier = services.frontier
+        self._config = services.config
+        self._web = SourceWeb(
+            adapter.source, services.fetcher, services.browsers, self._frontier, services.replay
+        )
+        self._schedule = PollSchedule(self.source.every, self._config.slowest)
+        self._claims: deque[Claim] = deque()
+        self._wake = asyncio.Event()
+        self._started = time.time()
+        self._polls = 0
+
+    async def poll_forever(self) -> None:
+        """Poll when due. Without a browser a rendered source ends here."""
+        last = time.monotonic() - self.source.every
+        while True:
+            began = time.monotonic()
+            try:
+                changed = await self._poll()
+            except FetchError as error:
+                self.counters.failed(error.reason, str(error))
+                if error.reason == "no_browser":
+                    log.warning("source %s is skipped: %s", self.source.name, error)
+                    return
+                delay = self._schedule.failed(error.retry_after or 0.0)
+            except Exception as error:  # noqa: BLE001  (one source must never end the others)
+                self._internal(error)
+                delay = self._schedule.failed(0.0)
+            else:
+                delay = self._schedule.polled(changed, began - last)
+                last = began
+            await asyncio.sleep(max(0.0, began + delay - time.monotonic()))
+
+    async def _poll(self) -> bool:
+        """One poll; whether it found anything new. What was read before a failure is kept."""
+        items: list[Item] = []
+        self._web.begin()
+        failure: FetchError | None = None
+        try:
+            async for item in self._adapter.poll(self._web):
+                items.append(item)  # noqa: PERF401  (a comprehension would lose all on failure)
+        except FetchError as error:
+            failure = error
+        new = self._discover([item for item in items if isinstance(item, Reference)])
+        new += await self._take([item for item in items if isinstance(item, Inline)])
+        if failure is not None:
+            raise failure
+        self._web.commit()
+        self._polls += 1
+        if self._adapter.complete or self._polls == _PATIENT_POLLS:
+            self._frontier.expire(self.source.name, self._started)
+        return new > 0
+
+    def _discover(self, found: Sequence[Reference]) -> int:
+        rows = [
+            (canonical(one.url), one.published_at.timestamp() if one.published_at else None)
+            for one in found
+        ]
+        new = self._frontier.discover(self.source.name, rows, time.time()) if rows else 0
+        self.counters.listed += new
+        if new:
+            self._wake.set()
+        return new
+
+    async def _take(self, found: Sequence[Inline]) -> int:
+        """Hand inline texts on, oldest first; listings show the newest first."""
+        now = datetime.now(UTC)
+        dated = [
+            (self._services.published(now, one.published_at).timestamp(), -place, one)
+            for place, one in enumerate(found)
+        ]
+        new = 0
+        self.in_hand = len(dated)
+        for _, _, one in sorted(dated, key=lambda entry: entry[:2]):
+            self.in_hand -= 1
+            key = canonical(one.key)
+            when = one.published_at.timestamp() if one.published_at else None
+            if not self._frontier.offer(self.source.name, key, when, time.time()):
+                continue
+            new += 1
+            self.counters.listed += 1
+            await self._take_one(key, one)
+        return new
+
+    async def _take_one(self, key: str, one: Inline) -> None:
+        now = datetime.now(UTC)
+        code, sketch = "", b""
+        if len(one.text) >= self._config.dedupe_min_chars:
+            code, sketch = digest(one.text), signature(one.text)
+        if self._is_duplicate(key, one.text, code, sketch):
+            return
+        if code:
+            self._frontier.fetched(key, now.timestamp(), content_hash=code)
+        await self._emit(
+            Document(
+                url=key,
+                source=self.source.name,
+                text=one.text,
+                published_at=self._services.published(now, one.published_at),
+                fetched_at=now,
+                title=one.title,
+                author=one.author,
+                language=self.source.language,
+            )
+        )
+
+    async def fetch_forever(self) -> None:
+        """Fetch claimed references, oldest first, `per_host` at once."""
+        workers = [asyncio.create_task(self._work()) for _ in range(self._config.per_host)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            self._frontier.release([claim.key for claim in self._claims])
+            self._claims.clear()
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                claim = self._claim()
+                if claim is None:
+                    await self._wait()
+                else:
+                    await self._process(claim)
+            except Exception as error:  # noqa: BLE001  (one page must never end the source)
+                self._internal(error)
+                await asyncio.sleep(1.0)
+
+    def _claim(self) -> Claim | None:
+        if not self._claims:
+            wanted = 2 * self._config.per_host
+            now = time.time()
+            self._claims.extend(self._frontier.claim(self.source.name, wanted, now, _LEASE))
+        return self._claims.popleft() if self._claims else None
+
+    async def _wait(self) -> None:
+        """Until a poll found something, or a postponed address may be due."""
+        self._wake.clear()
+        try:
+            await asyncio.wait_for(self._wake.wait(), _LOOK)
+        except TimeoutError:
+            return
+
+    async def _process(self, claim: Claim) -> None:
+        try:
+            answer = await self._services.fetcher.fetch(self._web.request(claim.key))
+            self.counters.fetched += 1
+            found = await self._read(answer)
+        except FetchError as error:
+            self._failed(claim, error)
+            return
+        await self._deliver(claim, answer, found)
+
+    async def _read(self, answer: Answer) -> Extracted:
+        kind = answer.headers.get("content-type", "text/html").lower()
+        if not kind.startswith(_READABLE):
+            raise FetchError("not_html", f"{answer.url}: is {kind.partition(';')[0]}, not HTML.")
+        found = await self._services.extractor.extract(
+            answer.text(), answer.url, self.source.timezone
+        )
+        if len(found.text) < self._config.min_chars:
+            raise FetchError(
+                "empty", f"{answer.url}: fewer than {self._config.min_chars} characters of text."
+            )
+        return found
+
+    async def _deliver(self, claim: Claim, answer: Answer, found: Extracted) -> None:
+        """Hand a page on unless it is known under another address or with the same text."""
+        now = datetime.now(UTC)
+        if self._known_elsewhere(claim.key, answer.url, found.canonical):
+            self._duplicate(claim.key, "duplicate")
+            return
+        if self._is_duplicate(claim.key, found.text, found.digest, found.signature):
+            return
+        listed = claim.published_at
+        when = self._services.published(
+            now,
+            None if listed is None else datetime.fromtimestamp(listed, UTC),
+            found.published_at,
+        )
+        self._frontier.fetched(
+            claim.key,
+            now.timestamp(),
+            published=when.timestamp(),
+            etag=answer.headers.get("etag"),
+            last_modified=answer.headers.get("last-modified"),
+            content_hash=found.digest if len(found.text) >= self._config.dedupe_min_chars else None,
+        )
+        source = self.source
+        await self._emit(document_of(claim.key, source.name, source.language, found, when, now))
+
+    def _known_elsewhere(self, key: str, final: str, declared: str | None) -> bool:
+        """Whether the final or the declared canonical address was read already."""
+        names = {canonical(final)}
+        if declared and same_site(final, declared) and urlsplit(declared).path.strip("/"):
+            names.add(canonical(declared))
+        now = time.time()
+        return not all(
+            self._frontier.alias(name, key, self.source.name, now) for name in names - {key}
+        )
+
+    def _is_duplicate(self, key: str, text: str, code: str, sketch: bytes) -> bool:
+        reason = self._services.duplicate(key, text, code, sketch)
+        if reason is not None:
+            self._duplicate(key, reason)
+        return reason is not None
+
+    def _duplicate(self, key: str, reason: str) -> None:
+        self._frontier.finish(key, time.time(), reason)
+        self.counters.duplicates += 1
+        self.counters.errors[reason] += 1
+
+    def _failed(self, claim: Claim, error: FetchError) -> None:
+        """Postpone or give up, and count it; a resting host is not the address's fault."""
+        now = time.time()
+        resting = error.reason == "host_down"
+        if not resting:
+            self.counters.failed(error.reason, str(error))
+        if error.retry_after is None or (claim.attempts >= self._config.attempts and not resting):
+            self._frontier.fail(claim.key, now, error.reason)
+            return
+        wait = max(error.retry_after, self._config.backoff * 2.0 ** (claim.attempts - 1))
+        self._frontier.postpone(claim.key, now + wait, error.reason, counts=not resting)
+
+    async def _emit(self, document: Document) -> None:
+        await self._services.queue.put(document)
+        self.counters.yielded(document.published_at.timestamp())
+
+    def _internal(self, error: Exception) -> None:
+        """A defect of ours: counted and named by type; its message might hold text."""
+        at = error.__traceback__
+        while at is not None and at.tb_next is not None:
+            at = at.tb_next
+        place = f"{at.tb_frame.f_code.co_name}:{at.tb_lineno}" if at is not None else "unknown"
+        sentence = f"source {self.source.name}: {type(error).__name__} in {place}."
+        log.error("%s", sentence)
+        self.counters.failed("internal", sentence)

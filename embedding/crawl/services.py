@@ -1,0 +1,83 @@
+"""What all sources of one crawler share."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from datetime import UTC, datetime
+
+from embedding.crawl.browser import BrowserPool
+from embedding.crawl.config import CrawlConfig
+from embedding.crawl.extract import Extracted
+from embedding.crawl.extractor import Extractor
+from embedding.crawl.fetcher import Fetcher
+from embedding.crawl.frontier import Frontier
+from embedding.crawl.replay import ReplayClock
+from embedding.crawl.shingles import NearDuplicates
+from embedding.records import Document
+from embedding.sources.base import Pseudonyms
+
+_AHEAD = 86400.0
+"""Seconds by which a publish time may lie in the future before it is taken for nonsense."""
+_CLOSING = 4.0
+
+
+class Services:
+    """Client, browser, extraction, duplicates, clock and the bounded queue of documents."""
+
+    def __init__(self, config: CrawlConfig, frontier: Frontier) -> None:
+        self.config = config
+        self.frontier = frontier
+        self.fetcher = Fetcher(config)
+        self.browsers = BrowserPool(config, self.fetcher)
+        self.extractor = Extractor(config.extract_processes, config.extract_timeout)
+        self.replay = ReplayClock(config.replay_clock_url, config.replay_clock_every)
+        self.queue: asyncio.Queue[Document] = asyncio.Queue(config.queue)
+        self._near = NearDuplicates(config.near_threshold, config.near_window)
+
+    def duplicate(self, key: str, text: str, digest: str, sketch: bytes) -> str | None:
+        """`duplicate`, `near_duplicate`, or None for a text that was not seen before."""
+        if len(text) < self.config.dedupe_min_chars:
+            return None
+        if self.frontier.has_content(digest, key):
+            return "duplicate"
+        return "near_duplicate" if self._near.seen(key, sketch) else None
+
+    def published(self, fetched: datetime, *candidates: datetime | None) -> datetime:
+        """The first plausible time, else the event time at which it was fetched."""
+        now = self.replay.now.event_now(fetched.timestamp())
+        for when in candidates:
+            if when is not None and when.timestamp() <= now + _AHEAD:
+                return when
+        return datetime.fromtimestamp(now, UTC)
+
+    async def close(self) -> None:
+        """End everything within some seconds."""
+        closing = asyncio.gather(
+            self.fetcher.close(),
+            self.browsers.close(),
+            self.extractor.close(),
+            return_exceptions=True,
+        )
+        await asyncio.wait([closing], timeout=_CLOSING)
+
+
+def make_pseudonyms(config: CrawlConfig) -> Pseudonyms:
+    """With the configured key, else with a random one that nobody learns."""
+    key = config.pseudonym_key.get_secret_value().encode()
+    return Pseudonyms(key or secrets.token_bytes(32))
+
+
+def document_of(
+    key: str, source: str, language: str | None, found: Extracted, when: datetime, now: datetime
+) -> Document:
+    """The document of a fetched page."""
+    return Document(
+        url=key,
+        source=source,
+        text=found.text,
+        published_at=when,
+        fetched_at=now,
+        title=found.title,
+        language=language,
+    )

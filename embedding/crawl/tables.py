@@ -1,0 +1,83 @@
+"""The frontier's table and its database engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import make_url
+from sqlalchemy.pool import StaticPool
+
+from embedding.errors import ConfigError
+
+READING = "yeoron_reading"
+"""Execution option of connections that only read and must not wait for the write lock."""
+
+metadata = sa.MetaData()
+
+URLS = sa.Table(
+    "frontier_urls",
+    metadata,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("inline", sa.Boolean, nullable=False),
+    sa.Column("status", sa.String(8), nullable=False),
+    sa.Column("reason", sa.String(32)),
+    sa.Column("order_at", sa.Float, nullable=False),
+    sa.Column("published_at", sa.Float),
+    sa.Column("discovered_at", sa.Float, nullable=False),
+    sa.Column("fetched_at", sa.Float),
+    sa.Column("done_at", sa.Float),
+    sa.Column("attempts", sa.Integer, nullable=False, default=0),
+    sa.Column("not_before", sa.Float, nullable=False, default=0.0),
+    sa.Column("claimed_until", sa.Float, nullable=False, default=0.0),
+    sa.Column("etag", sa.Text),
+    sa.Column("last_modified", sa.Text),
+    sa.Column("content_hash", sa.String(32)),
+    sa.Column("alias_of", sa.Text),
+    sa.Index("frontier_next", "source", "status", "order_at"),
+    sa.Index("frontier_content", "content_hash"),
+)
+"""One row an address. Times are Unix seconds; `status` is new, fetched, done or failed."""
+
+
+def open_engine(url: str) -> sa.Engine:
+    """Engine with the table in place; raises ConfigError when the database cannot be opened."""
+    try:
+        address = make_url(url)
+        options: dict[str, Any] = {}
+        if address.get_backend_name() == "sqlite":
+            if address.database in (None, "", ":memory:"):
+                options["poolclass"] = StaticPool
+            else:
+                Path(str(address.database)).parent.mkdir(parents=True, exist_ok=True)
+            options["connect_args"] = {"timeout": 10.0, "check_same_thread": False}
+        engine = sa.create_engine(address, **options)
+        if engine.dialect.name == "sqlite":
+            _tune_sqlite(engine)
+        metadata.create_all(engine)
+    except (sa.exc.SQLAlchemyError, ImportError, OSError) as error:
+        raise ConfigError(
+            f"crawl.frontier: the database {url.rpartition('@')[2]!r} cannot be opened "
+            f"({type(error).__name__}); a writable SQLite file or a PostgreSQL address is accepted."
+        ) from error
+    return engine
+
+
+def _tune_sqlite(engine: sa.Engine) -> None:
+    """Write-ahead log, and write locks taken at once so that two processes never deadlock."""
+
+    @sa.event.listens_for(engine, "connect")
+    def connect(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=NORMAL")
+        cursor.execute("PRAGMA busy_timeout=10000")
+        cursor.close()
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        if not connection.get_execution_options().get(READING):
+            connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,0 +1,91 @@
+"""What one source's adapter sees of the crawler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from embedding.clock import EventClock
+from embedding.crawl.addresses import canonical, host_of
+from embedding.crawl.browser import BrowserPool
+from embedding.crawl.fetcher import Fetcher, Request
+from embedding.crawl.frontier import Frontier
+from embedding.crawl.replay import ReplayClock
+from embedding.sources.base import Found, Page
+from embedding.sources.config import SourceConfig
+
+
+class SourceWeb:
+    """`Web` for one source: its rate, proxy and cookies, and conditional requests for listings."""
+
+    def __init__(
+        self,
+        source: SourceConfig,
+        fetcher: Fetcher,
+        browsers: BrowserPool,
+        frontier: Frontier,
+        replay: ReplayClock,
+    ) -> None:
+        self._source = source
+        self._fetcher = fetcher
+        self._browsers = browsers
+        self._frontier = frontier
+        self._replay = replay
+        # Validators count only once all of a listing was taken, and never outlive the process:
+        # a listing that is "not modified" must not hide what a crash lost.
+        self._kept: dict[str, tuple[str | None, str | None]] = {}
+        self._fresh: dict[str, tuple[str | None, str | None]] = {}
+        self._relisting = False
+        self._gap = False
+
+    def begin(self) -> None:
+        """A poll starts; until `commit` it counts as broken off, with a gap to read again."""
+        self._fresh = {}
+        self._relisting = self._gap or self._frontier.relist(self._source.name) > 0
+        self._gap = True
+
+    def commit(self) -> None:
+        """The poll was taken whole: unchanged listings need not be read again."""
+        self._kept.update(self._fresh)
+        self._gap = False
+
+    def request(self, url: str) -> Request:
+        """A request on behalf of the source."""
+        return Request(
+            url,
+            rate=self._source.rate,
+            proxy=self._source.proxy,
+            cookies=self._source.cookies,
+            cookie_host=host_of(self._source.url),
+        )
+
+    async def get(self, url: str, *, accept: str = "*/*") -> Page | None:
+        """See `Web.get`."""
+        etag, modified = (None, None) if self._relisting else self._kept.get(url, (None, None))
+        answer = await self._fetcher.fetch(
+            replace(self.request(url), accept=accept, etag=etag, last_modified=modified)
+        )
+        if answer.status == 304:
+            return None
+        headers = answer.headers
+        self._fresh[url] = (headers.get("etag"), headers.get("last-modified"))
+        # A listing file that is itself gzip (sitemap.xml.gz) has no text yet.
+        text = "" if answer.body.startswith(b"\x1f\x8b") else answer.text()
+        return Page(answer.url, text, answer.body, headers, answer.status)
+
+    async def render(
+        self, url: str, *, enough: Callable[[Sequence[Found]], bool]
+    ) -> Sequence[Found]:
+        """See `Web.render`."""
+        return await self._browsers.render(self._source, self.request(url), enough)
+
+    def settled(self, keys: Sequence[str]) -> bool:
+        """See `Web.settled`."""
+        if self._relisting:
+            return False
+        distinct = {canonical(key) for key in keys}
+        return self._frontier.known(list(distinct)) == len(distinct)
+
+    def clock(self) -> EventClock:
+        """See `Web.clock`."""
+        return self._replay.now

@@ -1,0 +1,70 @@
+"""The one error hierarchy.
+
+YeoronError
+├── ConfigError      a setting, option or configuration file is wrong
+├── InputError       a file, URL or corpus line from outside is wrong
+│   └── SnapshotError    a snapshot is missing, incomplete or fails its checksum
+├── FetchError       one URL could not be fetched (named reason; the crawl goes on)
+├── ExchangeError    between node and server
+│   ├── RefusedError     the server refused a message: sending it again cannot help
+│   └── UnavailableError the server cannot be reached now: send again later
+└── PlatformError    a service could not be started, found or stopped
+
+Every message is one sentence that says what is wrong, where, and what is accepted.
+The command line prints it alone and exits with `exit_code`.
+"""
+
+from __future__ import annotations
+
+
+class YeoronError(Exception):
+    """Base of every error that Yeoron raises on purpose."""
+
+    exit_code = 1
+
+
+class ConfigError(YeoronError):
+    """A setting, an option or a configuration file is wrong."""
+
+    exit_code = 2
+
+
+class InputError(YeoronError):
+    """A file, URL, corpus line or argument from outside is wrong."""
+
+    exit_code = 2
+
+
+class SnapshotError(InputError):
+    """A snapshot is missing, incomplete, or fails its checksum."""
+
+
+class FetchError(YeoronError):
+    """One URL could not be fetched.
+
+    `reason` is one of a small set of names (`timeout`, `http_5xx`, `robots`, …) by which
+    failures are counted; `retry_after` is in seconds, None when a retry cannot help.
+    """
+
+    def __init__(self, reason: str, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+class ExchangeError(YeoronError):
+    """Something went wrong between a node and the parameter server."""
+
+
+class RefusedError(ExchangeError):
+    """The server refused a message; sending the same message again cannot help."""
+
+    exit_code = 2
+
+
+class UnavailableError(ExchangeError):
+    """The server cannot be reached at the moment; the same message may be sent again."""
+
+
+class PlatformError(YeoronError):
+    """A service of the platform could not be started, found or stopped."""

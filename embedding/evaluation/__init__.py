@@ -1,0 +1,1 @@
+"""Judging an embedding: likelihood, similarity, analogy, PIP loss, MLflow tracking."""

@@ -1,0 +1,28 @@
+"""Settings of evaluation and of experiment tracking."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from embedding.config import Config
+
+
+class EvaluationConfig(Config):
+    """What a snapshot is judged by and where the figures go.
+
+    The fields are the keywords of `embedding.evaluation.tracking.track_snapshot`.
+    """
+
+    tracking_uri: str | None = None
+    """MLflow's tracking address (`http://…`, `sqlite:///…`); none: the platform's own MLflow."""
+    experiment: str = Field("yeoron", min_length=1)
+    """Name of the MLflow experiment that holds the runs."""
+    model_name: str = Field("yeoron", min_length=1, pattern=r"^[^/:.%\"']+$")
+    """Name of the registered model whose versions are the snapshots."""
+    gold: tuple[Path, ...] = ()
+    """Gold files: word pairs with scores (three columns) or analogies (four words a line)."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where similarity and analogy are computed; `auto` takes a GPU when there is one."""

@@ -1,0 +1,96 @@
+"""PIP loss: how far an embedding lies from the count embedding of the same co-occurrences."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from embedding.errors import InputError
+
+
+def sppmi(cooccurrence: npt.NDArray[np.generic], shift: float = 1.0) -> npt.NDArray[np.float64]:
+    """Shifted positive pointwise mutual information of a symmetrised co-occurrence table.
+
+    max(0, log(Cᵢⱼ·ΣC / (Cᵢ·C·ⱼ)) − log shift), Levy & Goldberg 2014, equation 11; `shift` is the
+    number k of negatives that skip-gram would draw.
+
+    cooccurrence  [m, m] counts ≥ 0; returns float64 [m, m]. Raises InputError for other input.
+    """
+    counts = np.asarray(cooccurrence, dtype=np.float64)
+    if counts.ndim != 2 or counts.shape[0] != counts.shape[1]:
+        raise InputError(
+            f"PIP loss: a square co-occurrence table is accepted, got shape {list(counts.shape)}."
+        )
+    if not np.isfinite(counts).all() or (counts < 0).any():
+        raise InputError("PIP loss: co-occurrence counts are finite numbers of at least 0.")
+    if not (math.isfinite(shift) and shift > 0):
+        raise InputError(f"PIP loss: shift is a number above 0, got {shift}.")
+    counts = counts + counts.T
+    total = counts.sum()
+    rows = counts.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pmi = np.log(counts * total) - np.log(np.outer(rows, rows)) - math.log(shift)
+    return np.where(counts > 0, np.maximum(pmi, 0.0), 0.0)
+
+
+def pip_loss(
+    vectors: Tensor,
+    cooccurrence: npt.NDArray[np.generic],
+    shift: float = 1.0,
+    *,
+    normalised: bool = True,
+) -> float:
+    """Pairwise inner product loss between `vectors` E and the SPPMI-SVD embedding F of rank d.
+
+    Yin & Shen 2018 (On the Dimensionality of Word Embedding), definition 1:
+
+        ‖E Eᵀ − F Fᵀ‖_F,          F = U_d |Λ_d|^½ of SPPMI = U Λ Uᵀ (α = ½)
+
+    It is invariant to rotations, so two trainings compare without alignment. The two sides have
+    unrelated scales (the norm of learnt vectors grows with training), so the figure that compares
+    between windows, sizes m and dimensions is, with `normalised`,
+
+        ‖ E Eᵀ/‖E Eᵀ‖_F − F Fᵀ/‖F Fᵀ‖_F ‖_F   ∈ [0, √2]
+
+    0: the same geometry up to scale and rotation; √2: orthogonal ones.
+
+    vectors       float [m, d] on any device
+    cooccurrence  [m, m] counts, rows and columns in the order of `vectors`
+    shift         see `sppmi`
+    returns       float; nan when there is nothing to compare with (no word, all-zero vectors, or
+                  no pair more frequent than chance)
+
+    Raises InputError when the shapes disagree or counts are not counts. No m × m product of the
+    embedding is built: ‖A Aᵀ − B Bᵀ‖² = ‖AᵀA‖² + ‖BᵀB‖² − 2‖AᵀB‖².
+    """
+    if vectors.ndim != 2 or cooccurrence.shape != (vectors.shape[0],) * 2:
+        raise InputError(
+            "PIP loss: vectors [m, d] and a co-occurrence table [m, m] are accepted, got "
+            f"{list(vectors.shape)} and {list(cooccurrence.shape)}."
+        )
+    target = torch.from_numpy(sppmi(cooccurrence, shift)).to(vectors.device)
+    ours = vectors.detach().to(torch.float64)
+    if not bool(target.any()) or not bool(ours.any()):
+        return math.nan
+    theirs = _factor(target, rank=vectors.shape[1])
+    own, other = _norm(ours.T @ ours), _norm(theirs.T @ theirs)
+    cross = _norm(ours.T @ theirs)
+    if normalised:
+        return math.sqrt(max(0.0, 2.0 - 2.0 * cross**2 / (own * other)))
+    return math.sqrt(max(0.0, own**2 + other**2 - 2.0 * cross**2))
+
+
+def _norm(values: Tensor) -> float:
+    return float(torch.linalg.matrix_norm(values))
+
+
+def _factor(symmetric: Tensor, rank: int) -> Tensor:
+    """F [m, min(rank, m)] with F Fᵀ the best |Λ| approximation: SVD of a symmetric matrix."""
+    values, basis = torch.linalg.eigh(symmetric)
+    order = values.abs().argsort(descending=True)[:rank]
+    factor: Tensor = basis[:, order] * values[order].abs().sqrt()
+    return factor

@@ -1,0 +1,76 @@
+"""The MLflow model of a snapshot: a script ("models from code"), no pickle.
+
+MLflow copies this file into the model and runs it to load one, also where Yeoron is not
+installed: it needs only numpy, pandas, pyarrow and mlflow, and is imported by nothing here.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+BLOCK = 16_384
+COLUMNS = ("word", "neighbour", "cosine", "rank", "reason")
+
+
+class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
+    """Answers the nearest words by cosine of the snapshot in the artifact `snapshot`."""
+
+    def load_context(self, context: Any) -> None:
+        """Map vectors.arrow and read manifest.json."""
+        folder = Path(context.artifacts["snapshot"])
+        self.manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        with pa.memory_map(str(folder / "vectors.arrow")) as source:
+            batch = pa.ipc.open_file(source).get_batch(0)
+        self.words = batch.column("word")
+        table = batch.column("in").flatten().to_numpy()
+        self.vectors = table.reshape(batch.num_rows, -1) if batch.num_rows else table[:0, None]
+        norms = np.linalg.norm(self.vectors, axis=1)
+        self.inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+
+    def predict(
+        self,
+        context: Any,  # noqa: ARG002 - MLflow's signature
+        model_input: list[str],
+        params: dict[str, Any] | None = None,
+    ) -> pd.DataFrame:
+        """Nearest words of each word.
+
+        model_input  words; MLflow also accepts a DataFrame of one column and hands it on as a list
+        params       `n`: neighbours of each word (10)
+        returns      one line a neighbour: word, neighbour, cosine (float64), rank from 1, reason
+                     (empty); an unknown word has one line with rank 0 and the reason
+        """
+        n = max(1, int((params or {}).get("n", 10)))
+        lines: list[tuple[str, str, float, int, str]] = []
+        for word in model_input:
+            row = pc.index(self.words, word).as_py()
+            if row < 0:
+                reason = f"not in the vocabulary of snapshot {self.manifest['id']}"
+                lines.append((word, "", float("nan"), 0, reason))
+                continue
+            for rank, at in enumerate(self._nearest(row, n), start=1):
+                cosine = self.vectors[at] @ self.vectors[row] * self.inverse[at] * self.inverse[row]
+                lines.append((word, self.words[int(at)].as_py(), float(cosine), rank, ""))
+        return pd.DataFrame(lines, columns=list(COLUMNS))
+
+    def _nearest(self, row: int, n: int) -> npt.NDArray[np.intp]:
+        query = self.vectors[row] * self.inverse[row]
+        starts = range(0, len(self.vectors), BLOCK)
+        parts = [self.vectors[at : at + BLOCK] @ query for at in starts]
+        cosines = np.concatenate(parts) * self.inverse
+        cosines[row] = -np.inf
+        n = min(n, len(cosines) - 1)
+        best = np.argpartition(-cosines, n)[:n] if n < len(cosines) else np.arange(len(cosines))
+        return best[np.lexsort((best, -cosines[best]))]
+
+
+mlflow.models.set_model(NearestWords())

@@ -1,0 +1,177 @@
+"""Talking to MLflow's tracking store: connecting, finding a run again, logging into it.
+
+MLflow is imported on first use only: it takes seconds.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from embedding.errors import ConfigError, PlatformError
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+KIND = "yeoron.kind"
+KEY = "yeoron.key"
+PARENT = "mlflow.parentRunId"
+_DEFAULTS = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
+}
+_BATCH = 100
+_PARAM_LENGTH = 6_000
+
+
+def connect(tracking_uri: str) -> MlflowClient:
+    """A client for one tracking address, telemetry off and timeouts on.
+
+    Raises ConfigError when MLflow is not installed or the address is empty.
+    """
+    if not tracking_uri:
+        raise ConfigError("evaluation.tracking_uri: an MLflow address is needed, got an empty one.")
+    for name, value in _DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    try:
+        with warnings.catch_warnings():
+            # MLflow warns about type hints of its own classes while it is imported.
+            warnings.simplefilter("ignore")
+            import mlflow.pyfunc  # noqa: F401
+            from mlflow import MlflowClient
+    except ImportError as error:
+        raise ConfigError(
+            "tracking needs MLflow, which is not installed: install the extra `mlflow`."
+        ) from error
+    with reported(tracking_uri):
+        return MlflowClient(tracking_uri=tracking_uri, registry_uri=tracking_uri)
+
+
+@contextmanager
+def reported(tracking_uri: str) -> Iterator[None]:
+    """Turn MLflow's errors into one PlatformError that names the address."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield
+    except MlflowException as error:
+        reason = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
+        raise PlatformError(f"MLflow at {_without_password(tracking_uri)}: {reason}") from error
+
+
+def experiment_id(client: MlflowClient, name: str) -> str:
+    """The experiment of this name, made when it is new; also when another process makes it."""
+    from mlflow.exceptions import MlflowException
+
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        try:
+            return str(client.create_experiment(name, artifact_location=_artifacts(client)))
+        except MlflowException:
+            found = client.get_experiment_by_name(name)
+            if found is None:
+                raise
+    if found.lifecycle_stage != "active":
+        raise ConfigError(
+            f"evaluation.experiment: MLflow's experiment {name!r} was deleted; restore it or "
+            "choose another name."
+        )
+    return str(found.experiment_id)
+
+
+def _artifacts(client: MlflowClient) -> str | None:
+    """Beside the database when it is a SQLite file: MLflow's own choice is the current folder."""
+    path = str(client.tracking_uri).removeprefix("sqlite:///")
+    if path == client.tracking_uri:
+        return None
+    return (Path(path).resolve().parent / "artifacts").as_uri()
+
+
+def find_run(client: MlflowClient, experiment: str, kind: str, key: str) -> Run | None:
+    """The run of this kind and key in the experiment (an id), None when there is none."""
+    quoted = key.replace("\\", "").replace("'", "")
+    found = client.search_runs(
+        [experiment],
+        filter_string=f"tags.`{KIND}` = '{kind}' and tags.`{KEY}` = '{quoted}'",
+        order_by=["attributes.start_time ASC"],
+        max_results=1,
+    )
+    return found[0] if found else None
+
+
+def open_run(
+    client: MlflowClient,
+    experiment: str,
+    kind: str,
+    key: str,
+    name: str,
+    tags: Mapping[str, str] | None = None,
+) -> Run:
+    """The run of this kind and key, continued when it exists and started when it does not."""
+    run = find_run(client, experiment, kind, key)
+    quoted = key.replace("\\", "").replace("'", "")
+    if run is None:
+        every = {KIND: kind, KEY: quoted, **(tags or {})}
+        return client.create_run(experiment, run_name=name, tags=every)
+    for tag, value in (tags or {}).items():
+        if run.data.tags.get(tag) != value:
+            client.set_tag(run.info.run_id, tag, value)
+    return run
+
+
+def log_params(client: MlflowClient, run: Run, params: Mapping[str, object]) -> None:
+    """Log the parameters that the run does not have yet (MLflow's are write-once)."""
+    from mlflow.entities import Param
+
+    new = [
+        Param(metric_name(name), str(value)[:_PARAM_LENGTH])
+        for name, value in params.items()
+        if metric_name(name) not in run.data.params
+    ]
+    for at in range(0, len(new), _BATCH):
+        client.log_batch(run.info.run_id, params=new[at : at + _BATCH])
+
+
+def log_metrics(
+    client: MlflowClient, run_id: str, metrics: Mapping[str, float], *, step: int, timestamp: int
+) -> None:
+    """Log the finite figures at one step; `timestamp` in ms. Repeating it changes nothing."""
+    from mlflow.entities import Metric
+
+    entries = [
+        Metric(metric_name(name), float(value), timestamp, step)
+        for name, value in metrics.items()
+        if math.isfinite(value)
+    ]
+    for at in range(0, len(entries), _BATCH):
+        client.log_batch(run_id, metrics=entries[at : at + _BATCH])
+
+
+def metric_name(name: str) -> str:
+    """A name that MLflow accepts: letters of any script, digits, `_ - . : /` and space."""
+    return re.sub(r"[^/\w.\- :]", "_", name).strip("/")[:250] or "_"
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
+    """Nested settings as `section.field` names."""
+    out: dict[str, object] = {}
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            out.update(flatten(value, f"{prefix}{name}."))
+        else:
+            out[f"{prefix}{name}"] = value
+    return out
+
+
+def _without_password(uri: str) -> str:
+    return re.sub(r"//[^@/]*@", "//", uri)

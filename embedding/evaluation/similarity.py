@@ -1,0 +1,65 @@
+"""Word similarity: rank correlation between cosines and human scores."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from embedding.evaluation.gold import PairGold
+from embedding.evaluation.lookup import Rows, find, unit
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """Spearman's ρ over the pairs whose two words are known (nan below three such pairs)."""
+
+    rho: float
+    covered: int
+    pairs: int
+
+    @property
+    def coverage(self) -> float:
+        """Share of the gold pairs that were judged."""
+        return self.covered / self.pairs
+
+
+def spearman(left: Tensor, right: Tensor) -> float:
+    """Spearman's rank correlation of two float [n], ties at their mean rank (Spearman 1904).
+
+    nan for fewer than three values or when one side is constant.
+    """
+    if len(left) < 3:
+        return math.nan
+    a, b = _ranks(left), _ranks(right.to(left.device))
+    a, b = a - a.mean(), b - b.mean()
+    scale = float(a.norm() * b.norm())
+    return float(a @ b) / scale if scale > 0 else math.nan
+
+
+def similarity(vectors: Tensor, rows: Rows, gold: PairGold) -> Similarity:
+    """Compare cosines of `vectors` (float [n, d], any device) with a gold set.
+
+    `rows` gives the row of a word; pairs with an unknown word are left out and show in the
+    coverage. Cosines are taken in float64 so that equal words tie.
+    """
+    left = find(rows, [pair[0] for pair in gold.pairs])
+    right = find(rows, [pair[1] for pair in gold.pairs])
+    known = (left >= 0) & (right >= 0)
+    device = vectors.device
+    a = unit(vectors[torch.from_numpy(left[known]).to(device)].double())
+    b = unit(vectors[torch.from_numpy(right[known]).to(device)].double())
+    human = torch.tensor([pair[2] for pair in gold.pairs], dtype=torch.float64)
+    rho = spearman((a * b).sum(dim=1), human[torch.from_numpy(known)])
+    return Similarity(rho=rho, covered=int(known.sum()), pairs=len(gold.pairs))
+
+
+def _ranks(values: Tensor) -> Tensor:
+    """float64 [n]: rank of each value from 1, ties at their mean."""
+    _, group, sizes = torch.unique(values, return_inverse=True, return_counts=True)
+    ends = sizes.cumsum(0).double()
+    mean = ends - (sizes.double() - 1) / 2
+    ranks: Tensor = mean[group]
+    return ranks

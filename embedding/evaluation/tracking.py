@@ -1,0 +1,177 @@
+"""One MLflow run a snapshot: parameters, figures over windows, pictures, manifest, model version.
+
+Only figures, settings, the manifest and the vectors go to MLflow, never text of documents.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from embedding.evaluation import registry, runs
+from embedding.evaluation.evaluate import Evaluation, evaluate_snapshot
+from embedding.evaluation.plots import draw
+from embedding.snapshots.catalogue import Catalogue
+from embedding.snapshots.format import MANIFEST, Manifest
+from embedding.snapshots.snapshot import Snapshot
+from embedding.snapshots.store import LATEST, SnapshotStore
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+_KIND = "snapshot"
+_STREAM = "stream"
+_STEP = "yeoron.step"
+
+
+@dataclass(frozen=True)
+class TrackedRun:
+    """What was logged.
+
+    run_id, experiment_id   of MLflow
+    model_version           version of the registered model
+    metrics                 figures logged, by name
+    skipped                 one sentence for each figure that could not be had
+    """
+
+    run_id: str
+    experiment_id: str
+    model_version: str
+    metrics: dict[str, float]
+    skipped: tuple[str, ...]
+
+
+def track_snapshot(
+    store: SnapshotStore,
+    id: str = LATEST,  # noqa: A002 - the contract's name
+    *,
+    tracking_uri: str,
+    experiment: str = "yeoron",
+    model_name: str = "yeoron",
+    gold: Sequence[Path] = (),
+    device: str = "auto",
+    parent_run: str | None = None,
+) -> TrackedRun:
+    """Evaluate a snapshot and log it to MLflow; a second call continues the first's run.
+
+    The run's metrics have the window's place in the store's series as step and the window's end
+    as time. They are also logged, at the same step, into `parent_run`, or without one into the
+    experiment's run `stream`, where MLflow draws them as one line over the windows.
+
+    Raises SnapshotError for a snapshot that cannot be read, ConfigError for a device or an
+    experiment that cannot be used, PlatformError when MLflow cannot be reached or refuses.
+    """
+    snapshot = store.open(id)
+    client = runs.connect(tracking_uri)
+    with runs.reported(tracking_uri):
+        place = runs.experiment_id(client, experiment)
+        parent = parent_run or _stream(client, place)
+        run = _open(client, place, snapshot, parent)
+        with _closing(client, run.info.run_id):
+            runs.log_params(client, run, _params(snapshot))
+            evaluation = evaluate_snapshot(snapshot, gold, device)
+            series = _series(store, snapshot)
+            step = _step(client, run, series)
+            end = int(snapshot.ref.window_end.timestamp() * 1000)
+            for target in (run.info.run_id, parent):
+                runs.log_metrics(client, target, evaluation.metrics, step=step, timestamp=end)
+            _log_files(client, run.info.run_id, snapshot, series, evaluation)
+            version = registry.register(
+                client, snapshot, run.info.run_id, model_name, lineage(snapshot.manifest)
+            )
+    return TrackedRun(
+        run_id=run.info.run_id,
+        experiment_id=place,
+        model_version=version,
+        metrics=evaluation.metrics,
+        skipped=evaluation.skipped,
+    )
+
+
+def lineage(manifest: Manifest) -> dict[str, str]:
+    """Where a snapshot comes from, as tags of its run and of its model version."""
+    tags = {
+        "parent": manifest.parent or "",
+        "window": manifest.window.label,
+        "window_start": manifest.window.start.isoformat(),
+        "window_end": manifest.window.end.isoformat(),
+        "sources": ",".join(sorted(manifest.tokens))[:4_000],
+        "config_digest": manifest.config_digest,
+        "tokenizer_digest": manifest.tokenizer_digest,
+        "code_version": manifest.code_version,
+        **{f"sha256.{name}": entry.sha256 for name, entry in manifest.files.items()},
+    }
+    return {f"yeoron.{name}": value for name, value in tags.items()}
+
+
+def _stream(client: MlflowClient, experiment: str) -> str:
+    run = runs.open_run(client, experiment, _STREAM, _STREAM, _STREAM)
+    if run.info.status != "FINISHED":
+        client.set_terminated(run.info.run_id, "FINISHED")
+    return str(run.info.run_id)
+
+
+def _open(client: MlflowClient, experiment: str, snapshot: Snapshot, parent: str) -> Run:
+    tags = {**lineage(snapshot.manifest), runs.PARENT: parent}
+    return runs.open_run(client, experiment, _KIND, snapshot.id, snapshot.id, tags)
+
+
+@contextmanager
+def _closing(client: MlflowClient, run_id: str) -> Iterator[None]:
+    """End the run as FINISHED, or as FAILED when the block raises."""
+    client.update_run(run_id, status="RUNNING")
+    try:
+        yield
+    except BaseException:
+        client.set_terminated(run_id, "FAILED")
+        raise
+    client.set_terminated(run_id, "FINISHED")
+
+
+def _params(snapshot: Snapshot) -> dict[str, object]:
+    manifest = snapshot.manifest
+    settings: Mapping[str, object] = runs.flatten(manifest.config)
+    return {
+        "snapshot": manifest.id,
+        "window": manifest.window.label,
+        "dim": manifest.dim,
+        "config_digest": manifest.config_digest,
+        "tokenizer_digest": manifest.tokenizer_digest,
+        "code_version": manifest.code_version,
+        **{f"config.{name}": value for name, value in settings.items()},
+    }
+
+
+def _series(store: SnapshotStore, snapshot: Snapshot) -> list[Manifest]:
+    """Manifests up to and with this snapshot, one a window, oldest first."""
+    start = snapshot.ref.window_start
+    earlier = [ref for ref in Catalogue(store).series() if ref.window_start < start]
+    return [*(store.manifest(ref.id) for ref in earlier), snapshot.manifest]
+
+
+def _step(client: MlflowClient, run: Run, series: Sequence[Manifest]) -> int:
+    """The window's place in the series when it was first logged; kept in a tag."""
+    known = run.data.tags.get(_STEP)
+    if known is not None:
+        return int(known)
+    step = len(series) - 1
+    client.set_tag(run.info.run_id, _STEP, str(step))
+    return step
+
+
+def _log_files(
+    client: MlflowClient,
+    run_id: str,
+    snapshot: Snapshot,
+    series: Sequence[Manifest],
+    evaluation: Evaluation,
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="yeoron-plots-") as folder:
+        for path in draw(Path(folder), series, evaluation):
+            client.log_artifact(run_id, str(path), "plots")
+    client.log_artifact(run_id, str(snapshot.path / MANIFEST))

@@ -1,0 +1,1 @@
+"""How rows and deltas travel: wire format, client, compression."""

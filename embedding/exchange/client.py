@@ -1,0 +1,301 @@
+"""The node's side of the exchange."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import tenacity
+
+from embedding.errors import RefusedError, UnavailableError
+from embedding.exchange.channel import Channel
+from embedding.exchange.codec import (
+    decode_vocabulary,
+    encode_pull,
+    encode_push,
+    whole,
+)
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta, Welcome
+from embedding.exchange.pushlog import PushLog
+from embedding.exchange.wire import Message, text_array
+from embedding.records import IntArray, ScorePairs, SnapshotRef, Window
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class ParameterClient:
+    """Talks to one parameter server for one node.
+
+    hello, admit, vocabulary, pull and push share one stream and are called by one thread;
+    report, idle, status, cut, configure and checkpoint may be called by any thread at any time.
+    When the server is away each call goes on trying for `connect_timeout_s` and then raises
+    UnavailableError; after a restart of the server the pushes that it lost are sent again
+    first. RefusedError carries the server's reason; sending the same again cannot help.
+    """
+
+    def __init__(
+        self, location: str, *, node: str, config: ExchangeConfig, config_digest: str = ""
+    ) -> None:
+        self.location = location
+        self.node = node
+        self.config = config
+        self.config_digest = config_digest
+        self.log = PushLog(
+            max_pushes=config.max_unconfirmed, max_bytes=config.max_unconfirmed_bytes
+        )
+        self.welcome: Welcome | None = None
+        self._clock = 0
+        self._channel: Channel | None = None
+        self._control: Channel | None = None
+        self._stream_lock = threading.RLock()
+        self._control_lock = threading.Lock()
+
+    def hello(self) -> Welcome:
+        """Greet the server: where this node stands there and what the policy is."""
+        return self._retry(self._greet)
+
+    def admit(self, words: Sequence[str], counts: IntArray) -> IntArray:
+        """Ids of words (int64 [n]), -1 for one that has not been seen often enough.
+
+        counts: int64 [n] occurrences that are about to be pushed; they are not counted now.
+        """
+        message = Message({"op": "admit"}, {"counts": counts}, {"words": text_array(words)})
+        return self._request(message).array("ids", "i8", 1)
+
+    def vocabulary(self, since: int = 0) -> VocabularyDelta:
+        """Words admitted, and ids evicted, after version `since`."""
+        return decode_vocabulary(self._request(Message({"op": "vocabulary", "since": since})))
+
+    def pull(
+        self,
+        vectors: IntArray,
+        contexts: IntArray,
+        *,
+        clock: int,
+        score: ScorePairs | None = None,
+    ) -> Rows:
+        """Rows of `in` and of `out`; waits as long as the policy says.
+
+        vectors, contexts: int64 ids. `score` is computed on the rows as they are when the policy
+        lets the pull through. UnavailableError after `pull_timeout_s` of waiting.
+        """
+        message = encode_pull(vectors, contexts, clock, score)
+        began = time.monotonic()
+        while True:
+            answer = self._request(message)
+            waited = time.monotonic() - began
+            if answer.header["status"] == "ok":
+                break
+            if waited > self.config.pull_timeout_s:
+                raise UnavailableError(
+                    f"pull at clock {clock}: the policy held it for {waited:.0f} s; the server "
+                    f"waits for {answer.header.get('waiting_for')}."
+                )
+        self._clock = max(self._clock, whole(answer.header, "clock"))
+        return Rows(
+            clock=whole(answer.header, "clock"),
+            vectors=answer.array("vectors", "f4", 2),
+            contexts=answer.array("contexts", "f4", 2),
+            nll=answer.header.get("nll"),
+            waited_s=waited,
+        )
+
+    def push(self, push: Push) -> Ack:
+        """Send what was learnt; it is applied once, however often it is sent.
+
+        The push is kept until it is in a checkpoint; when too many are, a checkpoint is asked for
+        and waited for.
+        """
+        with self._stream_lock:
+            if self.welcome is None:
+                self.hello()
+            self._make_room()
+            self.log.add(push)
+            try:
+                ack = self._retry(lambda: self._send(push))
+            except RefusedError:
+                self.log.drop_last()
+                raise
+            self._taken(ack)
+            if self.log.load > 0.5:
+                self.checkpoint(wait=False)
+            return ack
+
+    def durable(self) -> int:
+        """The last push of this node that is in a checkpoint."""
+        ack = _ack(self._request(Message({"op": "confirm"})))
+        self._taken(ack)
+        return ack.durable
+
+    def report(self, report: dict[str, object]) -> None:
+        """The node's own figures, shown in the server's status; also a sign of life.
+
+        Known keys: `sources`: {SOURCE: {"pending": documents found and not learnt yet}} holds the
+        watermark; `event_now` (Unix seconds): event time now; `queue`: tokens waiting.
+        """
+        self._action("report", {"node": self.node, "report": report})
+
+    def idle(self) -> None:
+        """Nothing to learn at the moment: the policy waits for this node no longer.
+
+        The next pull takes part again, at the clock that the others have reached.
+        """
+        self._action("idle", {"node": self.node})
+
+    def status(self) -> dict[str, Any]:
+        """The server's status, as `/status` gives it."""
+        found: dict[str, Any] = self._action("status", {})
+        return found
+
+    def cut(self, window: Window, *, timeout_s: float = 600.0) -> SnapshotRef:
+        """Publish the window's snapshot; the same reference when it was cut before."""
+        bounds = {"start": window.start.isoformat(), "end": window.end.isoformat()}
+        return SnapshotRef.from_dict(self._action("cut", bounds, timeout_s))
+
+    def configure(self, **changes: object) -> None:
+        """Change policy, staleness, combine, n_push or n_fetch while training runs."""
+        self._action("configure", dict(changes))
+
+    def checkpoint(self, *, wait: bool = True) -> None:
+        """Ask for a checkpoint; with `wait` it is complete on return."""
+        self._action("checkpoint", {"wait": wait})
+
+    def close(self) -> None:
+        """Say goodbye and close the connections."""
+        with self._stream_lock, self._control_lock:
+            if self._channel is not None:
+                try:
+                    self._channel.request(Message({"op": "bye"}), 2.0)
+                except (UnavailableError, RefusedError):
+                    logger.debug("node %s: the server was gone at goodbye", self.node)
+            for channel in (self._channel, self._control):
+                if channel is not None:
+                    channel.close()
+            self._channel = self._control = None
+
+    def __enter__(self) -> ParameterClient:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _make_room(self) -> None:
+        """Wait for a checkpoint when the log of unconfirmed pushes is full."""
+        if self.log.load < 1.0:
+            return
+        self.checkpoint(wait=True)
+        self.durable()
+        if self.log.load >= 1.0:
+            raise UnavailableError(
+                f"node {self.node}: {len(self.log)} pushes ({self.log.nbytes} bytes) are in no "
+                "checkpoint and the server's last checkpoint did not confirm one."
+            )
+
+    def _send(self, push: Push) -> Ack:
+        return _ack(self._stream().request(encode_push(push)))
+
+    def _taken(self, ack: Ack) -> None:
+        self.log.confirm(ack.durable)
+        self._clock = max(self._clock, ack.clock)
+
+    def _request(self, message: Message) -> Message:
+        with self._stream_lock:
+            return self._retry(lambda: self._stream().request(message))
+
+    def _stream(self) -> Channel:
+        """The open stream; greets the server when there is none."""
+        if self._channel is None:
+            self._greet()
+        if self._channel is None:
+            raise UnavailableError(f"server {self.location}: the stream was closed.")
+        return self._channel
+
+    def _greet(self) -> Welcome:
+        with self._stream_lock:
+            if self._channel is None:
+                self._channel = Channel(self.location, self.config)
+            try:
+                welcome = self._introduce(self._channel)
+            except Exception:
+                self._drop_stream()
+                raise
+            self.welcome = welcome
+            self._clock = max(self._clock, welcome.clock)
+            return welcome
+
+    def _introduce(self, channel: Channel) -> Welcome:
+        header = {
+            "op": "hello",
+            "version": VERSION,
+            "node": self.node,
+            "config_digest": self.config_digest,
+            "clock": self._clock,
+        }
+        channel.open()
+        answer = channel.request(Message(header)).header
+        names = [field.name for field in dataclasses.fields(Welcome)]
+        welcome = Welcome(**{name: answer[name] for name in names})
+        self._resend(channel, welcome)
+        return welcome
+
+    def _drop_stream(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+    def _resend(self, channel: Channel, welcome: Welcome) -> None:
+        """Send again what the server does not know: it was restarted, or the stream broke."""
+        self.log.confirm(welcome.durable)
+        lost = self.log.after(welcome.sequence)
+        if lost:
+            logger.info("node %s: sending %d pushes again", self.node, len(lost))
+        for push in lost:
+            self._taken(_ack(channel.request(encode_push(push))))
+
+    def _action(self, name: str, body: dict[str, Any], timeout_s: float | None = None) -> Any:
+        def call() -> Any:
+            with self._control_lock:
+                if self._control is None:
+                    self._control = Channel(self.location, self.config)
+                control = self._control
+            return control.action(name, body, timeout_s)
+
+        return self._retry(call, stream=False)
+
+    def _retry(self, call: Callable[[], T], *, stream: bool = True) -> T:
+        """Run `call`, again with back-off while the server is away."""
+
+        def reset(state: tenacity.RetryCallState) -> None:
+            if stream:
+                self._drop_stream()
+            if state.attempt_number == 1:
+                logger.warning("node %s: server %s is away; trying again", self.node, self.location)
+
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(UnavailableError),
+            wait=tenacity.wait_exponential_jitter(
+                initial=self.config.backoff_s,
+                max=self.config.max_backoff_s,
+                jitter=self.config.backoff_s,
+            ),
+            stop=tenacity.stop_after_delay(self.config.connect_timeout_s),
+            before_sleep=reset,
+            reraise=True,
+        )
+        return retrying(call)
+
+
+def _ack(answer: Message) -> Ack:
+    header = answer.header
+    return Ack(
+        sequence=whole(header, "sequence"),
+        durable=whole(header, "durable"),
+        clock=whole(header, "clock"),
+        duplicate=bool(header.get("duplicate", False)),
+    )

@@ -1,0 +1,43 @@
+"""How a node reaches the parameter server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from embedding.config import Config
+
+
+class ExchangeConfig(Config):
+    """Client side of the exchange between a node and the parameter server."""
+
+    token_file: Path | None = None
+    """File with the shared secret that the server asks for; None when it asks for none."""
+
+    tls_ca: Path | None = None
+    """PEM file of the authority that signed the server's certificate; needed for `grpc+tls://`."""
+
+    connect_timeout_s: float = Field(default=60.0, gt=0)
+    """How long to go on trying (with back-off) to reach a server that is away."""
+
+    request_timeout_s: float = Field(default=60.0, gt=0)
+    """How long one request may take before the stream is given up and opened again."""
+
+    pull_timeout_s: float = Field(default=600.0, gt=0)
+    """How long a pull may wait for the policy to let it read."""
+
+    backoff_s: float = Field(default=0.1, gt=0)
+    """First pause between two tries to connect; doubled each time."""
+
+    max_backoff_s: float = Field(default=5.0, gt=0)
+    """Longest pause between two tries to connect."""
+
+    max_message_bytes: int = Field(default=256 * 1024 * 1024, ge=64 * 1024)
+    """Largest message that is sent; the server has a limit of its own."""
+
+    max_unconfirmed: int = Field(default=512, ge=2)
+    """Pushes kept until they are in a checkpoint; a push beyond that asks for one and waits."""
+
+    max_unconfirmed_bytes: int = Field(default=1024 * 1024 * 1024, ge=1024 * 1024)
+    """Memory that those pushes may take."""

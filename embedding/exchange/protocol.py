@@ -1,0 +1,127 @@
+"""What a node and the parameter server say to each other, as plain values.
+
+How they look on the wire is in `wire.py` (framing) and `codec.py` (these records).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from embedding.records import FloatArray, IntArray, RowDelta, SourceProgress, WordCounts
+
+VERSION = 1
+"""Version of the wire protocol; another version is refused at the greeting."""
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """Answer to a node's greeting.
+
+    clock      the clock at which the node goes on
+    sequence   last push of this node that the server has taken (0: none)
+    durable    last push of this node that is in a checkpoint
+    epoch      number of this life of the server; another one means that it was restarted
+    """
+
+    clock: int
+    sequence: int
+    durable: int
+    epoch: int
+    dim: int
+    window_unit: str
+    policy: str
+    staleness: int = 0
+    n_push: int = 1
+    n_fetch: int = 1
+    session: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form."""
+        return dict(self.__dict__)
+
+
+@dataclass(frozen=True)
+class Ack:
+    """Answer to a push: taken once, whatever number of times it was sent.
+
+    sequence   the last push that the server has taken
+    durable    the last push that is in a checkpoint
+    clock      the clock at which the node goes on
+    duplicate  the push had been taken before
+    """
+
+    sequence: int
+    durable: int
+    clock: int
+    duplicate: bool = False
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as the policy lets them be read.
+
+    clock     clock that the rows stand for; the delta computed on them is pushed with it
+    vectors   float32 [n, dim], one row for each id asked for, in that order; read-only, because
+              it is the received message itself: copy it to train on it
+    contexts  float32 [m, dim], likewise
+    nll       mean negative log-likelihood of the pairs that were scored, None when none were
+    waited_s  how long the policy held the pull back
+    """
+
+    clock: int
+    vectors: FloatArray
+    contexts: FloatArray
+    nll: float | None = None
+    waited_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class VocabularyDelta:
+    """Words admitted after version `since`.
+
+    version  pass it as `since` the next time; a version the server does not know gives all words
+    words    str [n]; ids int64 [n]; counts int64 [n] (decayed) running counts
+    evicted  int64 [k] ids that were dropped after `since`; they are never given again
+    """
+
+    version: int
+    words: Sequence[str]
+    ids: IntArray
+    counts: IntArray
+    evicted: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+
+def no_counts() -> WordCounts:
+    """A WordCounts without a row."""
+    empty = np.empty(0, dtype=np.int64)
+    return WordCounts(words=(), sources=(), windows=empty, counts=empty, documents=empty)
+
+
+@dataclass(frozen=True)
+class Push:
+    """What a node learnt from one block.
+
+    sequence  1, 2, 3, … by node, without a gap
+    clock     clock of the rows that the deltas were computed on
+    deltas    at most one RowDelta for each table
+    """
+
+    node: str
+    sequence: int
+    clock: int
+    deltas: tuple[RowDelta, ...] = ()
+    counts: WordCounts = field(default_factory=no_counts)
+    progress: tuple[SourceProgress, ...] = ()
+    tokens: int = 0
+    loss_sum: float = 0.0
+    pairs: int = 0
+    tokenizer_digest: str = ""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows and ids."""
+        return sum(delta.ids.nbytes + delta.values.nbytes for delta in self.deltas)

@@ -1,0 +1,71 @@
+"""Pushes that the server has taken but that are in no checkpoint yet.
+
+A node keeps them and sends them again after the server was restarted, so that nothing that was
+acknowledged is lost.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from embedding.errors import RefusedError
+from embedding.exchange.protocol import Push
+
+
+class PushLog:
+    """A bounded list of a node's unconfirmed pushes, in the order of their sequence numbers."""
+
+    def __init__(self, *, max_pushes: int, max_bytes: int) -> None:
+        self.max_pushes = max_pushes
+        self.max_bytes = max_bytes
+        self._pushes: deque[Push] = deque()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._pushes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self._bytes
+
+    @property
+    def load(self) -> float:
+        """How full it is: 0 empty, 1 full."""
+        return max(len(self._pushes) / self.max_pushes, self._bytes / self.max_bytes)
+
+    def add(self, push: Push) -> None:
+        """Keep a push; RefusedError when its sequence number does not follow the last one's."""
+        if self._pushes and push.sequence != self._pushes[-1].sequence + 1:
+            raise RefusedError(
+                f"push {push.sequence} of node {push.node}: "
+                f"{self._pushes[-1].sequence + 1} is the next sequence number."
+            )
+        self._pushes.append(push)
+        self._bytes += push.nbytes
+
+    def confirm(self, durable: int) -> int:
+        """Forget pushes up to `durable`; returns how many were forgotten."""
+        forgotten = 0
+        while self._pushes and self._pushes[0].sequence <= durable:
+            self._bytes -= self._pushes.popleft().nbytes
+            forgotten += 1
+        return forgotten
+
+    def drop_last(self) -> None:
+        """Forget the newest push: the server refused it."""
+        self._bytes -= self._pushes.pop().nbytes
+
+    def after(self, sequence: int) -> list[Push]:
+        """Pushes that the server has to get again when `sequence` is the last that it knows.
+
+        RefusedError when some that it does not know are no longer here: then the server lost its
+        state folder, and this node's work since then cannot be put together again.
+        """
+        if self._pushes and self._pushes[0].sequence > sequence + 1:
+            raise RefusedError(
+                f"the server knows this node's pushes up to {sequence}, but those up to "
+                f"{self._pushes[0].sequence - 1} were confirmed: it was started with another or "
+                "an emptied state folder; start the node anew."
+            )
+        return [push for push in self._pushes if push.sequence > sequence]

@@ -1,0 +1,27 @@
+"""The shared secret of nodes and server."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from embedding.errors import ConfigError
+
+# gRPC ends the whole process when a header holds anything else.
+_PRINTABLE = re.compile(r"[!-~]{1,4096}")
+
+
+def read_token(path: Path) -> str:
+    """The token in a file; ConfigError when there is none or it cannot be sent in a header."""
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise ConfigError(f"token_file {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"token_file {path}: it is not text.") from error
+    if not _PRINTABLE.fullmatch(token):
+        raise ConfigError(
+            f"token_file {path}: one word of printable ASCII characters is accepted, as "
+            "`openssl rand -hex 32` gives; the file is empty or holds others."
+        )
+    return token

@@ -1,0 +1,215 @@
+"""Framing: one message is one Arrow record batch of one row, with a JSON header as metadata.
+
+The schema never changes during a stream, so that one long-lived `do_exchange` carries every kind
+of message: SLOTS columns of large_binary, each holding one array as it lies in memory. The header
+names the arrays (`parts`), with dtype and shape. Nothing is copied on either side apart from what
+gRPC itself copies, and nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from embedding.errors import RefusedError
+
+SLOTS = 16
+SCHEMA = pa.schema([pa.field(f"slot{i}", pa.large_binary()) for i in range(SLOTS)])
+COMMAND = b"yeoron.exchange"
+MAX_HEADER_BYTES = 4 * 1024 * 1024
+
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "f4": np.dtype("<f4"),
+    "f8": np.dtype("<f8"),
+    "i4": np.dtype("<i4"),
+    "i8": np.dtype("<i8"),
+}
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+_TEXT = "str"
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Message:
+    """A header (JSON-safe) and named parts: numeric arrays or string arrays (pyarrow)."""
+
+    header: Mapping[str, Any]
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+    texts: Mapping[str, pa.Array] = field(default_factory=dict)
+
+    def array(self, name: str, dtype: str, ndim: int) -> Array:
+        """The numeric part `name`; RefusedError when it is missing or of another kind."""
+        found = self.arrays.get(name)
+        if found is None:
+            raise RefusedError(f"message {self.kind}: part {name!r} is missing.")
+        if found.dtype != _DTYPES[dtype] or found.ndim != ndim:
+            raise RefusedError(
+                f"message {self.kind}: part {name!r} is {found.dtype} with {found.ndim} "
+                f"dimensions; {_DTYPES[dtype]} with {ndim} is accepted."
+            )
+        return found
+
+    def text(self, name: str) -> pa.Array:
+        """The string part `name`; RefusedError when it is missing."""
+        found = self.texts.get(name)
+        if found is None:
+            raise RefusedError(f"message {self.kind}: part {name!r} is missing.")
+        return found
+
+    @property
+    def kind(self) -> str:
+        """What the message is: `pull`, `push`, …"""
+        return str(self.header.get("op", self.header.get("status", "?")))
+
+
+def text_array(words: Sequence[str] | pa.Array) -> pa.Array:
+    """Words as an Arrow string array."""
+    return words if isinstance(words, pa.Array) else pa.array(words, pa.string())
+
+
+def encode(message: Message) -> tuple[pa.RecordBatch, bytes]:
+    """The record batch and the header bytes of a message; numeric parts are not copied."""
+    slots: list[pa.Array] = []
+    parts: list[list[Any]] = []
+    for name, values in message.arrays.items():
+        flat = np.ascontiguousarray(values)
+        parts.append([name, _NAMES[flat.dtype], list(flat.shape)])
+        slots.append(_slot(pa.py_buffer(flat), flat.nbytes))
+    for name, words in message.texts.items():
+        parts.append([name, _TEXT, [len(words)]])
+        clean = words if words.offset == 0 else pa.concat_arrays([words])
+        _, offsets, data = clean.buffers()
+        slots.append(_slot(offsets, 4 * (len(words) + 1) if offsets is not None else 0))
+        slots.append(_slot(data, 0 if data is None else data.size))
+    if len(slots) > SLOTS:
+        raise RefusedError(f"message {message.kind}: {len(slots)} parts; at most {SLOTS} fit.")
+    slots.extend(_EMPTY for _ in range(SLOTS - len(slots)))
+    header = json.dumps({**message.header, "parts": parts}, ensure_ascii=False).encode()
+    return pa.RecordBatch.from_arrays(slots, schema=SCHEMA), header
+
+
+def decode(batch: pa.RecordBatch | None, metadata: pa.Buffer | None) -> Message:
+    """Read a message; RefusedError names what is wrong with it. Arrays share the batch's memory."""
+    header = _header(metadata)
+    buffers = _buffers(batch)
+    arrays: dict[str, Array] = {}
+    texts: dict[str, pa.Array] = {}
+    at = 0
+    for name, dtype, shape in _parts(header):
+        wide = 2 if dtype == _TEXT else 1
+        if at + wide > len(buffers):
+            raise RefusedError(f"message: part {name!r} is named in the header but not there.")
+        if dtype == _TEXT:
+            texts[name] = _text(name, shape, buffers[at], buffers[at + 1])
+        else:
+            arrays[name] = _numbers(name, _DTYPES[dtype], shape, buffers[at])
+        at += wide
+    return Message(header, arrays, texts)
+
+
+def _slot(data: pa.Buffer | None, size: int) -> pa.Array:
+    """A one-row large_binary array over `data`."""
+    offsets = pa.py_buffer(np.array([0, size], dtype=np.int64))
+    held = pa.py_buffer(b"") if data is None else data
+    return pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, held])
+
+
+_EMPTY = _slot(None, 0)
+
+
+def _header(metadata: pa.Buffer | None) -> dict[str, Any]:
+    if metadata is None or metadata.size == 0:
+        raise RefusedError("message: the header is missing.")
+    if metadata.size > MAX_HEADER_BYTES:
+        raise RefusedError(
+            f"message: the header has {metadata.size} bytes; at most {MAX_HEADER_BYTES} fit."
+        )
+    try:
+        header = json.loads(metadata.to_pybytes())
+    except (ValueError, RecursionError) as error:
+        raise RefusedError("message: the header is not JSON in UTF-8.") from error
+    if not isinstance(header, dict):
+        raise RefusedError("message: the header is not a JSON object.")
+    return header
+
+
+def _buffers(batch: pa.RecordBatch | None) -> list[memoryview]:
+    """The bytes of each slot."""
+    if batch is None:
+        return []
+    if batch.schema != SCHEMA or batch.num_rows != 1:
+        raise RefusedError("message: not one row of the exchange schema.")
+    return [_content(column) for column in batch.columns]
+
+
+def _content(column: pa.Array) -> memoryview:
+    """The bytes of a one-row large_binary array, checked here: Arrow reads offsets unchecked."""
+    validity, offsets, data = column.buffers()
+    if column.offset or (validity is not None and column.null_count):
+        raise RefusedError("message: a slot is null.")
+    if offsets is None or offsets.size < 16:
+        raise RefusedError("message: a slot has no offsets.")
+    start, end = struct.unpack_from("<qq", offsets)
+    if start == end:
+        return memoryview(b"")
+    if data is None or not 0 <= start < end <= data.size:
+        raise RefusedError("message: a slot has offsets outside its bytes.")
+    return memoryview(data)[start:end]
+
+
+def _parts(header: dict[str, Any]) -> list[tuple[str, str, tuple[int, ...]]]:
+    parts = header.get("parts", [])
+    if not isinstance(parts, list) or len(parts) > SLOTS:
+        raise RefusedError(f"message: `parts` must be a list of at most {SLOTS} entries.")
+    found: dict[str, tuple[str, str, tuple[int, ...]]] = {}
+    for part in parts:
+        if not (isinstance(part, list) and len(part) == 3):
+            raise RefusedError("message: each part is [name, dtype, shape].")
+        name, dtype, shape = part
+        if not isinstance(name, str) or name in found:
+            raise RefusedError("message: part names must be different strings.")
+        if dtype not in (*_DTYPES, _TEXT):
+            raise RefusedError(f"message: part {name!r} has an unknown dtype.")
+        if not (
+            isinstance(shape, list)
+            and 1 <= len(shape) <= 2
+            and all(type(n) is int and 0 <= n < 2**40 for n in shape)
+        ):
+            raise RefusedError(f"message: part {name!r} has no valid shape.")
+        found[name] = (name, dtype, tuple(shape))
+    return list(found.values())
+
+
+def _numbers(name: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: memoryview) -> Array:
+    expected = math.prod(shape) * dtype.itemsize
+    if data.nbytes != expected:
+        raise RefusedError(
+            f"message: part {name!r} has {data.nbytes} bytes; its shape needs {expected}."
+        )
+    return np.frombuffer(data, dtype=dtype).reshape(shape)
+
+
+def _text(name: str, shape: tuple[int, ...], offsets: memoryview, data: memoryview) -> pa.Array:
+    n = shape[0]
+    if n == 0:
+        return pa.array([], pa.string())
+    if len(shape) != 1 or offsets.nbytes != 4 * (n + 1):
+        raise RefusedError(f"message: part {name!r} has offsets of a wrong length.")
+    ends = np.frombuffer(offsets, dtype=np.int32)
+    if ends[0] < 0 or ends[-1] > data.nbytes or bool(np.any(np.diff(ends) < 0)):
+        raise RefusedError(f"message: part {name!r} has offsets outside its bytes.")
+    words = pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(data))
+    try:
+        words.validate(full=True)
+    except pa.ArrowException as error:
+        raise RefusedError(f"message: part {name!r} is not UTF-8.") from error
+    return words

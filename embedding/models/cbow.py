@@ -1,0 +1,78 @@
+"""Continuous bag of words with negative sampling (Mikolov et al. 2013, "Efficient Estimation").
+
+The hidden row is the mean of the window's vectors. As in word2vec.c and gensim each of them gets
+the whole step of the hidden row, not its share of it: a learning rate times the number of words.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from embedding.models.jit import bare
+from embedding.models.noise_trainer import NoiseTrainer
+from embedding.models.outputs import (
+    advance,
+    descend,
+    draw_noise,
+    fetch_ahead,
+    learn,
+)
+from embedding.models.sampling import below, next_state, seeded
+from embedding.models.simd import axpy, clear
+
+
+@bare
+def cbow(
+    words: Any,
+    ends: Any,
+    pool: Any,
+    vectors: Any,
+    contexts: Any,
+    plan: Any,
+    scratch: Any,
+    squares_in: Any,
+    squares_out: Any,
+    seed: int,
+) -> Any:
+    """Train on kept tokens; returns (loss, predicted words). Empty `squares` mean SGD."""
+    n = vectors.shape[1]
+    stride = n * 4
+    inputs, base = vectors.ctypes.data, contexts.ctypes.data
+    rows, x = scratch.rows, scratch.spare.ctypes.data
+    sink = x + stride
+    state = next_state(seeded(seed))
+    cursor = below(state, len(pool))
+    loss, predicted = 0.0, 0
+    for s in range(len(ends) - 1):
+        low, high = ends[s], ends[s + 1]
+        for centre in range(low, high):
+            state = next_state(state)
+            reach = plan.window - below(state, plan.window) if plan.shrink else plan.window
+            cursor = advance(cursor, plan, pool)
+            ahead = centre + plan.window + 1
+            fetch_ahead(words, ahead, inputs, base, stride, pool, cursor, plan)
+            first, last = max(low, centre - reach), min(high, centre + reach + 1)
+            count = last - first - 1
+            if count < 1:
+                continue
+            clear(x, n)
+            clear(sink, n)
+            for at in range(first, last):
+                if at != centre:
+                    axpy(np.float32(1.0 / count), inputs + np.int64(words[at]) * stride, x, n)
+            state = draw_noise(rows, words[centre], pool, cursor, plan, state)
+            loss += learn(x, sink, base, stride, rows, n, plan.rate, squares_out)
+            for at in range(first, last):
+                if at != centre:
+                    row = np.int64(words[at])
+                    descend(sink, inputs + row * stride, row, n, plan.rate, squares_in)
+            predicted += 1
+    return loss, predicted
+
+
+class CbowTrainer(NoiseTrainer):
+    """Trainer of CBOW with negative sampling; loss is per predicted word."""
+
+    kernel = staticmethod(cbow)

@@ -1,0 +1,128 @@
+"""Settings of the model and of its training."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from embedding.config import Config
+
+
+class Model(StrEnum):
+    """The models that `make_trainer` knows."""
+
+    SGNS = "sgns"
+    CBOW = "cbow"
+    FASTTEXT = "fasttext"
+    GLOVE = "glove"
+    SPPMI = "sppmi"
+
+
+class Schedule(StrEnum):
+    """How the learning rate moves with the share of the training that is done."""
+
+    LINEAR = "linear"
+    CONSTANT = "constant"
+
+
+class Optimiser(StrEnum):
+    """The update rule on the node."""
+
+    SGD = "sgd"
+    ADAGRAD = "adagrad"
+
+
+Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class ModelConfig(Config):
+    """The model, its hyper-parameters, and the optimiser that runs on a node."""
+
+    model: Model = Model.SGNS
+    """sgns, cbow, fasttext, glove or sppmi."""
+
+    dim: int = Field(default=100, ge=1, le=65536)
+    """Dimension of the word vectors."""
+
+    window: int = Field(default=5, ge=1, le=1000)
+    """Words on each side of the centre that count as its context."""
+
+    negative: int = Field(default=5, ge=1, le=1000)
+    """Noise words per positive pair."""
+
+    sample: float = Field(default=1e-4, ge=0, le=1, allow_inf_nan=False)
+    """Subsampling threshold of word2vec: words more frequent are dropped at random; 0: never."""
+
+    noise_exponent: float = Field(default=0.75, ge=-2, le=2, allow_inf_nan=False)
+    """Noise words are drawn in proportion to count ** noise_exponent."""
+
+    learning_rate: Positive = 0.025
+    """Learning rate at the start of the training."""
+
+    min_learning_rate: float = Field(default=1e-4, ge=0, allow_inf_nan=False)
+    """Learning rate at the end of a linear schedule."""
+
+    schedule: Schedule = Schedule.CONSTANT
+    """linear for a corpus with an end, constant for a stream."""
+
+    optimiser: Optimiser = Optimiser.SGD
+    """sgd, or adagrad: row-wise AdaGrad (one accumulator a row)."""
+
+    shrink: bool = True
+    """Draw each centre's window uniformly from 1 to `window`, as word2vec does."""
+
+    pool: int = Field(default=8192, ge=1, le=1 << 28)
+    """Noise rows drawn per block: bounds what a block pulls and pushes beside its own words."""
+
+    span: int = Field(default=64, ge=1, le=1 << 28)
+    """Length of the stretch of the pool that a pair draws its noise words from."""
+
+    move: int = Field(default=3, ge=1, le=1 << 28)
+    """Noise words by which the stretch moves on with every centre word."""
+
+    buckets: int = Field(default=200_000, ge=1, le=1 << 31)
+    """Hash buckets for the n-grams of fastText."""
+
+    glove_alpha: Unit = 0.75
+    """Exponent of GloVe's weighting function."""
+
+    glove_ceiling: Positive = 100.0
+    """Co-occurrence count x_max above which GloVe weighs all cells alike."""
+
+    cells: int = Field(default=4_000_000, ge=1024, le=1 << 31)
+    """Bound on the cells of a streaming co-occurrence table (16 bytes each)."""
+
+    shift: Positive = 1.0
+    """k of the shifted positive PMI (SPPMI): PMI - log k is kept where positive."""
+
+    seed: int = Field(default=1, ge=0, lt=1 << 63)
+    """Seed of initial vectors, windows, subsampling and noise."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ModelConfig:
+        if self.schedule is Schedule.LINEAR and self.min_learning_rate > self.learning_rate:
+            raise ValueError(
+                f"min_learning_rate {self.min_learning_rate} is above learning_rate "
+                f"{self.learning_rate}: a linear schedule must fall, not rise"
+            )
+        if self.pool < self.negative:
+            raise ValueError(
+                f"pool {self.pool} is smaller than negative {self.negative}: "
+                "a pair could not get its noise words"
+            )
+        return self
+
+    @property
+    def width(self) -> int:
+        """Columns of a table: GloVe keeps a row's bias in one more column."""
+        return self.dim + 1 if self.model is Model.GLOVE else self.dim
+
+    def rate(self, progress: float) -> float:
+        """Learning rate when `progress` (0 to 1) of the training is done."""
+        if self.schedule is Schedule.CONSTANT:
+            return self.learning_rate
+        done = min(max(progress, 0.0), 1.0)
+        return max(self.min_learning_rate, self.learning_rate * (1.0 - done))

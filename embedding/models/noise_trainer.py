@@ -1,0 +1,63 @@
+"""What skip-gram and CBOW share around their kernels: subsampling, AdaGrad state, scratch space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from embedding.models.adagrad import RowState
+from embedding.models.base import BlockLoss, LocalBlock
+from embedding.models.config import ModelConfig, Optimiser
+from embedding.models.outputs import Plan, Scratch
+from embedding.models.sampling import kept_tokens
+from embedding.records import FloatArray
+
+
+class NoiseTrainer:
+    """Trainer of a model with negative sampling; a subclass names its kernel.
+
+    kernel  (words, ends, pool, vectors, contexts, plan, scratch, squares_in, squares_out, seed)
+            → (loss, units): the summed loss in nats and what it was summed over
+    """
+
+    kernel: ClassVar[Callable[..., Any]]
+
+    def __init__(self, config: ModelConfig) -> None:
+        self._config = config
+        self._inputs, self._outputs = RowState(), RowState()
+
+    def train(
+        self,
+        block: LocalBlock,
+        vectors: FloatArray,
+        contexts: FloatArray,
+        *,
+        learning_rate: float,
+        seed: int,
+    ) -> BlockLoss:
+        """See `Trainer.train`."""
+        block.check(vectors, contexts)
+        words, ends = kept_tokens(block.tokens, block.sentences, block.keep, seed)
+        if not len(words) or not len(block.pool):
+            return BlockLoss(0.0, 0, len(words))
+        adaptive = self._config.optimiser is Optimiser.ADAGRAD
+        squares_in = self._inputs.gather(block.ids, len(vectors) if adaptive else 0)
+        squares_out = self._outputs.gather(block.ids, len(contexts) if adaptive else 0)
+        plan = Plan.of(self._config, learning_rate, len(block.pool))
+        loss, units = self.kernel(
+            words,
+            ends,
+            block.pool,
+            vectors,
+            contexts,
+            plan,
+            Scratch.of(plan, vectors.shape[1]),
+            squares_in,
+            squares_out,
+            np.uint64(seed),
+        )
+        self._inputs.scatter(block.ids, squares_in)
+        self._outputs.scatter(block.ids, squares_out)
+        return BlockLoss(float(loss), int(units), len(words))

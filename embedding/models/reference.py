@@ -1,0 +1,224 @@
+"""The torch reference of each model: gradients by autograd, on any device.
+
+With batch 1 it does what the kernels do, one step after the other, and is what the tests hold
+them to. With large batches it is the way to train on a GPU: the steps of one batch are summed.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch.nn.functional import softplus
+
+from embedding.errors import ConfigError
+from embedding.models.adagrad import RowState
+from embedding.models.base import BlockLoss, LocalBlock
+from embedding.models.config import Model, ModelConfig, Optimiser
+from embedding.models.cooccurrence import CooccurrenceTable
+from embedding.models.examples import examples
+from embedding.models.glove import shuffle
+from embedding.models.sampling import kept_tokens
+from embedding.records import CodeArray, FloatArray, IntArray
+
+Tensor = torch.Tensor
+_EPSILON = 1e-8
+
+
+def negative_sampling_loss(hidden: Tensor, outputs: Tensor, known: Tensor) -> Tensor:
+    """Sum over the batch of -log σ(target) - Σ log σ(-noise).
+
+    hidden [b, dim]; outputs [b, 1 + k, dim], target first; known bool [b, 1 + k]
+    """
+    scores = torch.einsum("bd,bkd->bk", hidden, outputs)
+    signs = torch.ones_like(scores)
+    signs[:, 0] = -1.0
+    loss: Tensor = (softplus(signs * scores) * known).sum()
+    return loss
+
+
+def glove_loss(
+    vectors: Tensor, contexts: Tensor, counts: Tensor, alpha: float, ceiling: float
+) -> Tensor:
+    """½ Σ f(x)·(w·c + b + b̃ - log x)², biases in the last columns; vectors, contexts [b, d + 1]."""
+    guess = (vectors[:, :-1] * contexts[:, :-1]).sum(1) + vectors[:, -1] + contexts[:, -1]
+    weight = (counts / ceiling).clamp(max=1.0) ** alpha
+    return 0.5 * (weight * (guess - counts.log()) ** 2).sum()
+
+
+def sppmi(counts: Tensor, *, shift: float = 1.0, exponent: float = 0.75) -> Tensor:
+    """Shifted positive PMI of dense counts [n, n] (see `embedding.models.sppmi`)."""
+    smooth = counts.sum(0) ** exponent * (counts.sum(0) > 0)
+    chance = counts.sum(1, keepdim=True) * (smooth / smooth.sum())
+    pmi = torch.where(counts > 0, (counts / chance).log(), -torch.inf)
+    return (pmi - math.log(shift)).clamp(min=0.0)
+
+
+class _Table:
+    """A table on a device, with AdaGrad accumulators [rows, parts] where they are wanted."""
+
+    def __init__(self, rows: FloatArray, squares: FloatArray | None, device: str) -> None:
+        self._home = rows
+        self.rows = torch.tensor(rows, device=device)
+        self._squares = None if squares is None else torch.tensor(squares, device=device)
+
+    def descend(self, at: Tensor, gradient: Tensor, rate: float) -> None:
+        """Subtract rate · gradient [g, columns] from the rows `at` [g]; AdaGrad: part by part."""
+        if self._squares is None:
+            self.rows.index_add_(0, at, gradient, alpha=-rate)
+            return
+        columns = gradient.shape[1]
+        sizes = [columns] if self._squares.shape[1] == 1 else [columns - 1, 1]
+        parts = torch.split(gradient, sizes, dim=1)
+        means = torch.stack([(part * part).mean(1) for part in parts], dim=1)
+        self._squares.index_add_(0, at, means)
+        steps = rate / (self._squares[at].sqrt() + _EPSILON)
+        scaled = [part * steps[:, k : k + 1] for k, part in enumerate(parts)]
+        self.rows.index_add_(0, at, torch.cat(scaled, dim=1), alpha=-1.0)
+
+    def back(self) -> FloatArray | None:
+        """Copy the rows to where they came from; returns the accumulators."""
+        self._home[:] = self.rows.cpu().numpy()
+        return None if self._squares is None else self._squares.cpu().numpy()
+
+
+class TorchTrainer:
+    """A `Trainer` in torch for sgns, cbow, fasttext and glove."""
+
+    def __init__(self, config: ModelConfig, *, device: str = "cpu", batch: int = 4096) -> None:
+        if batch < 1:
+            raise ConfigError(f"batch {batch}: at least one example a step is needed.")
+        if config.model is Model.SPPMI:
+            raise ConfigError("sppmi is counted, not trained block by block: use CountModel.")
+        self._config = config
+        self._device = device
+        self._batch = batch
+        self._table = CooccurrenceTable(config.cells)
+        self._states: tuple[list[RowState], list[RowState]] = (
+            [RowState(), RowState()],
+            [RowState(), RowState()],
+        )
+
+    def train(
+        self,
+        block: LocalBlock,
+        vectors: FloatArray,
+        contexts: FloatArray,
+        *,
+        learning_rate: float,
+        seed: int,
+    ) -> BlockLoss:
+        """See `Trainer.train`."""
+        block.check(vectors, contexts)
+        ids = (self._input_ids(block), block.ids)
+        tables = self._open(0, ids[0], vectors), self._open(1, ids[1], contexts)
+        if self._config.model is Model.GLOVE:
+            loss = self._glove(block, tables, learning_rate, seed)
+        else:
+            loss = self._negative_sampling(block, tables, learning_rate, seed)
+        for side, table in enumerate(tables):
+            squares = table.back()
+            if squares is not None:
+                for part, state in enumerate(self._states[side][: squares.shape[1]]):
+                    state.scatter(ids[side], squares[:, part])
+        return loss
+
+    def _input_ids(self, block: LocalBlock) -> IntArray | None:
+        """Stable ids of all rows of `vectors`: words get even ones, n-grams odd ones."""
+        if self._config.model is not Model.FASTTEXT or block.subword_offsets is None:
+            return block.ids
+        if block.ids is None or block.subword_ids is None:
+            return None
+        words = block.ids[: len(block.subword_offsets) - 1]
+        ids: IntArray = np.concatenate([2 * words, 2 * block.subword_ids + 1])
+        return ids
+
+    def _open(self, side: int, ids: IntArray | None, rows: FloatArray) -> _Table:
+        parts = 0
+        if self._config.model is Model.GLOVE:
+            parts = 2
+        elif self._config.optimiser is Optimiser.ADAGRAD:
+            parts = 1
+        kept = [state.gather(ids, len(rows)) for state in self._states[side][:parts]]
+        return _Table(rows, np.stack(kept, axis=1) if kept else None, self._device)
+
+    def _negative_sampling(
+        self, block: LocalBlock, tables: tuple[_Table, _Table], rate: float, seed: int
+    ) -> BlockLoss:
+        inputs, outputs, starts = examples(self._config, block, seed)
+        if self._config.model is Model.FASTTEXT:
+            inputs = _with_subwords(inputs, block)
+        if self._batch > 1:
+            starts = np.append(np.arange(0, len(inputs), self._batch), len(inputs))
+        total = 0.0
+        for at, stop in pairwise(starts):
+            bag = torch.tensor(inputs[at:stop], device=self._device, dtype=torch.int64)
+            out = torch.tensor(outputs[at:stop], device=self._device, dtype=torch.int64)
+            total += _sampled_step(tables, bag, out, rate)
+        return BlockLoss(total, len(inputs), _kept(block, seed))
+
+    def _glove(
+        self, block: LocalBlock, tables: tuple[_Table, _Table], rate: float, seed: int
+    ) -> BlockLoss:
+        config = self._config
+        words, ends = kept_tokens(block.tokens, block.sentences, block.keep, seed)
+        if not len(words):
+            return BlockLoss(0.0, 0)
+        ids = np.arange(int(words.max()) + 1) if block.ids is None else block.ids
+        table = CooccurrenceTable(config.cells) if block.ids is None else self._table
+        cells = table.add(words, ends, ids, config.window)
+        shuffle(cells, np.uint64(seed))
+        counts = _counts_of(table, ids[cells])
+        total = 0.0
+        for at in range(0, len(cells), self._batch):
+            pairs = torch.tensor(cells[at : at + self._batch], device=self._device).long()
+            seen = torch.tensor(counts[at : at + self._batch], device=self._device)
+            rows = [t.rows[pairs[:, k]].requires_grad_() for k, t in enumerate(tables)]
+            loss = glove_loss(rows[0], rows[1], seen, config.glove_alpha, config.glove_ceiling)
+            slopes = torch.autograd.grad(loss, rows)
+            for k, t in enumerate(tables):
+                t.descend(pairs[:, k], slopes[k], rate)
+            total += float(loss.detach())
+        return BlockLoss(total, len(cells), len(words))
+
+
+def _sampled_step(tables: tuple[_Table, _Table], bag: Tensor, out: Tensor, rate: float) -> float:
+    """One step on a batch: bag int64 [b, m], out int64 [b, 1 + k], both -1 where empty."""
+    used, known = bag >= 0, out >= 0
+    rows = tables[0].rows[bag.clamp(min=0)] * used[:, :, None]
+    hidden = (rows.sum(1) / used.sum(1, keepdim=True)).requires_grad_()
+    outputs = tables[1].rows[out.clamp(min=0)].requires_grad_()
+    loss = negative_sampling_loss(hidden, outputs, known)
+    inward, outward = torch.autograd.grad(loss, (hidden, outputs))
+    # Each row of a bag gets the whole step of the mean, as in word2vec and fastText.
+    spread = inward[:, None, :].expand(-1, bag.shape[1], -1)
+    tables[0].descend(bag[used], spread[used], rate)
+    tables[1].descend(out[known], outward[known], rate)
+    return float(loss.detach())
+
+
+def _kept(block: LocalBlock, seed: int) -> int:
+    return len(kept_tokens(block.tokens, block.sentences, block.keep, seed)[0])
+
+
+def _with_subwords(inputs: CodeArray, block: LocalBlock) -> CodeArray:
+    """Widen inputs [e, 1] to each word's row and its n-gram rows, -1 where there are fewer."""
+    if block.subwords is None or block.subword_offsets is None or not len(inputs):
+        return inputs
+    words = inputs[:, 0]
+    start = block.subword_offsets[words]
+    size = block.subword_offsets[words + 1] - start
+    reach = np.arange(int(size.max()))
+    places = np.minimum(start[:, None] + reach, max(len(block.subwords) - 1, 0))
+    grams = np.where(reach < size[:, None], block.subwords[places], -1)
+    return np.concatenate([inputs, grams.astype(np.int32)], axis=1)
+
+
+def _counts_of(table: CooccurrenceTable, pairs: IntArray) -> FloatArray:
+    """Running counts float32 [t] of cells given as ids [t, 2]."""
+    rows, columns, counts = table.cells()
+    keys, wanted = rows << 32 | columns, pairs[:, 0] << 32 | pairs[:, 1]
+    found: FloatArray = counts[np.searchsorted(keys, wanted)]
+    return found

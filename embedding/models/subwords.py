@@ -1,0 +1,128 @@
+"""Character n-grams of words and the buckets they are hashed to.
+
+Korean: syllable 1- to 4-grams and jamo 3- to 5-grams, every syllable being three jamo with a
+sign of its own for an empty final (Park et al. 2018, "Subword-level Word Vector Representations
+for Korean"). Other scripts: character 3- to 6-grams (Bojanowski et al. 2017). Words are put
+between < and > first. Nothing depends on the process or the machine: the hash is BLAKE2b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+
+from embedding.errors import ConfigError
+from embedding.records import CodeArray, FloatArray, IntArray
+
+SYLLABLES = (1, 4)
+JAMO = (3, 5)
+CHARACTERS = (3, 6)
+_FIRST, _LAST = 0xAC00, 0xD7A3
+_FINALS = 28
+_MEDIALS = 21
+_EMPTY = "\u11a7"  # the code point before the first final consonant: "no final"
+_LONGEST = 64
+
+
+def is_korean(word: str) -> bool:
+    """Whether a word holds a Hangul syllable."""
+    return any(_FIRST <= ord(letter) <= _LAST for letter in word)
+
+
+def jamo(word: str) -> str:
+    """Hangul syllables as initial, medial and final jamo (three each); the rest unchanged."""
+    return "".join(_parts(letter) for letter in word)
+
+
+def _parts(letter: str) -> str:
+    index = ord(letter) - _FIRST
+    if not 0 <= index <= _LAST - _FIRST:
+        return letter
+    initial, rest = divmod(index, _MEDIALS * _FINALS)
+    medial, final = divmod(rest, _FINALS)
+    last = chr(0x11A7 + final) if final else _EMPTY
+    return chr(0x1100 + initial) + chr(0x1161 + medial) + last
+
+
+def _grams(text: str, shortest: int, longest: int) -> Iterator[str]:
+    for size in range(shortest, min(longest, len(text)) + 1):
+        for start in range(len(text) - size + 1):
+            gram = text[start : start + size]
+            if gram not in ("<", ">"):
+                yield gram
+
+
+def ngrams(word: str) -> tuple[str, ...]:
+    """Distinct n-grams in order of appearance; of very long words only the first letters count."""
+    text = f"<{word[:_LONGEST]}>"
+    if not is_korean(word):
+        return tuple(dict.fromkeys(_grams(text, *CHARACTERS)))
+    syllables = _grams(text, *SYLLABLES)
+    letters = _grams(jamo(text), *JAMO)
+    return tuple(dict.fromkeys([*syllables, *(f"\u0001{gram}" for gram in letters)]))
+
+
+@dataclass(frozen=True)
+class LocalSubwords:
+    """The n-grams of some words as rows behind the words' own rows.
+
+    rows     int32, rows of `vectors`, word after word; n_words and above
+    offsets  int32 [n_words + 1]
+    buckets  int64 [g], bucket of row n_words + i, increasing
+    """
+
+    rows: CodeArray
+    offsets: CodeArray
+    buckets: IntArray
+
+    def means(self, vectors: FloatArray) -> FloatArray:
+        """float32 [n_words, dim]: mean of each word's own row and its n-gram rows."""
+        known = len(self.offsets) - 1
+        sizes = np.diff(self.offsets)
+        owner = np.repeat(np.arange(known), sizes)
+        total = vectors[:known].astype(np.float64)
+        np.add.at(total, owner, vectors[self.rows])
+        means: FloatArray = (total / (1 + sizes)[:, None]).astype(np.float32)
+        return means
+
+
+class Subwords:
+    """Hashes the n-grams of words to buckets 0..buckets-1, which are rows of a table of n-grams."""
+
+    def __init__(self, buckets: int) -> None:
+        if buckets < 1:
+            raise ConfigError(f"{buckets} buckets: at least one is needed to hash n-grams to.")
+        self._buckets = buckets
+
+    def buckets(self, word: str) -> IntArray:
+        """int64, distinct and increasing; empty for a word without n-grams."""
+        found = {self._bucket(gram) for gram in ngrams(word)}
+        return np.asarray(sorted(found), dtype=np.int64)
+
+    def _bucket(self, gram: str) -> int:
+        digest = blake2b(gram.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return int.from_bytes(digest, "little") % self._buckets
+
+    def local(self, words: Sequence[str]) -> LocalSubwords:
+        """Rows for the n-grams of a block's words."""
+        found = [self.buckets(word) for word in words]
+        offsets = np.zeros(len(words) + 1, np.int32)
+        offsets[1:] = np.cumsum([len(buckets) for buckets in found])
+        every = np.concatenate(found) if found else np.zeros(0, np.int64)
+        distinct, place = np.unique(every, return_inverse=True)
+        rows = (place + len(words)).astype(np.int32)
+        return LocalSubwords(rows, offsets, distinct)
+
+    def first_vector(self, word: str, table: FloatArray) -> FloatArray:
+        """float32 [dim]: mean of the rows of `table` (float32 [buckets, dim]) of a new word.
+
+        Zeros when the word has no n-gram.
+        """
+        buckets = self.buckets(word)
+        if not len(buckets):
+            return np.zeros(table.shape[1], np.float32)
+        vector: FloatArray = table[buckets].mean(axis=0, dtype=np.float64).astype(np.float32)
+        return vector

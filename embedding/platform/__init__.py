@@ -1,0 +1,1 @@
+"""Running the whole platform on one machine: services, supervisor, demo."""

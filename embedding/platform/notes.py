@@ -1,0 +1,33 @@
+"""What a person should know though nothing failed, read off the server's status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def notes(status: Mapping[str, Any]) -> list[str]:
+    """One sentence for each source with errors, each full queue, each node with trouble."""
+    found = []
+    for name, node in sorted((status.get("nodes") or {}).items()):
+        report = node.get("report") or {}
+        if node.get("state") == "gone":
+            found.append(f"{name}: not heard of for {node.get('last_seen_s') or 0:.0f} s.")
+        if report.get("last_error"):
+            found.append(f"{name}: {report['last_error']}")
+        if report.get("full_waits"):
+            found.append(
+                f"{name}: the queue was full ({report.get('queue_capacity', 0):,} tokens) and the "
+                f"crawler waited {report['full_waits']} times; learning is slower than reading: "
+                "add nodes or lower node.replay_ratio."
+            )
+        for source, row in sorted((report.get("sources") or {}).items()):
+            errors = {
+                reason: count
+                for reason, count in (row.get("errors") or {}).items()
+                if reason not in {"duplicate", "near_duplicate"}
+            }
+            if errors:
+                counts = ", ".join(f"{count} {reason}" for reason, count in sorted(errors.items()))
+                found.append(f"{source}: {counts}. Last: {row.get('last_error') or 'unknown'}")
+    return found

@@ -1,0 +1,152 @@
+"""`up` and `down`: bring every service of one machine up, and end all of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import embedding_airflow
+from embedding.errors import PlatformError
+from embedding.platform.ports import port_settings, require_free
+from embedding.platform.processes import MARK, mark, marked
+from embedding.platform.services import (
+    Service,
+    airflow_processes,
+    dask_services,
+    mlflow_service,
+    server_service,
+)
+from embedding.platform.supervisor import Supervisor
+from embedding.settings import SETTINGS_VARIABLE, Settings
+from embedding_airflow.environment import airflow_environment, migrate_command
+
+Progress = Callable[[str], None]
+
+
+def airflow_variables(settings: Settings) -> dict[str, str]:
+    """The environment of Airflow's processes: `AIRFLOW__*` and where Yeoron's settings are."""
+    root = Path(embedding_airflow.__file__).resolve().parents[2]
+    return airflow_environment(
+        settings.paths.airflow.resolve(),
+        port=settings.ports.airflow,
+        dags=root / "dags",
+        plugins=root / "plugins",
+    )
+
+
+def service_environment() -> dict[str, str]:
+    """What every service inherits: the settings file by absolute path, few threads, no telemetry.
+
+    Numerical libraries are held to one thread a process: the platform's parallelism is its
+    processes, and a pool of threads in each of twenty processes would only contend.
+    """
+    environment = {
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "DO_NOT_TRACK": "1",
+        "PYTHONUNBUFFERED": "1",
+        "MALLOC_ARENA_MAX": "2",
+    }
+    own = {k: v for k, v in os.environ.items() if k.startswith("YEORON_") and k != MARK}
+    environment.update(own)
+    if SETTINGS_VARIABLE in environment:
+        environment[SETTINGS_VARIABLE] = str(Path(environment[SETTINGS_VARIABLE]).resolve())
+    return environment
+
+
+def prepare_airflow(settings: Settings, environment: dict[str, str]) -> None:
+    """Create or migrate Airflow's database."""
+    settings.paths.airflow.mkdir(parents=True, exist_ok=True, mode=0o700)
+    done = subprocess.run(  # noqa: S603
+        migrate_command(),
+        env={**os.environ, **environment, MARK: mark(settings.paths.home)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    if done.returncode != 0:
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        raise PlatformError(f"Airflow's database could not be prepared: {' '.join(lines[-2:])}")
+
+
+def all_services(settings: Settings, extra: Sequence[Service] = ()) -> list[Service]:
+    """Every service in the order they are started."""
+    common = service_environment()
+    airflow = {**common, **airflow_variables(settings)}
+    services = [
+        *extra,
+        server_service(settings),
+        *dask_services(settings),
+        mlflow_service(settings),
+        *airflow_processes(settings, airflow),
+    ]
+    return [
+        Service(s.name, s.command, s.ready, {**common, **s.environment}, s.stop_seconds)
+        for s in services
+    ]
+
+
+def bring_up(
+    settings: Settings,
+    *,
+    extra: Sequence[Service] = (),
+    progress: Progress = lambda _: None,
+    timeout: float = 240,
+) -> Supervisor:
+    """Start every service and wait until each answers; on failure nothing is left running."""
+    supervisor = Supervisor(settings.paths.home, settings.paths.logs)
+    if supervisor.states():
+        raise PlatformError(
+            f"the platform in {settings.paths.home} is already running; `make down` ends it."
+        )
+    require_free(port_settings(settings, simweb=bool(extra)))
+    services = all_services(settings, extra)
+    for folder in (settings.paths.mlflow, settings.paths.snapshots, settings.paths.frontier):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        prepare_airflow(
+            settings, next(s for s in services if s.name == "airflow-scheduler").environment
+        )
+        progress("airflow-database")
+        supervisor.write(services)
+        supervisor.start()
+        supervisor.wait_ready(services, timeout=timeout, progress=progress)
+    except BaseException:
+        supervisor.stop()
+        raise
+    return supervisor
+
+
+def homes(settings: Settings) -> tuple[Path, Path]:
+    """Where the platform's state may be: its own home, and that of its demo."""
+    return settings.paths.home, settings.paths.home / "demo"
+
+
+def supervisors(settings: Settings) -> list[Supervisor]:
+    """The supervisors that may run: the platform's and its demo's."""
+    return [Supervisor(home, home / "logs") for home in homes(settings)]
+
+
+def running_supervisor(settings: Settings) -> Supervisor | None:
+    """The supervisor that runs now, None when none does."""
+    return next((found for found in supervisors(settings) if found.states()), None)
+
+
+def bring_down(settings: Settings) -> int:
+    """End the platform of `settings` and of its demo; returns how many processes ran.
+
+    Raises PlatformError when a process is left.
+    """
+    ran = 0
+    for supervisor in supervisors(settings):
+        ran += supervisor.stop()
+        left = marked(supervisor.home)
+        if left:
+            raise PlatformError(
+                f"{len(left)} processes would not end: {', '.join(str(p.pid) for p in left)}."
+            )
+    return ran

@@ -1,0 +1,66 @@
+"""Are the ports free? A taken port is named together with the setting that moves it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+
+import psutil
+
+from embedding.errors import PlatformError
+from embedding.settings import Settings
+
+
+def port_settings(settings: Settings, *, simweb: bool = False) -> dict[str, int]:
+    """Every port the platform listens on, by the name of its setting."""
+    ports = {f"ports.{name}": port for name, port in settings.ports.model_dump().items()}
+    if not simweb:
+        ports.pop("ports.simweb")
+    ports["server.port"] = settings.server.port
+    ports["server.http_port"] = settings.server.http_port
+    return ports
+
+
+def is_free(port: int, host: str = "127.0.0.1") -> bool:
+    """True when a server could bind `port` now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def holder(port: int) -> str:
+    """Who listens on `port`: `name (pid N)`, or `another process` where that cannot be seen."""
+    try:
+        for connection in psutil.net_connections(kind="tcp"):
+            listens = connection.status == psutil.CONN_LISTEN
+            if listens and connection.laddr and connection.laddr.port == port and connection.pid:
+                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
+    except (psutil.AccessDenied, psutil.NoSuchProcess):
+        pass
+    return "another process"
+
+
+def require_free(ports: Mapping[str, int]) -> None:
+    """Raise PlatformError for the first taken port, and for two settings that share one."""
+    seen: dict[int, str] = {}
+    for name, port in ports.items():
+        if port in seen:
+            raise PlatformError(
+                f"port {port} is set twice: {seen[port]} and {name}; give each its own in "
+                f"yeoron.toml or by {variable(name)}."
+            )
+        seen[port] = name
+        if not is_free(port):
+            raise PlatformError(
+                f"port {port} ({name}) is taken by {holder(port)}; end that process or set "
+                f"another port: {name} in yeoron.toml, or {variable(name)} in the environment."
+            )
+
+
+def variable(name: str) -> str:
+    """The environment variable of a dotted setting."""
+    return "YEORON_" + name.upper().replace(".", "__")

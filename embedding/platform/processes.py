@@ -1,0 +1,119 @@
+"""Whose processes are ours, and how they end: no orphan stays, whatever started it.
+
+Two marks find them. Every service is started with `YEORON_PLATFORM=<absolute home>` in its
+environment, which its children inherit: Airflow's LocalExecutor workers, Chromium. Some programs
+(Airflow's API server, Dask's scheduler) write their title over their environment, so the session
+of the supervisor is recorded as well: they stay in it when their parents are gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import psutil
+
+MARK = "YEORON_PLATFORM"
+
+
+def mark(home: Path) -> str:
+    """The value of the mark for the platform whose state is in `home`."""
+    return str(home.resolve())
+
+
+def _session_file(home: Path) -> Path:
+    return home / "run" / "session.json"
+
+
+def record_session(home: Path, pid: int) -> None:
+    """Remember the session of process `pid`; it counts until the machine is started again."""
+    values = {
+        "session": os.getsid(pid),
+        "since": psutil.Process(pid).create_time(),
+        "boot": psutil.boot_time(),
+    }
+    _session_file(home).write_text(json.dumps(values), encoding="utf-8")
+
+
+def _session(home: Path) -> tuple[int, float] | None:
+    """(session, since) that was recorded since the machine was started."""
+    try:
+        values = json.loads(_session_file(home).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if abs(float(values["boot"]) - psutil.boot_time()) > 5:
+        return None
+    return int(values["session"]), float(values["since"])
+
+
+def marked(home: Path) -> list[psutil.Process]:
+    """Every live process of the platform in `home`, without this process and its parents."""
+    value = mark(home)
+    session = _session(home)
+    own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    found = []
+    for process in psutil.process_iter():
+        if process.pid in own:
+            continue
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and _ours(process, value, session):
+                found.append(process)
+        except (psutil.AccessDenied, psutil.NoSuchProcess, OSError):
+            continue
+    return found
+
+
+def _ours(process: psutil.Process, value: str, session: tuple[int, float] | None) -> bool:
+    if process.environ().get(MARK) == value:
+        return True
+    if session is None or os.getsid(process.pid) != session[0]:
+        return False
+    return process.create_time() >= session[1] - 1
+
+
+def end(processes: Iterable[psutil.Process], *, patience: float = 10.0) -> int:
+    """SIGTERM, wait at most `patience` seconds, SIGKILL. Returns how many had to be killed."""
+    waiting = list(processes)
+    for process in waiting:
+        try:
+            process.terminate()
+        except psutil.NoSuchProcess:
+            continue
+    _, alive = psutil.wait_procs(waiting, timeout=patience)
+    for process in alive:
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            continue
+    psutil.wait_procs(alive, timeout=5)
+    return len(alive)
+
+
+def end_all(home: Path, *, patience: float = 10.0) -> int:
+    """End every marked process, also those that appear meanwhile. Returns how many there were."""
+    ended = 0
+    deadline = time.monotonic() + 4 * patience
+    while time.monotonic() < deadline:
+        left = marked(home)
+        if not left:
+            return ended
+        ended += len(left)
+        end(left, patience=patience)
+    return ended
+
+
+def memory(home: Path) -> int:
+    """Resident bytes of all marked processes, shared pages counted once (PSS where allowed)."""
+    total = 0
+    for process in marked(home):
+        try:
+            total += process.memory_full_info().pss
+        except (psutil.AccessDenied, psutil.NoSuchProcess, AttributeError):
+            try:
+                total += process.memory_info().rss
+            except psutil.NoSuchProcess:
+                continue
+    return total

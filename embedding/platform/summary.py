@@ -1,0 +1,145 @@
+"""What a demo run did, part by part, and whether each part really ran."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+from rich.console import Console
+from rich.table import Table
+
+from embedding.settings import Settings
+from embedding.trends.rows import TrendReport
+from embedding.trends.storage import load, saved
+from embedding_airflow.environment import login
+
+LISTED = 10
+
+
+@dataclass(frozen=True)
+class Check:
+    """One part of the platform: did it really run, and by what that is known."""
+
+    part: str
+    ran: bool
+    evidence: str
+
+
+def addresses(settings: Settings) -> dict[str, str]:
+    """Where a person looks; Airflow with its login."""
+    user, password = login(settings.paths.airflow.resolve())
+    return {
+        "Airflow": f"{settings.airflow_url}  (login {user} / {password})",
+        "Trends": settings.trends_url,
+        "MLflow": settings.mlflow_url,
+        "Dask": settings.dask_dashboard_url,
+    }
+
+
+def mlflow_runs(settings: Settings) -> list[dict[str, Any]]:
+    """Every MLflow run that evaluated a snapshot: its snapshot id and metrics."""
+    base = f"{settings.mlflow_url}/api/2.0/mlflow"
+    with httpx.Client(timeout=20, trust_env=False) as client:
+        experiments = client.get(f"{base}/experiments/search", params={"max_results": 100})
+        ids = [e["experiment_id"] for e in experiments.json().get("experiments", [])]
+        answer = client.post(
+            f"{base}/runs/search", json={"experiment_ids": ids, "max_results": 1000}
+        )
+    found = []
+    for run in answer.json().get("runs", []):
+        data = run["data"]
+        tags = {tag["key"]: tag["value"] for tag in data.get("tags", [])}
+        snapshot = tags.get("yeoron.key")
+        if snapshot and tags.get("yeoron.kind") == "snapshot":
+            metrics = {m["key"]: m["value"] for m in data.get("metrics", [])}
+            found.append(
+                {
+                    "run": run["info"]["run_id"],
+                    "experiment": run["info"]["experiment_id"],
+                    "snapshot": snapshot,
+                    "metrics": metrics,
+                }
+            )
+    return found
+
+
+def comparison_url(settings: Settings, runs: list[dict[str, Any]]) -> str:
+    """MLflow's page that sets the snapshots' runs side by side."""
+    ids = json.dumps([run["run"] for run in sorted(runs, key=lambda run: run["snapshot"])])
+    experiments = json.dumps(sorted({run["experiment"] for run in runs}))
+    query = f"runs={quote(ids)}&experiments={quote(experiments)}"
+    return f"{settings.mlflow_url}/#/compare-runs?{query}"
+
+
+def reports(settings: Settings) -> dict[str, TrendReport]:
+    """The trend report of each snapshot, by snapshot id."""
+    folder = settings.paths.trends
+    return {name: load(folder, name) for name in saved(folder)}
+
+
+def write_summary(path: Path, summary: dict[str, Any]) -> None:
+    """Write the summary whole or not at all."""
+    draft = path.with_suffix(".json.tmp")
+    with draft.open("w", encoding="utf-8") as file:
+        json.dump(summary, file, ensure_ascii=False, indent=2, default=str)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def _headline(metric: str) -> bool:
+    """The figures that fit a line: likelihood, PIP loss, gold sets."""
+    whole_set = metric.startswith(("similarity/", "analogy/")) and metric.count("/") == 1
+    return whole_set or metric in {"nll", "pip"}
+
+
+def print_summary(summary: dict[str, Any], console: Console) -> None:
+    """The summary as a person reads it."""
+    sources = Table("source", "documents", "tokens", "lag p50", "lag p95", title="Sources")
+    for name, row in summary["sources"].items():
+        sources.add_row(
+            name,
+            f"{row['documents']:,}",
+            f"{row['tokens']:,}",
+            f"{row['lag_p50_s'] or 0:.1f} s",
+            f"{row['lag_p95_s'] or 0:.1f} s",
+        )
+    console.print(sources)
+    snapshots = Table("window", "snapshot", "words", "documents", "evaluation", title="Snapshots")
+    for row in summary["snapshots"]:
+        chosen = {k: v for k, v in row["evaluation"].items() if _headline(k)}
+        figures = ", ".join(f"{k} {v:.3f}" for k, v in sorted(chosen.items()))
+        snapshots.add_row(
+            row["window"], row["id"], f"{row['words']:,}", f"{row['documents']:,}", figures
+        )
+    console.print(snapshots)
+    trends = Table("window", "most moved", "new", "risen", title="What changed")
+    for row in summary["trends"]:
+        trends.add_row(
+            row["window"],
+            " ".join(row["moved"][:LISTED]) or "–",
+            " ".join(row["born"][:LISTED]) or "–",
+            " ".join(row["risen"][:LISTED]) or "–",
+        )
+    console.print(trends)
+    lag = summary["lag"]
+    console.print(
+        f"{summary['documents']:,} documents, {summary['tokens']:,} tokens read, "
+        f"{summary['tokens_trained']:,} trained (with replay), up to "
+        f"{summary['words_per_second']:,.0f} words/s, lag p50 {lag['p50_s'] or 0:.1f} s, "
+        f"p95 {lag['p95_s'] or 0:.1f} s, {summary['seconds']:.0f} s, "
+        f"peak memory {summary['peak_memory_gb']:.1f} GB"
+    )
+    for check in summary["checks"]:
+        if not check["ran"]:
+            console.print(f"✗ {check['part']}: {check['evidence']}", style="red", markup=False)
+    for note in summary["notes"]:
+        console.print(f"· {note}", markup=False)
+    console.print()
+    for name, address in summary["addresses"].items():
+        console.print(f"[bold]{name:<8}[/bold] {address}", highlight=False, soft_wrap=True)

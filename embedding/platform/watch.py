@@ -1,0 +1,168 @@
+"""Watching a demo run: one look at every part, and the line that shows progress."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from embedding.errors import PlatformError
+from embedding.platform.airflow_api import AirflowApi
+from embedding.platform.processes import memory
+from embedding.platform.supervisor import Supervisor
+from embedding.records import Window
+from embedding.settings import Settings
+
+STREAM, EVALUATE, TREND = "opinion_stream", "evaluate_snapshot", "trend_report"
+
+
+@dataclass
+class Watch:
+    """What was seen so far; peaks are kept, the rest is the latest look."""
+
+    windows: Sequence[Window]
+    status: dict[str, Any] = field(default_factory=dict)
+    runs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    peak_bytes: int = 0
+    peak_words_per_second: float = 0.0
+
+    def run_id(self, window: Window) -> str:
+        """The run of `opinion_stream` for a window."""
+        return f"demo__{window.label}"
+
+    def states(self, dag: str) -> list[str]:
+        """States of a DAG's runs."""
+        return [str(run["state"]) for run in self.runs.get(dag, [])]
+
+    @property
+    def done(self) -> bool:
+        """Every window was cut, and each snapshot was evaluated and reported on."""
+        if self.states(STREAM).count("success") < len(self.windows):
+            return False
+        # Airflow may put the events of several snapshots into one run.
+        later = [self.states(dag) for dag in (EVALUATE, TREND)]
+        return all(states and set(states) == {"success"} for states in later) and all(
+            _events(self.runs[dag]) >= len(self.windows) for dag in (EVALUATE, TREND)
+        )
+
+    def failed(self) -> tuple[str, str] | None:
+        """(dag, run id) of a failed run."""
+        for dag, runs in self.runs.items():
+            for run in runs:
+                if run["state"] == "failed":
+                    return dag, str(run["dag_run_id"])
+        return None
+
+
+def _events(runs: Sequence[dict[str, Any]]) -> int:
+    return sum(int(run.get("consumed_events", 1)) for run in runs)
+
+
+def look(watch: Watch, settings: Settings, airflow: AirflowApi, client: httpx.Client) -> None:
+    """Look once at the server and at Airflow."""
+    try:
+        watch.status = client.get(settings.server_status_url).json()
+    except (httpx.HTTPError, ValueError):
+        return
+    watch.peak_words_per_second = max(
+        watch.peak_words_per_second, float(watch.status.get("words_per_second") or 0)
+    )
+    for dag in (STREAM, EVALUATE, TREND):
+        watch.runs[dag] = airflow.runs(dag)
+        if dag != STREAM:
+            for run in watch.runs[dag]:
+                events = airflow.get(f"/dags/{dag}/dagRuns/{run['dag_run_id']}/upstreamAssetEvents")
+                run["consumed_events"] = len(events.get("asset_events", [])) or 1
+
+
+def watch_until_done(
+    watch: Watch,
+    settings: Settings,
+    airflow: AirflowApi,
+    supervisor: Supervisor,
+    console: Console,
+    *,
+    documents: int,
+    timeout: float,
+) -> None:
+    """Show progress until everything is done; raises PlatformError when a part fails."""
+    deadline = time.monotonic() + timeout
+    bar = Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f}/{task.total:,.0f} documents"),
+        TimeElapsedColumn(),
+    )
+    task = bar.add_task("Playing", total=documents)
+    with (
+        httpx.Client(timeout=10, trust_env=False) as client,
+        Live(bar, console=console, refresh_per_second=2) as live,
+    ):
+        while not watch.done:
+            look(watch, settings, airflow, client)
+            watch.peak_bytes = max(watch.peak_bytes, memory(settings.paths.home))
+            bar.update(task, completed=watch.status.get("documents", 0))
+            live.update(Group(bar, _table(watch)))
+            failed = watch.failed()
+            if failed:
+                tasks = ", ".join(airflow.failed_tasks(*failed)) or "a task"
+                raise PlatformError(
+                    f"{failed[0]}: run {failed[1]} failed in {tasks}; its log is in Airflow at "
+                    f"{settings.airflow_url}."
+                )
+            if time.monotonic() > deadline:
+                raise PlatformError(
+                    f"the demo did not end within {timeout:.0f} s: {_where(watch)}."
+                )
+            _require_alive(supervisor)
+            time.sleep(2.0)
+
+
+def _require_alive(supervisor: Supervisor) -> None:
+    for name, state in supervisor.states().items():
+        if state == "FATAL":
+            raise PlatformError(f"{name} died; the end of its log:\n{supervisor.log_tail(name)}")
+
+
+def _where(watch: Watch) -> str:
+    runs = [f"{dag} {'/'.join(watch.states(dag)) or 'no run'}" for dag in watch.runs]
+    documents = watch.status.get("documents", 0)
+    return f"{documents} documents learnt, watermark {watch.status.get('watermark')}, " + ", ".join(
+        runs
+    )
+
+
+def _table(watch: Watch) -> Table:
+    status = watch.status
+    table = Table(box=None, show_header=False, pad_edge=False)
+    lag = status.get("lag") or {}
+    rows: list[tuple[str, Callable[[], str]]] = [
+        (
+            "tokens",
+            lambda: f"{status.get('tokens', 0):,} ({status.get('words_per_second', 0):,.0f}/s)",
+        ),
+        ("vocabulary", lambda: f"{status.get('vocabulary', 0):,} words"),
+        ("event time", lambda: str(status.get("watermark") or "–")[:16]),
+        ("lag", lambda: f"p50 {lag.get('p50_s') or 0:.1f} s, p95 {lag.get('p95_s') or 0:.1f} s"),
+        ("windows", lambda: _windows(watch)),
+    ]
+    for name, text in rows:
+        table.add_row(name, text())
+    return table
+
+
+def _windows(watch: Watch) -> str:
+    known = watch.status.get("windows") or {}
+    parts = []
+    for window in watch.windows:
+        entry = known.get(window.label) or {}
+        mark = "cut" if entry.get("snapshot") else f"{entry.get('documents', 0)} documents"
+        parts.append(f"{window.label} {mark}")
+    return " · ".join(parts)

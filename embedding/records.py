@@ -1,0 +1,397 @@
+"""The records that pass between rooms: Document → TokenBlock → Delta/Counts → SnapshotRef.
+
+Times are Unix seconds (UTC, float64) inside arrays and `datetime` with UTC zone elsewhere.
+Documents and TokenBlocks exist in memory only: nothing here is ever written to a disk or a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from embedding.errors import ConfigError, InputError
+
+IntArray = npt.NDArray[np.int64]
+CodeArray = npt.NDArray[np.int32]
+FloatArray = npt.NDArray[np.float32]
+TimeArray = npt.NDArray[np.float64]
+
+
+class Table(StrEnum):
+    """The two tables of a model: `in` are the word vectors, `out` the context vectors."""
+
+    IN = "in"
+    OUT = "out"
+
+
+class WindowUnit(StrEnum):
+    """How event time is cut into windows."""
+
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+    def floor(self, when: datetime) -> datetime:
+        """Start (UTC) of the window that holds `when`; weeks start on Monday."""
+        day = when.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+        if self is WindowUnit.HOUR:
+            return day
+        day = day.replace(hour=0)
+        if self is WindowUnit.WEEK:
+            return day - timedelta(days=day.weekday())
+        return day.replace(day=1) if self is WindowUnit.MONTH else day
+
+    def next(self, start: datetime) -> datetime:
+        """Start of the window after the one that starts at `start`."""
+        if self is WindowUnit.MONTH:
+            return (self.floor(start) + timedelta(days=32)).replace(day=1)
+        step = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
+        return self.floor(start) + step[self.value]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A half-open interval [start, end) of event time (UTC)."""
+
+    start: datetime
+    end: datetime
+
+    def __post_init__(self) -> None:
+        if self.start.tzinfo is None or self.end.tzinfo is None:
+            raise ConfigError(f"window {self.start} – {self.end}: both ends need a time zone.")
+        if self.end <= self.start:
+            raise ConfigError(
+                f"window {self.start:%Y-%m-%d %H:%M} – {self.end:%Y-%m-%d %H:%M}: "
+                "the end must lie after the start."
+            )
+
+    @classmethod
+    def holding(cls, when: datetime, unit: WindowUnit) -> Window:
+        """The window of `unit` that holds `when`."""
+        start = unit.floor(when)
+        return cls(start, unit.next(start))
+
+    @property
+    def label(self) -> str:
+        """Short name: `2020-02`, `2020-02-03`, `2020-02-03T04`, or `start_end`."""
+        for unit, pattern in (
+            (WindowUnit.MONTH, "%Y-%m"),
+            (WindowUnit.DAY, "%Y-%m-%d"),
+            (WindowUnit.HOUR, "%Y-%m-%dT%H"),
+        ):
+            if unit.floor(self.start) == self.start and unit.next(self.start) == self.end:
+                return self.start.strftime(pattern)
+        return f"{self.start:%Y%m%dT%H%M}_{self.end:%Y%m%dT%H%M}"
+
+
+@dataclass(frozen=True)
+class Document:
+    """One text as it was found: a news article, a comment, a post.
+
+    `source` is the name in sources.toml; `url` the canonical address; `author` an opaque
+    pseudonym (a keyed hash made by the source adapter) or None, never a name.
+    """
+
+    url: str
+    source: str
+    text: str
+    published_at: datetime
+    fetched_at: datetime
+    title: str = ""
+    author: str | None = None
+    language: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.published_at.tzinfo is None or self.fetched_at.tzinfo is None:
+            raise InputError(f"{self.url}: published_at and fetched_at need a time zone (UTC).")
+
+
+@dataclass(frozen=True)
+class TokenBlock:
+    """Tokenised documents of one source, dictionary-encoded.
+
+    words        distinct words of the block (length W)
+    codes        int32 [n_tokens], index into `words`
+    sentences    int32 [n_sentences + 1], token offsets of sentences
+    documents    int32 [n_documents + 1], sentence offsets of documents
+    published    float64 [n_documents], event time (Unix seconds)
+    available    float64 [n_documents], wall time at which it could first be fetched
+    fetched      float64 [n_documents], wall time at which it was fetched
+    keys         frontier keys (n_documents), acknowledged once the block's push is durable
+    priority     float32 [n_documents], initial replay priority (1.0 when unknown)
+    """
+
+    source: str
+    words: tuple[str, ...]
+    codes: CodeArray
+    sentences: CodeArray
+    documents: CodeArray
+    published: TimeArray
+    available: TimeArray
+    fetched: TimeArray
+    keys: tuple[str, ...]
+    priority: FloatArray
+    tokenizer_digest: str = ""
+
+    def __post_init__(self) -> None:
+        n = len(self.keys)
+        if not (
+            len(self.documents) == n + 1
+            and len(self.published) == len(self.available) == len(self.fetched) == n
+            and len(self.priority) == n
+            and len(self.sentences) > 0
+            and int(self.documents[-1]) == len(self.sentences) - 1
+            and int(self.sentences[-1]) == len(self.codes)
+        ):
+            raise InputError(
+                f"token block of {self.source}: offsets and per-document columns disagree "
+                f"({n} documents, {len(self.sentences) - 1} sentences, {len(self.codes)} tokens)."
+            )
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens."""
+        return len(self.codes)
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return len(self.keys)
+
+    def document_tokens(self) -> CodeArray:
+        """int32 [n_documents + 1]: token offsets of documents."""
+        offsets: CodeArray = self.sentences[self.documents]
+        return offsets
+
+    @classmethod
+    def build(
+        cls,
+        source: str,
+        documents: Iterable[Sequence[Sequence[str]]],
+        *,
+        published: Sequence[float],
+        keys: Sequence[str],
+        available: Sequence[float] | None = None,
+        fetched: Sequence[float] | None = None,
+        priority: Sequence[float] | None = None,
+        tokenizer_digest: str = "",
+    ) -> TokenBlock:
+        """Encode documents given as sentences of words."""
+        index: dict[str, int] = {}
+        codes: list[int] = []
+        sentence_ends = [0]
+        document_ends = [0]
+        for sentences in documents:
+            for sentence in sentences:
+                codes.extend(index.setdefault(word, len(index)) for word in sentence)
+                sentence_ends.append(len(codes))
+            document_ends.append(len(sentence_ends) - 1)
+        return cls(
+            source=source,
+            words=tuple(index),
+            codes=np.asarray(codes, dtype=np.int32),
+            sentences=np.asarray(sentence_ends, dtype=np.int32),
+            documents=np.asarray(document_ends, dtype=np.int32),
+            published=np.asarray(published, dtype=np.float64),
+            available=np.asarray(published if available is None else available, dtype=np.float64),
+            fetched=np.asarray(published if fetched is None else fetched, dtype=np.float64),
+            keys=tuple(keys),
+            priority=np.asarray(
+                np.ones(len(keys)) if priority is None else priority, dtype=np.float32
+            ),
+            tokenizer_digest=tokenizer_digest,
+        )
+
+    def to_buffer(self) -> pa.Buffer:
+        """One Arrow IPC buffer (no pickle); `from_buffer` is its inverse."""
+        columns = {
+            "source": pa.array([self.source]),
+            "words": pa.array([list(self.words)], pa.list_(pa.string())),
+            "codes": _one(self.codes),
+            "sentences": _one(self.sentences),
+            "documents": _one(self.documents),
+            "published": _one(self.published),
+            "available": _one(self.available),
+            "fetched": _one(self.fetched),
+            "keys": pa.array([list(self.keys)], pa.list_(pa.string())),
+            "priority": _one(self.priority),
+            "tokenizer_digest": pa.array([self.tokenizer_digest]),
+        }
+        batch = pa.record_batch(columns)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return sink.getvalue()
+
+    @classmethod
+    def from_buffer(cls, buffer: pa.Buffer | bytes) -> TokenBlock:
+        """Decode `to_buffer`; raises InputError when the bytes are not a token block."""
+        try:
+            with pa.ipc.open_stream(buffer) as reader:
+                batch = reader.read_next_batch()
+            get = {name: batch.column(name)[0] for name in batch.schema.names}
+            return cls(
+                source=get["source"].as_py(),
+                words=tuple(get["words"].as_py()),
+                codes=get["codes"].values.to_numpy(),
+                sentences=get["sentences"].values.to_numpy(),
+                documents=get["documents"].values.to_numpy(),
+                published=get["published"].values.to_numpy(),
+                available=get["available"].values.to_numpy(),
+                fetched=get["fetched"].values.to_numpy(),
+                keys=tuple(get["keys"].as_py()),
+                priority=get["priority"].values.to_numpy(),
+                tokenizer_digest=get["tokenizer_digest"].as_py(),
+            )
+        except (pa.ArrowException, KeyError, StopIteration) as error:
+            raise InputError(f"not a token block: {error}.") from error
+
+
+def _one(values: npt.NDArray[np.generic]) -> pa.Array:
+    """A one-row Arrow list column that holds `values`."""
+    flat = pa.array(values)
+    return pa.ListArray.from_arrays(pa.array([0, len(flat)], pa.int32()), flat)
+
+
+@dataclass(frozen=True)
+class RowDelta:
+    """Sum of a node's local updates to some rows of one table.
+
+    ids     int64 [n], strictly increasing row ids given by the server
+    values  float32 [n, dim]
+    """
+
+    table: Table
+    ids: IntArray
+    values: FloatArray
+
+
+@dataclass(frozen=True)
+class WordCounts:
+    """What one block read: occurrences and documents by word, source and window.
+
+    One row per (word, source, window). `window` is the window's start in Unix seconds.
+    words, sources: str [n]; windows int64 [n]; counts int64 [n]; documents int64 [n]
+    """
+
+    words: Sequence[str]
+    sources: Sequence[str]
+    windows: IntArray
+    counts: IntArray
+    documents: IntArray
+
+
+@dataclass(frozen=True)
+class SourceProgress:
+    """How far one source has been read and learnt by a push.
+
+    documents, tokens   newly learnt by this push
+    published           latest event time seen (Unix seconds)
+    lags                float64 [n_documents]: seconds from available to fetched+learnt
+    window              window start (Unix seconds) the documents belong to
+    """
+
+    source: str
+    documents: int
+    tokens: int
+    published: float
+    window: int
+    lags: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class ScorePairs:
+    """Pairs taken from documents that were not learnt yet, to be scored on the server.
+
+    source     str, all pairs are of one source
+    centres    int64 [n] row ids of `in`
+    contexts   int64 [n] row ids of `out`
+    negatives  int64 [n, k] row ids of `out`
+    """
+
+    source: str
+    centres: IntArray
+    contexts: IntArray
+    negatives: IntArray
+
+
+@dataclass(frozen=True)
+class SnapshotRef:
+    """A pointer to a published snapshot; small enough for an XCom."""
+
+    id: str
+    uri: str
+    window_start: datetime
+    window_end: datetime
+    words: int
+    parent: str | None = None
+
+    def to_dict(self) -> dict[str, str | int | None]:
+        """JSON-safe form."""
+        return {
+            "id": self.id,
+            "uri": self.uri,
+            "window_start": self.window_start.isoformat(),
+            "window_end": self.window_end.isoformat(),
+            "words": self.words,
+            "parent": self.parent,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, str | int | None]) -> SnapshotRef:
+        """Inverse of `to_dict`."""
+        parent = data.get("parent")
+        return cls(
+            id=str(data["id"]),
+            uri=str(data["uri"]),
+            window_start=datetime.fromisoformat(str(data["window_start"])),
+            window_end=datetime.fromisoformat(str(data["window_end"])),
+            words=int(data["words"] or 0),
+            parent=None if parent is None else str(parent),
+        )
+
+
+@dataclass(frozen=True)
+class SnapshotData:
+    """Everything that one snapshot holds, in memory, before it is written or after it was read.
+
+    words      str [n]
+    ids        int64 [n] row ids
+    counts     int64 [n] (decayed) running counts
+    last_seen  float64 [n] event time, Unix seconds
+    vectors    float32 [n, dim] (`in`)
+    contexts   float32 [n, dim] (`out`)
+    by_source  this window's occurrences and documents by word and source
+    tokens     this window's tokens by source
+    documents  this window's documents by source
+    quality    quality figures by name
+    """
+
+    window: Window
+    words: Sequence[str]
+    ids: IntArray
+    counts: IntArray
+    last_seen: TimeArray
+    vectors: FloatArray
+    contexts: FloatArray
+    by_source: WordCounts
+    tokens: dict[str, int]
+    documents: dict[str, int]
+    quality: dict[str, float] = field(default_factory=dict)
+    parent: str | None = None
+    config: dict[str, object] = field(default_factory=dict)
+    config_digest: str = ""
+    tokenizer_digest: str = ""
+
+
+def batched(words: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    """Consecutive slices of at most `size` items."""
+    for at in range(0, len(words), size):
+        yield words[at : at + size]

@@ -1,0 +1,1 @@
+"""The parameter server: tables, vocabulary, clocks, recovery, the Arrow Flight service."""

@@ -1,0 +1,156 @@
+"""What was read: counts by word, source and window, figures by source, progress of event time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from embedding.errors import RefusedError
+from embedding.exchange.protocol import Push
+from embedding.records import SnapshotRef, SourceProgress, TimeArray, Window, WordCounts
+from embedding.server.config import ServerConfig
+from embedding.server.counts import WindowCounts
+from embedding.server.meters import Meters
+from embedding.server.vocabulary import Vocabulary
+from embedding.server.windows import WindowTracker
+
+_FAR = 400 * 365 * 86_400
+"""Seconds from 1970 beyond which a window's start is nonsense."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A push with what could be worked out about it before the lock was taken."""
+
+    push: Push
+    words: list[str]
+    seen: TimeArray
+
+    @classmethod
+    def prepare(cls, push: Push) -> Arrival:
+        """Unpack a push's words; RefusedError for windows outside any calendar."""
+        counts = push.counts
+        for starts in (counts.windows, np.array([p.window for p in push.progress], dtype=np.int64)):
+            if len(starts) and not -_FAR < int(starts.min()) <= int(starts.max()) < _FAR:
+                raise RefusedError(
+                    f"push {push.sequence} of node {push.node}: a window that starts outside "
+                    "any calendar; Unix seconds are accepted."
+                )
+        words = _listed(counts.words)
+        published = {p.source: p.published for p in push.progress}
+        pairs = zip(_listed(counts.sources), counts.windows.tolist(), strict=True)
+        seen = np.fromiter(
+            (published.get(source, float(start)) for source, start in pairs),
+            np.float64,
+            count=len(words),
+        )
+        return cls(push, words, seen)
+
+
+class Accounts:
+    """Everything counted. Not thread-safe: the server's lock guards it."""
+
+    def __init__(self, config: ServerConfig, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.windows = WindowCounts()
+        self.tracker = WindowTracker(
+            config.window, idle_s=config.source_idle_s, lateness_s=config.allowed_lateness_s
+        )
+        self.meters = Meters()
+        self.tokenizers: dict[str, None] = {}
+        self.cut: set[int] = set()
+        self.closed: dict[str, dict[str, Any]] = {}
+
+    def learnt(self, arrival: Arrival, now: float) -> None:
+        """A push was applied."""
+        push = arrival.push
+        self.vocabulary.count(arrival.words, push.counts.counts, arrival.seen, push.tokens)
+        self.windows.add(self._open_only(push.counts, arrival.words))
+        self.meters.learnt(push.node, push.tokens, now)
+        self.meters.loss_sum += push.loss_sum
+        self.meters.pairs += push.pairs
+        if push.tokenizer_digest:
+            self.tokenizers[push.tokenizer_digest] = None
+        for progress in push.progress:
+            self._progress(progress, now)
+
+    def due(self, now: float) -> list[Window]:
+        """Windows that the watermark has passed and that were not cut."""
+        starts = [start for start in self.windows.windows() if start not in self.cut]
+        return self.tracker.due(starts, now=now)
+
+    def close(self, starts: list[int], ref: SnapshotRef) -> None:
+        """A snapshot holds these windows: their counts are needed no longer."""
+        window = Window(ref.window_start, ref.window_end)
+        figures = {
+            name: sum(sum(held.get(start, {}).values()) for start in starts)
+            for name, held in (
+                ("documents", self.windows.documents),
+                ("tokens", self.windows.tokens),
+            )
+        }
+        self.closed[window.label] = {
+            "start": window.start.isoformat(),
+            "end": window.end.isoformat(),
+            **figures,
+            "snapshot": ref.id,
+        }
+        self.cut |= {*starts, int(window.start.timestamp())}
+        for start in starts:
+            self.windows.free(start)
+
+    def describe(self) -> dict[str, Any]:
+        """Windows by label, as the status shows them."""
+        found = dict(self.closed)
+        for start in self.windows.windows():
+            window = self.tracker.window(start)
+            found[window.label] = {
+                "start": window.start.isoformat(),
+                "end": window.end.isoformat(),
+                "documents": sum(self.windows.documents.get(start, {}).values()),
+                "tokens": sum(self.windows.tokens.get(start, {}).values()),
+                "snapshot": None,
+            }
+        return dict(sorted(found.items(), key=lambda item: str(item[1]["start"])))
+
+    def _open_only(self, counts: WordCounts, words: list[str]) -> WordCounts:
+        """The counts without windows that were cut already: their snapshots do not change."""
+        late = np.isin(counts.windows, list(self.cut)) if self.cut else np.zeros(0, dtype=np.bool_)
+        if not late.any():
+            return counts
+        at = np.flatnonzero(~late)
+        sources = _listed(counts.sources)
+        return WordCounts(
+            [words[i] for i in at.tolist()],
+            [sources[i] for i in at.tolist()],
+            counts.windows[at],
+            counts.counts[at],
+            counts.documents[at],
+        )
+
+    def _progress(self, progress: SourceProgress, now: float) -> None:
+        self.meters.documents += progress.documents
+        meter = self.meters.source(progress.source)
+        meter.documents += progress.documents
+        meter.tokens += progress.tokens
+        meter.lags.add(progress.lags)
+        self.meters.lags.add(progress.lags)
+        self.tracker.progress(progress.source, progress.published, now=now)
+        if progress.window in self.cut:
+            meter.late += progress.documents
+        else:
+            self.windows.note(progress.window, progress.source, progress.documents, progress.tokens)
+
+
+def iso(seconds: float | None) -> str | None:
+    """Unix seconds as ISO 8601 in UTC."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def _listed(words: Any) -> list[str]:
+    """Words as a list, from an Arrow array or any sequence."""
+    return words.to_pylist() if isinstance(words, pa.Array) else list(words)

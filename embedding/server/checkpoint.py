@@ -1,0 +1,191 @@
+"""Checkpoints on disk: a folder each, complete or not there at all.
+
+    checkpoint-00000007/   manifest.json rows.in.npy rows.out.npy [moved.*.npy] words.arrow …
+    journal-00000007.jsonl words admitted after it
+    epoch                  number of the last life of the server
+    lock                   held by the running server
+
+Plain npy and Arrow files with a SHA-256 of each in the manifest; nothing is pickled. This file
+knows files only; what goes into them is `recovery.py`'s business.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from embedding.errors import ConfigError
+
+logger = logging.getLogger(__name__)
+
+_NAME = re.compile(r"checkpoint-(\d{8})")
+_MANIFEST = "manifest.json"
+_PIECE_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a checkpoint holds: JSON facts, arrays and tables by name."""
+
+    facts: Mapping[str, Any]
+    arrays: Mapping[str, npt.NDArray[Any]]
+    tables: Mapping[str, pa.Table]
+
+
+class CheckpointFolder:
+    """The state folder of one server; ConfigError when another server holds it."""
+
+    def __init__(self, path: Path, *, keep: int) -> None:
+        self.path = path
+        self.keep = keep
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock: TextIO = (path / "lock").open("w")
+        except OSError as error:
+            raise ConfigError(f"state_dir {path}: {error.strerror}.") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise ConfigError(f"state_dir {path}: another server is using it.") from error
+        for left in path.glob(".checkpoint-*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+    def next_epoch(self) -> int:
+        """The number of this life of the server: greater than any before it."""
+        file = self.path / "epoch"
+        before = int(file.read_text()) if file.exists() else 0
+        epoch = max(before + 1, int(time.time() * 1000))
+        fresh = self.path / ".epoch"
+        fresh.write_text(str(epoch))
+        sync(fresh)
+        fresh.rename(file)
+        sync(self.path)
+        return epoch
+
+    def numbers(self) -> list[int]:
+        """Numbers of the checkpoints that are there, oldest first."""
+        found = [_NAME.fullmatch(entry.name) for entry in self.path.iterdir()]
+        return sorted(int(match[1]) for match in found if match)
+
+    def journals(self, since: int) -> list[Path]:
+        """Journals of checkpoint `since` and later ones, oldest first."""
+        return [path for n, path in self._journals() if n >= since]
+
+    def journal(self, number: int) -> Path:
+        """The journal of words admitted after checkpoint `number`."""
+        return self.path / f"journal-{number:08d}.jsonl"
+
+    def write(self, number: int, content: Content) -> None:
+        """Write everything, sync, rename; then remove checkpoints that are too old."""
+        fresh = self.path / f".checkpoint-{number:08d}"
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir()
+        for name, values in content.arrays.items():
+            write_npy(fresh / f"{name}.npy", values)
+        for name, table in content.tables.items():
+            with pa.ipc.new_file(fresh / f"{name}.arrow", table.schema) as writer:
+                writer.write_table(table)
+        files = {}
+        for file in sorted(fresh.iterdir()):
+            sync(file)
+            files[file.name] = digest(file)
+        manifest = fresh / _MANIFEST
+        facts = {"facts": content.facts, "files": files}
+        manifest.write_text(json.dumps(facts, ensure_ascii=False), encoding="utf-8")
+        sync(manifest)
+        sync(fresh)
+        fresh.rename(self.path / f"checkpoint-{number:08d}")
+        sync(self.path)
+        self._prune()
+
+    def newest(self) -> tuple[int, Content] | None:
+        """The newest checkpoint whose files are whole; None when there is none at all.
+
+        ConfigError when there are checkpoints but none is whole: starting from nothing would
+        silently throw the model away.
+        """
+        numbers = self.numbers()
+        for number in reversed(numbers):
+            try:
+                return number, _read(self.path / f"checkpoint-{number:08d}")
+            except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+                logger.error("checkpoint %d cannot be used: %s", number, error)
+        if numbers:
+            raise ConfigError(
+                f"state_dir {self.path}: none of its {len(numbers)} checkpoints is whole; put one "
+                "back or start with an empty folder."
+            )
+        return None
+
+    def close(self) -> None:
+        """Let another server use the folder."""
+        self._lock.close()
+
+    def _journals(self) -> list[tuple[int, Path]]:
+        return sorted((int(path.stem[8:]), path) for path in self.path.glob("journal-*.jsonl"))
+
+    def _prune(self) -> None:
+        kept = self.numbers()[-self.keep :]
+        for number in self.numbers()[: -self.keep]:
+            shutil.rmtree(self.path / f"checkpoint-{number:08d}", ignore_errors=True)
+        for number, journal in self._journals():
+            if number < kept[0]:
+                journal.unlink()
+
+
+def _read(folder: Path) -> Content:
+    manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    tables: dict[str, pa.Table] = {}
+    for name, expected in manifest["files"].items():
+        file = folder / name
+        if digest(file) != expected:
+            raise ValueError(f"{name} is damaged")
+        if file.suffix == ".npy":
+            arrays[file.stem] = np.load(file, mmap_mode="r", allow_pickle=False)
+        else:
+            with pa.ipc.open_file(file) as reader:
+                tables[file.stem] = reader.read_all()
+    return Content(manifest["facts"], arrays, tables)
+
+
+def write_npy(path: Path, values: npt.NDArray[Any]) -> None:
+    """Write an npy file in pieces: `np.save` holds the interpreter up for a whole table."""
+    contiguous = np.ascontiguousarray(values)
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(
+            file, np.lib.format.header_data_from_array_1_0(contiguous)
+        )
+        content = contiguous.reshape(-1).view(np.uint8).data
+        for at in range(0, len(content), _PIECE_BYTES):
+            file.write(content[at : at + _PIECE_BYTES])
+
+
+def digest(path: Path) -> str:
+    """SHA-256 (hex) of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sync(path: Path) -> None:
+    """Have the disk hold a file's or folder's content."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -1,0 +1,148 @@
+"""Configuration of the parameter server and of how nodes are kept in step."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from embedding.config import Config
+from embedding.records import WindowUnit
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on can be reached from this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class SyncConfig(Config):
+    """How far nodes may run ahead of each other."""
+
+    policy: str = "ssp"
+    """Name of a consistency policy: bsp, ssp or asp (`embedding.server.policies.POLICIES`)."""
+
+    staleness: int = Field(default=4, ge=0)
+    """ssp: how many clocks the fastest node may be ahead of the slowest."""
+
+    combine: Literal["sum", "mean"] = "sum"
+    """bsp: whether the deltas of one clock are added up or averaged."""
+
+    n_push: int = Field(default=1, ge=1)
+    """asp: a node pushes every n_push blocks (Dean 2012)."""
+
+    n_fetch: int = Field(default=1, ge=1)
+    """asp: a node pulls every n_fetch blocks (Dean 2012)."""
+
+    liveness_timeout_s: float = Field(default=60.0, gt=0)
+    """A node that was silent for so long counts as gone and holds nobody back."""
+
+
+class ServerConfig(Config):
+    """One parameter server."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; other than loopback only with token_file, tls_cert and tls_key."""
+
+    port: int = Field(default=0, ge=0, le=65535)
+    """Port of the exchange (Arrow Flight); 0 takes a free one."""
+
+    http_host: str = "127.0.0.1"
+    """Loopback address of /health, /metrics and /status."""
+
+    http_port: int = Field(default=0, ge=0, le=65535)
+    """Port of /health, /metrics and /status; 0 takes a free one."""
+
+    token_file: Path | None = None
+    """File with the secret that nodes must show."""
+
+    tls_cert: Path | None = None
+    """PEM certificate chain of the exchange."""
+
+    tls_key: Path | None = None
+    """PEM private key of the certificate."""
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the tables live; auto takes a GPU when there is one."""
+
+    threads: int = Field(default=1, ge=1)
+    """Threads that torch may use in this process."""
+
+    state_dir: Path | None = None
+    """Folder of checkpoints; None keeps none, and then a push counts as durable at once."""
+
+    checkpoint_every_s: float = Field(default=30.0, gt=0)
+    """Seconds between checkpoints while pushes arrive."""
+
+    keep_checkpoints: int = Field(default=2, ge=1)
+    """How many complete checkpoints are kept."""
+
+    snapshots: str | None = None
+    """Address of the snapshot store (a folder or an fsspec URI); None refuses to cut."""
+
+    window: WindowUnit = WindowUnit.DAY
+    """Unit in which event time is cut."""
+
+    cut: Literal["manual", "watermark"] = "manual"
+    """watermark: a window is cut as soon as every live source has passed its end."""
+
+    allowed_lateness_s: float = Field(default=0.0, ge=0)
+    """Event time that a window is held open for after the watermark has passed its end."""
+
+    source_idle_s: float = Field(default=300.0, gt=0)
+    """A source without news for so long, and with nothing pending, holds no watermark back."""
+
+    min_count: int = Field(default=5, ge=1)
+    """A word gets a row when it was read so often (decayed count)."""
+
+    max_words: int = Field(default=1_000_000, ge=1)
+    """Most words held; beyond it the rarest and oldest are evicted."""
+
+    max_candidates: int = Field(default=4_000_000, ge=1)
+    """Most words counted that have no row yet; beyond it the rarest are forgotten."""
+
+    half_life_tokens: float | None = Field(default=50_000_000.0, gt=0)
+    """Tokens after which a count has lost half its weight; None never forgets."""
+
+    optimizer: Literal["sum", "adagrad"] = "sum"
+    """sum adds deltas (Downpour); adagrad shrinks those of rows that have already moved far."""
+
+    adagrad_rate: float = Field(default=1.0, gt=0)
+    """adagrad: how far a row moves (root mean square) before its deltas shrink."""
+
+    initial_rows: int = Field(default=16_384, ge=1)
+    """Rows that the tables have at first; they are doubled when full."""
+
+    max_message_bytes: int = Field(default=256 * 1024 * 1024, ge=64 * 1024)
+    """Largest message that is taken; a larger one is refused."""
+
+    pair_sample: int = Field(default=20_000, ge=0)
+    """Scored pairs kept as held-out set."""
+
+    pip_words: int = Field(default=1_000, ge=0)
+    """Most frequent words whose co-occurrences are sampled for the PIP loss; 0 measures none."""
+
+    gold: Path | None = None
+    """Word similarity file measured at each snapshot; None measures none."""
+
+    config_digest: str = ""
+    """Digest that nodes must have; empty takes that of the first node that has one."""
+
+    @model_validator(mode="after")
+    def _listens_safely(self) -> ServerConfig:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key are given together or not at all")
+        if not is_loopback(self.host) and (self.token_file is None or self.tls_cert is None):
+            raise ValueError(
+                f"host {self.host} is not loopback: anybody could write to the model; it is "
+                "accepted with token_file, tls_cert and tls_key"
+            )
+        if not is_loopback(self.http_host):
+            raise ValueError(f"http_host {self.http_host} is not loopback: the status has no login")
+        return self

@@ -1,0 +1,121 @@
+"""The clock state machine: events in, instructions out; no threads, no tensors, no wall clock.
+
+Nodes come, pull, push, fall idle and go. The policy (`policies.py`) decides when a push is applied
+and when a pull may read; this machine keeps the board that it decides on.
+"""
+
+from __future__ import annotations
+
+from embedding.errors import RefusedError
+from embedding.server.config import SyncConfig
+from embedding.server.policies import Apply, Board, Instruction, Member, Ticket, make_policy
+
+
+class ConsistencyMachine:
+    """Tracks clocks and holds pushes back as the policy wants."""
+
+    def __init__(self, config: SyncConfig) -> None:
+        self.config = config
+        self.policy = make_policy(config)
+        self.board = Board()
+
+    def join(self, node: str, *, now: float, clock: int = 0) -> tuple[int, list[Instruction]]:
+        """A node greets; returns the clock at which it goes on. It takes part from its first pull.
+
+        Until then others do not wait for it, also not if it took part before its stream broke.
+
+        clock: where the node itself thinks it is (it knows better after a restart of the server).
+        """
+        member = self.board.members.setdefault(node, Member(node))
+        member.present, member.active, member.last_seen = True, False, now
+        member.clock = max(member.clock, clock)
+        return max(member.clock, self.board.current()), self._release()
+
+    def pull(self, node: str, clock: int, *, now: float) -> tuple[int, list[str]]:
+        """A node wants to read: the clock it reads at, and the nodes it has to wait for first.
+
+        A node that was idle takes part again at the clock that the others have reached.
+        """
+        member = self._member(node, now)
+        if not member.active:
+            member.clock = max(member.clock, self.board.current())
+            member.active = True
+        if clock > member.clock:
+            raise RefusedError(
+                f"pull of node {node} at clock {clock}: it has finished {member.clock} clocks "
+                "and reads next at that one."
+            )
+        return member.clock, self.policy.waiting_for(self.board, member.clock)
+
+    def push(self, ticket: Ticket, *, now: float) -> list[Instruction]:
+        """A push came in; what to do now."""
+        member = self._member(ticket.node, now)
+        newest = max((t.clock for t in self.board.held if t.node == ticket.node), default=0)
+        if ticket.clock < newest:
+            raise RefusedError(
+                f"push {ticket.sequence} of node {ticket.node} at clock {ticket.clock}: "
+                f"its push before that was at clock {newest}."
+            )
+        if ticket.clock > member.clock:
+            raise RefusedError(
+                f"push {ticket.sequence} of node {ticket.node} at clock {ticket.clock}: "
+                f"that node reads at clock {member.clock}."
+            )
+        member.clock = max(member.clock, ticket.clock + 1)
+        self.board.held.append(ticket)
+        return self._release()
+
+    def idle(self, node: str, *, now: float) -> list[Instruction]:
+        """A node has nothing to learn for the moment; it may not have greeted this server yet."""
+        member = self.board.members.setdefault(node, Member(node))
+        member.present, member.active, member.last_seen = True, False, now
+        return self._release()
+
+    def leave(self, node: str) -> list[Instruction]:
+        """A node went away; what it pushed stays."""
+        member = self.board.members.get(node)
+        if member is not None:
+            member.active = member.present = False
+        return self._release()
+
+    def seen(self, node: str, *, now: float) -> None:
+        """A sign of life that is neither pull nor push."""
+        member = self.board.members.get(node)
+        if member is not None:
+            member.last_seen = now
+
+    def tick(self, *, now: float) -> tuple[list[str], list[Instruction]]:
+        """Time passed: nodes that were silent too long are gone. Returns their names."""
+        limit = now - self.config.liveness_timeout_s
+        gone = [m.name for m in self.board.members.values() if m.present and m.last_seen < limit]
+        for name in gone:
+            member = self.board.members[name]
+            member.active = member.present = False
+        return gone, self._release() if gone else []
+
+    def configure(self, config: SyncConfig) -> list[Instruction]:
+        """Another policy from now on; what the old one held back is applied first."""
+        policy = make_policy(config)
+        flushed = self.flush()
+        self.config, self.policy = config, policy
+        return flushed
+
+    def flush(self) -> list[Instruction]:
+        """Apply everything held back."""
+        held = sorted(self.board.held, key=lambda t: (t.clock, t.node, t.sequence))
+        self.board.held.clear()
+        return [Apply((ticket,)) for ticket in held]
+
+    def _member(self, node: str, now: float) -> Member:
+        member = self.board.members.get(node)
+        if member is None:
+            raise RefusedError(f"node {node}: it has to greet the server first.")
+        member.present, member.last_seen = True, now
+        return member
+
+    def _release(self) -> list[Instruction]:
+        instructions = self.policy.release(self.board)
+        done = {ticket for instruction in instructions for ticket in instruction.tickets}
+        if done:
+            self.board.held = [ticket for ticket in self.board.held if ticket not in done]
+        return instructions

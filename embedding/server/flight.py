@@ -1,0 +1,207 @@
+"""The Arrow Flight shell around the server's state: streams of nodes, and control calls."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from embedding.errors import RefusedError, UnavailableError, YeoronError
+from embedding.exchange.codec import (
+    decode_pull,
+    decode_push,
+    encode_vocabulary,
+    string,
+    whole,
+)
+from embedding.exchange.wire import COMMAND, SCHEMA, Message, decode, encode
+from embedding.server.state import ServerState
+
+logger = logging.getLogger(__name__)
+
+Control = Callable[[dict[str, Any]], Any]
+"""A control call: JSON object in, JSON-safe value out."""
+
+
+class FlightService(flight.FlightServerBase):  # type: ignore[misc]
+    """Serves one state. Each connected node has one stream; a bad message harms only its sender."""
+
+    def __init__(
+        self,
+        location: str,
+        state: ServerState,
+        controls: Mapping[str, Control],
+        *,
+        token: str | None = None,
+        tls: tuple[bytes, bytes] | None = None,
+    ) -> None:
+        self._state = state
+        self._controls = controls
+        middleware = {} if token is None else {"token": _TokenCheck(token)}
+        certificates = None if tls is None else [tls]
+        super().__init__(location, tls_certificates=certificates, middleware=middleware)
+
+    def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """One node's stream: request, answer, request, answer, …"""
+        del context
+        if descriptor.command != COMMAND:
+            raise flight.FlightServerError("this stream is not Yeoron's exchange")
+        writer.begin(SCHEMA)
+        session = _Session(self._state)
+        try:
+            while not self._state.closing:
+                chunk = reader.read_chunk()
+                size = 0 if chunk.data is None else chunk.data.nbytes
+                answer = _answer(lambda: session.handle(chunk, size), self._state)  # noqa: B023
+                batch, header = encode(answer)
+                writer.write_with_metadata(batch, pa.py_buffer(header))
+                self._state.meters.bytes_in += size
+                self._state.meters.bytes_out += batch.nbytes
+        except StopIteration:
+            pass
+        except pa.ArrowException as error:
+            logger.info("stream of node %r ended: %s", session.node, type(error).__name__)
+
+    def do_action(self, context: Any, action: Any) -> Iterator[Any]:
+        """A control call."""
+        del context
+        control = self._controls.get(action.type)
+
+        def call() -> Message:
+            if control is None:
+                raise RefusedError(
+                    f"action {action.type!r}: one of {', '.join(self._controls)} is accepted."
+                )
+            try:
+                body = json.loads(action.body.to_pybytes() or b"{}")
+            except (ValueError, RecursionError) as error:
+                raise RefusedError(f"action {action.type}: the body is not JSON.") from error
+            if not isinstance(body, dict):
+                raise RefusedError(f"action {action.type}: the body is not a JSON object.")
+            return Message({"status": "ok", "result": control(body)})
+
+        answer = _answer(call, self._state).header
+        yield flight.Result(json.dumps(answer, ensure_ascii=False).encode())
+
+    def list_actions(self, context: Any) -> list[tuple[str, str]]:
+        """Names of the control calls."""
+        del context
+        return [(name, (call.__doc__ or name).strip()) for name, call in self._controls.items()]
+
+
+class _Session:
+    """What one stream has said so far."""
+
+    def __init__(self, state: ServerState) -> None:
+        self.state = state
+        self.node = ""
+        self.number = 0
+        self._calls = {
+            "admit": self._admit,
+            "vocabulary": self._vocabulary,
+            "pull": self._pull,
+            "push": self._push,
+            "confirm": self._confirm,
+            "bye": self._bye,
+        }
+
+    def handle(self, chunk: Any, size: int) -> Message:
+        """Answer one message."""
+        if size > self.state.config.max_message_bytes:
+            raise RefusedError(
+                f"message of {size} bytes; max_message_bytes of the server allows "
+                f"{self.state.config.max_message_bytes}."
+            )
+        message = decode(chunk.data, chunk.app_metadata)
+        operation = message.header.get("op")
+        if operation == "hello":
+            return self._hello(message)
+        if not self.node:
+            raise RefusedError("the first message of a stream must be `hello`.")
+        call = self._calls.get(operation) if isinstance(operation, str) else None
+        if call is None:
+            raise RefusedError(f"operation {str(operation)[:40]!r}: not known.")
+        self.state.check_session(self.node, self.number)
+        return call(message)
+
+    def _hello(self, message: Message) -> Message:
+        header = message.header
+        node = string(header, "node")
+        welcome = self.state.hello(
+            node,
+            version=whole(header, "version"),
+            digest=string(header, "config_digest"),
+            clock=whole(header, "clock"),
+        )
+        self.node, self.number = node, welcome.session
+        return Message({"status": "ok", **welcome.to_dict()})
+
+    def _admit(self, message: Message) -> Message:
+        words = message.text("words").to_pylist()
+        ids = self.state.admit(words, message.array("counts", "i8", 1))
+        return Message({"status": "ok"}, {"ids": ids})
+
+    def _vocabulary(self, message: Message) -> Message:
+        return encode_vocabulary(self.state.delta(whole(message.header, "since")))
+
+    def _pull(self, message: Message) -> Message:
+        vectors, contexts, clock, score = decode_pull(message)
+        rows = self.state.pull(self.node, vectors, contexts, clock, score)
+        if isinstance(rows, list):
+            return Message({"status": "waiting", "waiting_for": rows})
+        header = {"status": "ok", "clock": rows.clock, "nll": rows.nll}
+        return Message(header, {"vectors": rows.vectors, "contexts": rows.contexts})
+
+    def _push(self, message: Message) -> Message:
+        push = decode_push(message)
+        if push.node != self.node:
+            raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
+        return _acknowledged(self.state.push(push))
+
+    def _confirm(self, message: Message) -> Message:
+        del message
+        return _acknowledged(self.state.confirm(self.node))
+
+    def _bye(self, message: Message) -> Message:
+        del message
+        self.state.leave(self.node, self.number)
+        return Message({"status": "ok"})
+
+
+def _acknowledged(ack: Any) -> Message:
+    return Message({"status": "ok", **ack.__dict__})
+
+
+def _answer(call: Callable[[], Message], state: ServerState) -> Message:
+    """The call's answer, or its error as an answer."""
+    try:
+        return call()
+    except UnavailableError as error:
+        return Message({"status": "unavailable", "reason": str(error)})
+    except YeoronError as error:
+        state.meters.refused += 1
+        return Message({"status": "refused", "reason": str(error)})
+    except Exception as error:
+        logger.exception("a request failed")
+        return Message({"status": "failed", "reason": type(error).__name__})
+
+
+class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    """Lets only calls through that carry the token."""
+
+    def __init__(self, token: str) -> None:
+        self._expected = f"Bearer {token}".encode()
+
+    def start_call(self, info: Any, headers: dict[str, list[Any]]) -> None:
+        """Refuse a call without the token."""
+        del info
+        for value in headers.get("authorization", []):
+            shown = value if isinstance(value, bytes) else str(value).encode()
+            if hmac.compare_digest(shown, self._expected):
+                return
+        raise flight.FlightUnauthenticatedError("a token is needed")

@@ -1,0 +1,48 @@
+"""Words admitted since the last checkpoint, written before their ids are given out.
+
+JSON lines `{"first": id, "words": […]}`. A torn last line (the server was killed while writing)
+was never answered, so nobody knows its ids and it is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+
+class Journal:
+    """An append-only file; None writes nothing. `repair` cuts a torn last line off first."""
+
+    def __init__(self, path: Path | None, *, repair: bool = False) -> None:
+        self.path = path
+        if repair and path is not None and path.exists():
+            whole = path.read_bytes().rfind(b"\n") + 1
+            os.truncate(path, whole)
+        self._file: BinaryIO | None = None if path is None else path.open("ab")
+
+    def write(self, first: int, words: Sequence[str]) -> None:
+        """Note that `words` get the ids first, first+1, …; on the disk on return."""
+        if self._file is None:
+            return
+        line = json.dumps({"first": first, "words": list(words)}, ensure_ascii=False)
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+def read_journal(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """(first id, words) of each complete line."""
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            return
+        yield int(entry["first"]), [str(word) for word in entry["words"]]

@@ -1,0 +1,111 @@
+"""Figures for the status page and the metrics: rates, lags, staleness."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+class Rate:
+    """Events a second over a sliding window of seconds."""
+
+    def __init__(self, over_s: float = 10.0) -> None:
+        self.over_s = over_s
+        self._events: deque[tuple[float, float]] = deque()
+        self._sum = 0.0
+        self._began: float | None = None
+
+    def add(self, n: float, now: float) -> None:
+        """`n` events happened."""
+        self._began = now if self._began is None else self._began
+        self._events.append((now, n))
+        self._sum += n
+        self._expire(now)
+
+    def value(self, now: float) -> float:
+        """Events a second."""
+        self._expire(now)
+        if self._began is None:
+            return 0.0
+        return self._sum / max(min(self.over_s, now - self._began), 1.0)
+
+    def _expire(self, now: float) -> None:
+        while self._events and self._events[0][0] < now - self.over_s:
+            self._sum -= self._events.popleft()[1]
+
+
+class Reservoir:
+    """A uniform sample of bounded size (algorithm R, Vitter 1985)."""
+
+    def __init__(self, size: int = 2048, seed: int = 0) -> None:
+        self.size = size
+        self._seen = 0
+        self._values: list[float] = []
+        self._random = random.Random(seed)  # noqa: S311 - a sample, not a secret
+
+    def add(self, values: Iterable[float]) -> None:
+        """Add values."""
+        for value in values:
+            self._seen += 1
+            if len(self._values) < self.size:
+                self._values.append(value)
+                continue
+            at = self._random.randrange(self._seen)
+            if at < self.size:
+                self._values[at] = value
+
+    def quantile(self, q: float) -> float | None:
+        """The q-quantile, None when there is nothing."""
+        return float(np.quantile(self._values, q)) if self._values else None
+
+
+@dataclass
+class SourceMeter:
+    """One source's documents, tokens and lags."""
+
+    documents: int = 0
+    tokens: int = 0
+    late: int = 0
+    lags: Reservoir = field(default_factory=Reservoir)
+
+
+@dataclass
+class Meters:
+    """Everything counted since the server started."""
+
+    pushes: int = 0
+    duplicates: int = 0
+    refused: int = 0
+    dropped_pushes: int = 0
+    dropped_rows: int = 0
+    tokens: int = 0
+    documents: int = 0
+    loss_sum: float = 0.0
+    pairs: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    staleness: Counter[int] = field(default_factory=Counter)
+    words: Rate = field(default_factory=Rate)
+    node_words: dict[str, Rate] = field(default_factory=dict)
+    sources: dict[str, SourceMeter] = field(default_factory=dict)
+    lags: Reservoir = field(default_factory=Reservoir)
+    lock_s: float = 0.0
+    checkpoint_pause_s: float = 0.0
+    cut_pause_s: float = 0.0
+
+    def source(self, name: str) -> SourceMeter:
+        """The source's meter, made when it is new."""
+        return self.sources.setdefault(name, SourceMeter())
+
+    def learnt(self, node: str, tokens: int, now: float) -> None:
+        """A node's push of `tokens` was applied."""
+        self.pushes += 1
+        self.tokens += tokens
+        self.words.add(tokens, now)
+        self.node_words.setdefault(node, Rate()).add(tokens, now)

@@ -1,0 +1,292 @@
+"""What a checkpoint holds of a server's state, and how a server goes on from one."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from embedding.errors import ConfigError
+from embedding.records import Table
+from embedding.server.checkpoint import CheckpointFolder, Content
+from embedding.server.journal import Journal, read_journal
+from embedding.server.policies import Member
+from embedding.server.state import ServerState
+from embedding.server.tables import TablesCopy
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+
+
+class Recovery:
+    """Writes checkpoints in the background and restores the newest on construction."""
+
+    def __init__(self, state: ServerState, folder: CheckpointFolder, *, every_s: float) -> None:
+        self._state = state
+        self._folder = folder
+        self._every_s = every_s
+        self._number = 0
+        self._written = (-1, -1)
+        self._asked = 0
+        self._done = 0
+        self._failed: str | None = None
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="checkpoint", daemon=True)
+        self._restore()
+
+    def start(self) -> None:
+        """Begin to write checkpoints at intervals."""
+        self._thread.start()
+
+    def request(self, *, wait: bool, timeout_s: float = 300.0) -> str | None:
+        """Ask for a checkpoint of what is there now; with `wait`, why it failed, None if not."""
+        with self._changed:
+            self._asked += 1
+            mine = self._asked
+            self._changed.notify_all()
+            if not wait:
+                return None
+            if not self._changed.wait_for(lambda: self._done >= mine, timeout=timeout_s):
+                return f"no checkpoint was complete after {timeout_s:.0f} s"
+            return self._failed
+
+    def stop(self) -> None:
+        """Write a last checkpoint and let the folder go."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(timeout=600)
+        self._state.journal.close()
+        self._folder.close()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._stopping or self._asked > self._done, timeout=self._every_s
+                )
+                asked, stopping = self._asked, self._stopping
+            failed = self._try_write()
+            with self._changed:
+                self._done, self._failed = asked, failed
+                self._changed.notify_all()
+            if stopping:
+                return
+
+    def _try_write(self) -> str | None:
+        try:
+            self._write()
+        except Exception as error:
+            logger.exception("a checkpoint could not be written")
+            return f"the checkpoint could not be written ({type(error).__name__})"
+        return None
+
+    def _write(self) -> None:
+        state = self._state
+        with state.admitting, state.lock:
+            mark = (state.meters.pushes, state.vocabulary.next_id)
+            if mark == self._written and self._number:
+                self._confirm(_applied(state))
+                return
+            began = time.perf_counter()
+            number = self._number + 1
+            collected = collect(state)
+            copy = state.tables.copy(
+                state.vocabulary.rows, accumulators=state.tables.optimizer.name == "adagrad"
+            )
+            old, state.journal = state.journal, Journal(self._folder.journal(number))
+            pause = time.perf_counter() - began
+        old.close()
+        longest = copy.finish(state.lock)
+        self._folder.write(number, assemble(state, collected, copy))
+        self._number, self._written = number, mark
+        with state.lock:
+            state.meters.checkpoint_pause_s = max(pause, longest)
+            self._confirm(collected["facts"]["applied"])
+        logger.info("checkpoint %d: %d words", number, collected["facts"]["words"])
+
+    def _confirm(self, applied: dict[str, int]) -> None:
+        self._state.ledger.persisted(applied)
+
+    def _restore(self) -> None:
+        found = self._folder.newest()
+        state = self._state
+        if found is not None:
+            self._number, content = found
+            restore(state, content, str(self._folder.path))
+        for path in self._folder.journals(self._number):
+            for first, words in read_journal(path):
+                fresh = words[max(0, state.vocabulary.next_id - first) :]
+                if fresh and first <= state.vocabulary.next_id:
+                    state.install(fresh)
+        self._number = max([self._number, *self._folder.numbers()])
+        state.journal = Journal(self._folder.journal(self._number), repair=True)
+        if found is not None:
+            logger.info(
+                "restored checkpoint %d: %d words, %d tokens",
+                found[0],
+                len(state.vocabulary),
+                state.meters.tokens,
+            )
+
+
+def _applied(state: ServerState) -> dict[str, int]:
+    return {name: entry.applied for name, entry in state.ledger.nodes.items()}
+
+
+def collect(state: ServerState) -> dict[str, Any]:
+    """Copies of everything but the rows (under the lock; quick)."""
+    vocabulary, accounts = state.vocabulary, state.accounts
+    ids = vocabulary.alive()
+    meters = accounts.meters
+    return {
+        "facts": {
+            "format": FORMAT,
+            "dim": state.dim,
+            "seed": state.tables.seed,
+            "config_digest": state.config_digest,
+            "words": len(ids),
+            "next_id": vocabulary.next_id,
+            "weight": vocabulary.decay.weight,
+            "applied": _applied(state),
+            "clocks": {m.name: m.clock for m in state.machine.board.members.values()},
+            "node_tokens": {name: e.tokens for name, e in state.ledger.nodes.items()},
+            "tokenizers": list(accounts.tokenizers),
+            "cut": sorted(accounts.cut),
+            "closed": dict(accounts.closed),
+            "totals": {name: getattr(meters, name) for name in _TOTALS},
+            "sources": {
+                name: [m.documents, m.tokens, m.late] for name, m in meters.sources.items()
+            },
+            "published": {
+                name: source.published for name, source in accounts.tracker.sources.items()
+            },
+            "watermark": accounts.tracker.watermark,
+            "window_tokens": _by_window(accounts.windows.tokens),
+            "window_documents": _by_window(accounts.windows.documents),
+        },
+        "ids": ids,
+        "slots": vocabulary.slots(ids, "checkpoint"),
+        "stored": vocabulary.stored(ids),
+        "last_seen": vocabulary.last_seen(ids),
+        "candidates": dict(vocabulary.candidates),
+        "windows": {start: accounts.windows.table(start) for start in accounts.windows.windows()},
+    }
+
+
+_TOTALS = ("pushes", "duplicates", "refused", "tokens", "documents", "loss_sum", "pairs")
+
+
+def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) -> Content:
+    """Files of a checkpoint. Rows are in the order of slots, as they were copied."""
+    ids = collected["ids"]
+    arrays = {f"rows.{table}": copy.rows(table) for table in Table}
+    if state.tables.optimizer.name == "adagrad":
+        arrays |= {f"moved.{table}": copy.moved(table) for table in Table}
+    words = state.vocabulary.words  # only ever appended to
+    candidates = collected["candidates"]
+    tables = {
+        "words": pa.table(
+            {
+                "word": pa.array([words[i] for i in ids.tolist()], pa.string()),
+                "id": ids,
+                "slot": collected["slots"],
+                "stored": collected["stored"],
+                "last_seen": collected["last_seen"],
+            }
+        ),
+        "candidates": pa.table(
+            {
+                "word": pa.array(list(candidates), pa.string()),
+                "stored": pa.array(list(candidates.values()), pa.float64()),
+            }
+        ),
+    }
+    for start, table in collected["windows"].items():
+        tables[f"window.{start}"] = table
+    return Content(collected["facts"], arrays, tables)
+
+
+def restore(state: ServerState, content: Content, where: str) -> None:
+    """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
+    facts = content.facts
+    for name, expected in (("format", FORMAT), ("dim", state.dim)):
+        if facts[name] != expected:
+            raise ConfigError(
+                f"state_dir {where}: its checkpoint has {name} {facts[name]}, the server was "
+                f"started with {expected}; use that or an empty folder."
+            )
+    digest = facts["config_digest"]
+    if state.config_digest and digest and digest != state.config_digest:
+        raise ConfigError(
+            f"state_dir {where}: its checkpoint is of configuration {digest[:12]}, the server was "
+            f"started with {state.config_digest[:12]}; use that or an empty folder."
+        )
+    state.config_digest = state.config_digest or digest
+    state.tables.seed = facts["seed"]
+    _restore_rows(state, content)
+    _restore_accounts(state, content)
+    for node, sequence in facts["applied"].items():
+        entry = state.ledger.of(node)
+        entry.accepted = entry.applied = entry.durable = sequence
+        entry.tokens = facts["node_tokens"].get(node, 0)
+    for node, clock in facts["clocks"].items():
+        state.machine.board.members[node] = Member(node, clock=clock)
+
+
+def _restore_rows(state: ServerState, content: Content) -> None:
+    words = content.tables["words"]
+    ids = words["id"].to_numpy()
+    candidates = content.tables["candidates"]
+    slots = state.vocabulary.restore(
+        words=words["word"].to_pylist(),
+        ids=ids,
+        stored=words["stored"].to_numpy(),
+        last_seen=words["last_seen"].to_numpy(),
+        next_id=content.facts["next_id"],
+        weight=content.facts["weight"],
+        candidates=dict(
+            zip(candidates["word"].to_pylist(), candidates["stored"].to_pylist(), strict=True)
+        ),
+    )
+    state.tables.ensure(state.vocabulary.rows)
+    held = words["slot"].to_numpy()
+    for table in Table:
+        rows = content.arrays[f"rows.{table}"]
+        moved = content.arrays.get(f"moved.{table}", np.zeros(len(rows), dtype=np.float32))
+        state.tables.restore(table, slots, rows[held], moved[held])
+
+
+def _restore_accounts(state: ServerState, content: Content) -> None:
+    facts, accounts = content.facts, state.accounts
+    for name in _TOTALS:
+        setattr(accounts.meters, name, facts["totals"][name])
+    for name, (documents, tokens, late) in facts["sources"].items():
+        meter = accounts.meters.source(name)
+        meter.documents, meter.tokens, meter.late = documents, tokens, late
+    now = time.monotonic()
+    for name, published in facts["published"].items():
+        if published is not None:
+            accounts.tracker.progress(name, published, now=now)
+    accounts.tracker.watermark = facts["watermark"]
+    accounts.tokenizers.update(dict.fromkeys(facts["tokenizers"]))
+    accounts.cut |= set(facts["cut"])
+    accounts.closed.update(facts["closed"])
+    windows = accounts.windows
+    for held, name in ((windows.tokens, "tokens"), (windows.documents, "documents")):
+        for start, by_source in facts[f"window_{name}"].items():
+            held[int(start)] = dict(by_source)
+    for name, table in content.tables.items():
+        if name.startswith("window."):
+            windows.replace(int(name.removeprefix("window.")), table)
+
+
+def _by_window(held: dict[int, dict[str, int]]) -> dict[str, dict[str, int]]:
+    return {str(start): dict(by_source) for start, by_source in held.items()}

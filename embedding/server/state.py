@@ -1,0 +1,332 @@
+"""The parameter server without its network: everything that one lock guards.
+
+Requests come in as decoded records, answers go out as records; nothing here knows of Flight.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from embedding.errors import RefusedError
+from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta, Welcome
+from embedding.records import IntArray, ScorePairs, Table, Window
+from embedding.server.accounting import Accounts, Arrival
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.consistency import ConsistencyMachine
+from embedding.server.journal import Journal
+from embedding.server.policies import Apply, Instruction, Ticket
+from embedding.server.quality import ScoreKeeper
+from embedding.server.sequence import Ledger, Verdict
+from embedding.server.tables import Optimizer, Tables, pick_device
+from embedding.server.validation import check_push, check_score
+from embedding.server.vocabulary import Vocabulary
+
+logger = logging.getLogger(__name__)
+
+WAIT_S = 1.0
+"""How long a pull is held before it is answered `waiting`, so that streams stay responsive."""
+
+
+class ServerState:
+    """Tables, vocabulary, counts, clocks and sequence numbers, consistent under `lock`."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        sync: SyncConfig,
+        *,
+        dim: int,
+        seed: int,
+        epoch: int | None = None,
+    ) -> None:
+        self.config = config
+        self.dim = dim
+        self.epoch = int(time.time() * 1000) if epoch is None else epoch
+        self.started = time.monotonic()
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
+        self.closing = False
+        self.tables = Tables(
+            dim,
+            device=pick_device(config.device),
+            capacity=config.initial_rows,
+            seed=seed,
+            optimizer=Optimizer(config.optimizer, config.adagrad_rate),
+        )
+        self.vocabulary = Vocabulary(
+            min_count=config.min_count,
+            max_words=config.max_words,
+            max_candidates=config.max_candidates,
+            half_life_tokens=config.half_life_tokens,
+            version=self.epoch << 20,
+        )
+        self.accounts = Accounts(config, self.vocabulary)
+        self.machine = ConsistencyMachine(sync)
+        self.ledger = Ledger(keeps_checkpoints=config.state_dir is not None)
+        self.meters = self.accounts.meters
+        self.scores = ScoreKeeper(config, self.tables)
+        self.config_digest = config.config_digest
+        self.reports: dict[str, dict[str, Any]] = {}
+        self.journal = Journal(None)
+        self.admitting = threading.Lock()
+        self._held: dict[tuple[str, int], Arrival] = {}
+        self._read_mark: dict[str, int] = {}
+
+    # -- greeting ---------------------------------------------------------------------------
+
+    def hello(self, node: str, *, version: int, digest: str, clock: int) -> Welcome:
+        """A node connects; a later connection of the same node takes the place of an earlier."""
+        if version != VERSION:
+            raise RefusedError(f"node {node}: protocol {version}; this server speaks {VERSION}.")
+        if not node:
+            raise RefusedError("node '': a node needs a name.")
+        with self.changed:
+            if digest and self.config_digest and digest != self.config_digest:
+                raise RefusedError(
+                    f"node {node}: its configuration has the digest {digest[:12]}, the server's "
+                    f"other nodes {self.config_digest[:12]}: start it with the same settings."
+                )
+            self.config_digest = self.config_digest or digest
+            entry = self.ledger.of(node)
+            entry.session += 1
+            now = time.monotonic()
+            at, instructions = self.machine.join(node, now=now, clock=clock)
+            self.execute(instructions, now)
+            sync = self.machine.config
+            return Welcome(
+                clock=at,
+                sequence=entry.accepted,
+                durable=entry.durable,
+                epoch=self.epoch,
+                dim=self.dim,
+                window_unit=self.config.window.value,
+                policy=sync.policy,
+                staleness=sync.staleness,
+                n_push=sync.n_push,
+                n_fetch=sync.n_fetch,
+                session=entry.session,
+            )
+
+    def check_session(self, node: str, session: int) -> None:
+        """RefusedError when the node has connected again since: two processes use one name."""
+        if self.ledger.of(node).session != session:
+            raise RefusedError(f"node {node}: another process has connected under this name.")
+
+    # -- vocabulary -------------------------------------------------------------------------
+
+    def admit(self, words: Sequence[str], counts: IntArray) -> IntArray:
+        """Ids of words; see ParameterClient.admit.
+
+        The journal has the new words before anybody can use their ids: pushes that name them can
+        be sent again after a crash.
+        """
+        if len(words) != len(counts):
+            raise RefusedError("admit: words and counts differ in length.")
+        if len(counts) and int(counts.min()) < 0:
+            raise RefusedError("admit: a count below 0.")
+        with self.admitting:
+            with self.lock:
+                fresh = self.vocabulary.plan(words, counts)[: self.config.max_words]
+                first = self.vocabulary.next_id
+            if fresh:
+                self.journal.write(first, fresh)
+                with self.lock:
+                    self.install(fresh)
+            with self.lock:
+                return self.vocabulary.ids(words)
+
+    def install(self, words: Sequence[str]) -> None:
+        """Give words rows (under the lock)."""
+        admission = self.vocabulary.admit(words)
+        self.tables.ensure(self.vocabulary.rows)
+        self.tables.start(admission.slots, admission.ids)
+
+    def delta(self, since: int) -> VocabularyDelta:
+        """Vocabulary changes after `since`."""
+        with self.lock:
+            return self.vocabulary.delta(since)
+
+    # -- pull and push ----------------------------------------------------------------------
+
+    def pull(
+        self,
+        node: str,
+        vectors: IntArray,
+        contexts: IntArray,
+        clock: int,
+        score: ScorePairs | None,
+    ) -> Rows | list[str]:
+        """Rows, or the names of the nodes that the policy waits for."""
+        began = time.monotonic()
+        with self.changed:
+            while True:
+                now = time.monotonic()
+                at, waiting_for = self.machine.pull(node, clock, now=now)
+                if not waiting_for:
+                    break
+                left = began + WAIT_S - now
+                if left <= 0 or self.closing:
+                    return waiting_for
+                self.changed.wait(left)
+            slots_in = self.vocabulary.slots(vectors, "pull")
+            slots_out = self.vocabulary.slots(contexts, "pull")
+            drawn = check_score(score, self.vocabulary) if score is not None else None
+            rows_in = self.tables.gather(Table.IN, slots_in)
+            rows_out = self.tables.gather(Table.OUT, slots_out)
+            scored = None if drawn is None else self.scores.gather(drawn)
+            self._read_mark[node] = self.meters.pushes
+            self.meters.rows_out += len(vectors) + len(contexts)
+        nll = None
+        if score is not None and drawn is not None and scored is not None:
+            nll = self.scores.score(score, drawn, scored)
+        return Rows(at, rows_in.cpu().numpy(), rows_out.cpu().numpy(), nll, now - began)
+
+    def push(self, push: Push) -> Ack:
+        """Take a push; the policy says when it is applied."""
+        check_push(push, self.dim)
+        arrival = Arrival.prepare(push)
+        with self.changed:
+            entry = self.ledger.of(push.node)
+            now = time.monotonic()
+            if self.ledger.judge(push.node, push.sequence) is Verdict.DUPLICATE:
+                self.meters.duplicates += 1
+                return self._ack(push.node, duplicate=True)
+            for delta in push.deltas:
+                self.vocabulary.slots(delta.ids, "push")
+            ticket = Ticket(push.node, push.clock, push.sequence)
+            instructions = self.machine.push(ticket, now=now)
+            self._held[push.node, push.sequence] = arrival
+            self.ledger.accept(push.node, push.sequence)
+            behind = self.meters.pushes - self._read_mark.get(push.node, self.meters.pushes)
+            self.meters.staleness[behind] += 1
+            self.execute(instructions, now)
+            entry.tokens += push.tokens
+            self.changed.notify_all()
+            return self._ack(push.node)
+
+    def confirm(self, node: str) -> Ack:
+        """How far the node's pushes are."""
+        with self.lock:
+            return self._ack(node)
+
+    def _ack(self, node: str, *, duplicate: bool = False) -> Ack:
+        entry = self.ledger.of(node)
+        member = self.machine.board.members.get(node)
+        clock = 0 if member is None else member.clock
+        return Ack(entry.accepted, entry.durable, clock, duplicate)
+
+    def execute(self, instructions: Sequence[Instruction], now: float) -> None:
+        """Carry out what the consistency machine says (under the lock)."""
+        for instruction in instructions:
+            applies = isinstance(instruction, Apply)
+            for ticket in instruction.tickets:
+                arrival = self._held.pop((ticket.node, ticket.sequence))
+                if isinstance(instruction, Apply):
+                    self._add_rows(arrival.push, instruction.scale)
+                self.accounts.learnt(arrival, now)
+                self.ledger.apply(ticket.node, ticket.sequence)
+                self.meters.dropped_pushes += not applies
+        if instructions:
+            self.changed.notify_all()
+
+    def _add_rows(self, push: Push, scale: float) -> None:
+        for delta in push.deltas:
+            slots = self.vocabulary.slots(delta.ids, "push")
+            values = delta.values
+            gone = slots < 0
+            if gone.any():
+                self.meters.dropped_rows += int(gone.sum())
+                slots, values = slots[~gone], values[~gone]
+            self.tables.add(delta.table, slots, values, scale)
+            self.meters.rows_in += len(slots)
+
+    # -- control ----------------------------------------------------------------------------
+
+    def idle(self, node: str) -> None:
+        """A node has nothing to learn."""
+        with self.changed:
+            now = time.monotonic()
+            self.execute(self.machine.idle(node, now=now), now)
+            self.changed.notify_all()
+
+    def leave(self, node: str, session: int) -> None:
+        """A node said goodbye, unless it has connected again since."""
+        with self.changed:
+            if self.ledger.of(node).session == session:
+                self.execute(self.machine.leave(node), time.monotonic())
+                self.accounts.tracker.leave(node)
+                self.changed.notify_all()
+
+    def report(self, node: str, report: dict[str, Any]) -> None:
+        """A node's own figures."""
+        pending, event_now = read_report(report)
+        with self.lock:
+            now = time.monotonic()
+            self.machine.seen(node, now=now)
+            self.reports[node] = report
+            self.accounts.tracker.report(node, pending, now=now, event_now=event_now)
+
+    def configure(self, sync: SyncConfig) -> None:
+        """Another policy, or other settings of it, from now on."""
+        with self.changed:
+            before = self.machine.config
+            self.execute(self.machine.configure(sync), time.monotonic())
+            logger.info("policy %s → %s", before.model_dump(), sync.model_dump())
+            self.changed.notify_all()
+
+    def tick(self) -> None:
+        """Time passed: nodes that were silent too long are gone."""
+        with self.changed:
+            now = time.monotonic()
+            gone, instructions = self.machine.tick(now=now)
+            for node in gone:
+                logger.warning("node %s was silent too long and counts as gone", node)
+                self.accounts.tracker.leave(node)
+            self.execute(instructions, now)
+            if gone:
+                self.changed.notify_all()
+
+    def due(self) -> list[Window]:
+        """Windows that the watermark has passed and that were not cut."""
+        with self.lock:
+            return self.accounts.due(time.monotonic())
+
+    def follow_frequent(self) -> None:
+        """Let co-occurrences be sampled of the words that are most frequent now."""
+        with self.lock:
+            ids = self.vocabulary.alive()
+            counts = self.vocabulary.counts(ids)
+        most = np.argsort(-counts, kind="stable")[: self.config.pip_words]
+        self.scores.follow(ids[most])
+
+    def flush(self) -> None:
+        """Apply everything that the policy holds back."""
+        with self.changed:
+            self.execute(self.machine.flush(), time.monotonic())
+            self.changed.notify_all()
+
+    def close(self) -> None:
+        """Let pulls that wait go."""
+        with self.changed:
+            self.closing = True
+            self.changed.notify_all()
+
+
+def read_report(report: dict[str, Any]) -> tuple[dict[str, int], float | None]:
+    """`sources.*.pending` and `event_now` of a node's report; anything else is only shown."""
+    pending: dict[str, int] = {}
+    sources = report.get("sources")
+    for name, figures in (sources if isinstance(sources, dict) else {}).items():
+        found = figures.get("pending") if isinstance(figures, dict) else None
+        if type(found) is int and found >= 0:
+            pending[str(name)] = found
+    event_now = report.get("event_now")
+    if isinstance(event_now, (int, float)) and abs(event_now) < 1e12:
+        return pending, float(event_now)
+    return pending, None

@@ -1,0 +1,212 @@
+"""The two tables of rows on their device, and the optimiser that changes them.
+
+Rows are addressed by slot here; which word has which slot is the vocabulary's business.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from embedding.errors import ConfigError
+from embedding.records import FloatArray, IntArray, Table
+from embedding.server.rowcopy import RowCopy
+
+
+def pick_device(name: Literal["auto", "cpu", "cuda"]) -> torch.device:
+    """The device of that name; ConfigError when a GPU is asked for and there is none."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("device cuda: this machine has no usable GPU; use cpu or auto.")
+    use_gpu = name == "cuda" or (name == "auto" and torch.cuda.is_available())
+    return torch.device("cuda" if use_gpu else "cpu")
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """How a delta changes a row.
+
+    sum      row += delta                                        (Downpour, Dean 2012)
+    adagrad  A += mean(delta²); row += delta · min(1, rate / sqrt(A)), one accumulator a row
+             (AdaGrad, Duchi 2011, kept by row)
+    """
+
+    name: Literal["sum", "adagrad"] = "sum"
+    rate: float = 1.0
+
+
+class Tables:
+    """`in` and `out`, float32 [capacity, dim], growing by doubling."""
+
+    def __init__(
+        self, dim: int, *, device: torch.device, capacity: int, seed: int, optimizer: Optimizer
+    ) -> None:
+        if dim < 1:
+            raise ConfigError(f"dim {dim}: at least 1 is accepted.")
+        self.dim = dim
+        self.device = device
+        self.seed = seed
+        self.optimizer = optimizer
+        self.capacity = capacity
+        self._rows = {table: self._zeros(capacity, dim) for table in Table}
+        self._moved = {table: self._zeros(capacity) for table in Table}
+        self._copies: list[TablesCopy] = []
+
+    def ensure(self, capacity: int) -> None:
+        """Make room for `capacity` rows."""
+        if capacity <= self.capacity:
+            return
+        grown = max(capacity, 2 * self.capacity)
+        for held, shape in ((self._rows, (grown, self.dim)), (self._moved, (grown,))):
+            for table in Table:
+                fresh = self._zeros(*shape)
+                fresh[: self.capacity] = held[table]
+                held[table] = fresh
+        self.capacity = grown
+
+    def start(self, slots: IntArray, ids: IntArray) -> None:
+        """Give new rows their first values (word2vec): `in` uniform in ±0.5/dim, `out` zero."""
+        for table in Table:
+            self._before_change(table, slots)
+        where = self._index(slots)
+        self._rows[Table.IN][where] = torch.from_numpy(first_vectors(ids, self.dim, self.seed)).to(
+            self.device
+        )
+        self._rows[Table.OUT][where] = 0.0
+        for table in Table:
+            self._moved[table][where] = 0.0
+
+    def gather(self, table: Table, slots: IntArray) -> torch.Tensor:
+        """Rows [n, dim] on the device; a negative slot (an evicted word) gives a zero row."""
+        gone = slots < 0
+        if not gone.any():
+            return self._rows[table].index_select(0, self._index(slots))
+        rows = self._rows[table].index_select(0, self._index(np.where(gone, 0, slots)))
+        rows[torch.from_numpy(gone).to(self.device)] = 0.0
+        return rows
+
+    def add(self, table: Table, slots: IntArray, values: FloatArray, scale: float = 1.0) -> None:
+        """Apply a delta [n, dim] to distinct, non-negative slots."""
+        self._before_change(table, slots)
+        rows, where, delta = self._rows[table], self._index(slots), self._borrow(values)
+        if self.optimizer.name == "adagrad":
+            delta = delta * scale
+            moved = self._moved[table][where] + delta.square().mean(dim=1)
+            self._moved[table][where] = moved
+            delta.mul_((self.optimizer.rate * moved.rsqrt()).clamp_(max=1.0).unsqueeze(1))
+            scale = 1.0
+        rows.index_add_(0, where, delta, alpha=scale)
+
+    def read(self, table: Table, slots: IntArray) -> FloatArray:
+        """Rows [n, dim] as a numpy array of their own."""
+        found: FloatArray = self.gather(table, slots).cpu().numpy()
+        return found
+
+    def copy(self, n: int, *, accumulators: bool) -> TablesCopy:
+        """Begin a consistent copy of the first `n` rows, as they are now (under the lock).
+
+        `TablesCopy.finish` completes it while the tables go on changing.
+        """
+        copy = TablesCopy(self, n, accumulators=accumulators)
+        self._copies.append(copy)
+        return copy
+
+    def source(self, table: Table, *, accumulators: bool) -> torch.Tensor:
+        """The whole tensor of rows, or of the optimiser's accumulators."""
+        return (self._moved if accumulators else self._rows)[table]
+
+    def forget(self, copy: TablesCopy) -> None:
+        """A copy is complete."""
+        self._copies.remove(copy)
+
+    def restore(self, table: Table, slots: IntArray, rows: FloatArray, moved: FloatArray) -> None:
+        """Set rows and accumulators, as a checkpoint has them."""
+        where = self._index(slots)
+        self._rows[table][where] = self._borrow(rows)
+        self._moved[table][where] = self._borrow(moved)
+
+    def _before_change(self, table: Table, slots: IntArray) -> None:
+        for copy in self._copies:
+            copy.save(table, slots)
+
+    def _index(self, slots: IntArray) -> torch.Tensor:
+        return self._borrow(slots)
+
+    def _borrow(self, values: npt.NDArray[Any]) -> torch.Tensor:
+        """The array on the device; on the CPU not copied, whether it may be written to or not."""
+        return torch.from_dlpack(values).to(self.device)  # type: ignore[attr-defined]
+
+    def _zeros(self, *shape: int) -> torch.Tensor:
+        return torch.zeros(shape, dtype=torch.float32, device=self.device)
+
+
+class TablesCopy:
+    """A consistent copy of both tables; see `rowcopy.py`."""
+
+    def __init__(self, tables: Tables, n: int, *, accumulators: bool) -> None:
+        self._tables = tables
+        self._parts = {
+            (table, moved): RowCopy(partial(tables.source, table, accumulators=moved), n)
+            for table in Table
+            for moved in ((False, True) if accumulators else (False,))
+        }
+
+    def save(self, table: Table, slots: IntArray) -> None:
+        """These rows are about to change (under the lock)."""
+        for (of, _), part in self._parts.items():
+            if of is table:
+                part.save(slots)
+
+    def finish(self, lock: AbstractContextManager[object]) -> float:
+        """Complete the copy; returns the longest time that `lock` was held, in seconds."""
+        try:
+            return max(part.finish(lock) for part in self._parts.values())
+        finally:
+            with lock:
+                self._tables.forget(self)
+
+    def rows(self, table: Table) -> FloatArray:
+        """float32 [n, dim] by slot, once finished."""
+        return self._parts[table, False].rows
+
+    def pick(self, table: Table, slots: IntArray) -> FloatArray:
+        """float32 [m, dim] of some slots, once finished.
+
+        By torch: numpy's indexing would hold the interpreter up while it copies a whole table.
+        """
+        rows = torch.from_dlpack(self.rows(table))  # type: ignore[attr-defined]
+        found: FloatArray = rows.index_select(0, torch.from_dlpack(slots)).numpy()  # type: ignore[attr-defined]
+        return found
+
+    def moved(self, table: Table) -> FloatArray:
+        """float32 [n] by slot, once finished; with `accumulators` only."""
+        return self._parts[table, True].rows
+
+
+def first_vectors(ids: IntArray, dim: int, seed: int) -> FloatArray:
+    """float32 [n, dim] uniform in ±0.5/dim, a function of (seed, id, column) alone.
+
+    So a row starts the same after a restart, whatever the order of admission (splitmix64 finaliser,
+    Steele 2014).
+    """
+    u64 = np.uint64
+    with np.errstate(over="ignore"):
+        cell = ids.astype(u64)[:, None] * u64(dim) + np.arange(dim, dtype=u64)
+        z = cell + u64(1) + u64(seed % 2**32) * u64(0xD1342543DE82EF95)
+        for shift, factor in (
+            (None, 0x9E3779B97F4A7C15),
+            (30, 0xBF58476D1CE4E5B9),
+            (27, 0x94D049BB133111EB),
+        ):
+            if shift is not None:
+                z = np.bitwise_xor(z, np.right_shift(z, u64(shift)))
+            z = np.multiply(z, u64(factor))
+        z = np.bitwise_xor(z, np.right_shift(z, u64(31)))
+    uniform = np.right_shift(z, u64(40)).astype(np.float32) / np.float32(2**24)
+    found: FloatArray = (uniform - np.float32(0.5)) / np.float32(dim)
+    return found

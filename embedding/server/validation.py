@@ -1,0 +1,49 @@
+"""What is checked about a message before a row changes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from embedding.errors import RefusedError
+from embedding.exchange.protocol import Push
+from embedding.records import IntArray, ScorePairs
+from embedding.server.vocabulary import Vocabulary
+
+MAX_SQUARED_NORM = 1e12
+"""Squared norm of a whole delta above which training has diverged; NaN and inf exceed it too."""
+
+
+def check_push(push: Push, dim: int) -> None:
+    """Shapes, order of ids, finite values; RefusedError says what is wrong."""
+    where = f"push {push.sequence} of node {push.node}"
+    for delta in push.deltas:
+        ids, values = delta.ids, delta.values
+        if values.shape != (len(ids), dim):
+            raise RefusedError(
+                f"{where}: table {delta.table} has values of shape {values.shape}; "
+                f"{(len(ids), dim)} is accepted."
+            )
+        if len(ids) and bool(np.any(np.diff(ids) <= 0)):
+            raise RefusedError(f"{where}: table {delta.table}: ids must strictly increase.")
+        # One pass of a dot product finds NaN, infinity and divergence without a temporary.
+        flat = values.reshape(-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            norm = float(np.dot(flat, flat))
+        if not (math.isfinite(norm) and norm <= MAX_SQUARED_NORM):
+            raise RefusedError(
+                f"{where}: table {delta.table} holds values that are not finite or are absurdly "
+                "large: the node's training has diverged."
+            )
+
+
+def check_score(score: ScorePairs, vocabulary: Vocabulary) -> tuple[IntArray, IntArray, IntArray]:
+    """Slots of centres, contexts and negatives; RefusedError for unknown ids."""
+    negatives = score.negatives
+    flat = vocabulary.slots(negatives.reshape(-1), "pull (score)")
+    return (
+        vocabulary.slots(score.centres, "pull (score)"),
+        vocabulary.slots(score.contexts, "pull (score)"),
+        flat.reshape(negatives.shape),
+    )

@@ -1,0 +1,103 @@
+"""When is a window of event time complete? A pure state machine over what the sources tell.
+
+The watermark is the event time up to which everything has been learnt, as far as can be known:
+the least of the latest event times of all live sources (Akidau 2015, section 2.3, a heuristic
+watermark). A source is live while it has something pending or had news a short while ago.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from embedding.records import Window, WindowUnit
+
+
+@dataclass
+class SourceState:
+    """One source: latest event time (None: nothing yet), time of last news, what is pending."""
+
+    published: float | None = None
+    last_news: float = 0.0
+    pending: dict[str, int] = field(default_factory=dict)
+
+
+class WindowTracker:
+    """Follows sources and says which windows can be cut.
+
+    `now` is any monotonic clock, in seconds.
+    """
+
+    def __init__(self, unit: WindowUnit, *, idle_s: float, lateness_s: float = 0.0) -> None:
+        self.unit = unit
+        self.idle_s = idle_s
+        self.lateness_s = lateness_s
+        self.watermark: float | None = None
+        self.sources: dict[str, SourceState] = {}
+        self._event_now: dict[str, float] = {}
+
+    def progress(self, source: str, published: float, *, now: float) -> None:
+        """A push held documents of a source up to event time `published`."""
+        state = self.sources.setdefault(source, SourceState())
+        state.published = later(state.published, published)
+        state.last_news = now
+
+    def report(
+        self,
+        node: str,
+        pending: Mapping[str, int],
+        *,
+        now: float,
+        event_now: float | None = None,
+    ) -> None:
+        """What a node has found and not learnt yet, by source; event time now, if known."""
+        for source, n in pending.items():
+            state = self.sources.setdefault(source, SourceState(last_news=now))
+            state.pending[node] = n
+        if event_now is not None:
+            self._event_now[node] = event_now
+
+    def leave(self, node: str) -> None:
+        """A node went away: what it had pending is not waited for."""
+        self._event_now.pop(node, None)
+        for state in self.sources.values():
+            state.pending.pop(node, None)
+
+    def advance(self, *, now: float) -> float | None:
+        """The watermark (Unix seconds of event time); it never goes back."""
+        live = [s for s in self.sources.values() if self._live(s, now)]
+        candidate: float | None = None
+        if live:
+            known = [s.published for s in live if s.published is not None]
+            candidate = min(known) if len(known) == len(live) else None
+        elif self._event_now:
+            candidate = min(self._event_now.values())
+        if candidate is not None:
+            self.watermark = later(self.watermark, candidate)
+        return self.watermark
+
+    def due(self, starts: Iterable[int], *, now: float) -> list[Window]:
+        """Windows that start at `starts` and that the watermark has passed, in order."""
+        watermark = self.advance(now=now)
+        if watermark is None:
+            return []
+        windows = [self.window(start) for start in sorted(starts)]
+        limit = watermark - self.lateness_s
+        return [window for window in windows if window.end.timestamp() <= limit]
+
+    def window(self, start: int) -> Window:
+        """The window that starts at `start` (Unix seconds)."""
+        return Window.holding(datetime.fromtimestamp(start, UTC), self.unit)
+
+    def idle_for(self, source: str, *, now: float) -> float:
+        """Seconds since the source's last news."""
+        return now - self.sources[source].last_news
+
+    def _live(self, state: SourceState, now: float) -> bool:
+        return any(state.pending.values()) or now - state.last_news <= self.idle_s
+
+
+def later(one: float | None, other: float) -> float:
+    """The later of two times, of which the first may be missing."""
+    return other if one is None else max(one, other)

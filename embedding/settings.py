@@ -1,0 +1,243 @@
+"""All settings in one frozen object: TOML file, environment, defaults.
+
+Order, the first wins: environment (`YEORON_SERVER__PORT=8815`), the TOML file named by
+`--settings` or `$YEORON_SETTINGS` (else `yeoron.toml` if there is one), the defaults beside each
+room's code.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
+
+from embedding.config import Config, explain, read_toml
+from embedding.crawl.config import CrawlConfig
+from embedding.errors import ConfigError
+from embedding.evaluation.config import EvaluationConfig
+from embedding.exchange.config import ExchangeConfig
+from embedding.models.config import ModelConfig
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.stream.config import StreamConfig
+from embedding.text.config import TextConfig
+from embedding.trends.config import TrendsConfig
+from embedding.web.config import WebConfig
+from embedding.worker.config import NodeConfig
+
+SETTINGS_VARIABLE = "YEORON_SETTINGS"
+
+
+class PathsConfig(Config):
+    """Where the platform keeps its state."""
+
+    home: Path = Path("var")
+    """Folder of all state: frontier, snapshots, checkpoints, trends, logs, databases."""
+
+    sources: Path = Path("infra/sources.example.toml")
+    """The sources to read."""
+
+    @property
+    def snapshots(self) -> Path:
+        """The snapshot store."""
+        return self.home / "snapshots"
+
+    @property
+    def trends(self) -> Path:
+        """Trend reports."""
+        return self.home / "trends"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The parameter server's checkpoints."""
+        return self.home / "checkpoints"
+
+    @property
+    def frontier(self) -> Path:
+        """Folder of the frontier databases."""
+        return self.home / "frontier"
+
+    @property
+    def logs(self) -> Path:
+        """Log files of the services."""
+        return self.home / "logs"
+
+    @property
+    def mlflow(self) -> Path:
+        """MLflow's database and artifacts."""
+        return self.home / "mlflow"
+
+    @property
+    def airflow(self) -> Path:
+        """Airflow's home."""
+        return self.home / "airflow"
+
+
+class PortsConfig(Config):
+    """Loopback ports of the services that are not Yeoron's own (those are beside their owner)."""
+
+    airflow: int = Field(default=8080, ge=1, le=65535)
+    """Airflow's API server and pages."""
+
+    mlflow: int = Field(default=5000, ge=1, le=65535)
+    """MLflow's tracking server."""
+
+    dask: int = Field(default=8786, ge=1, le=65535)
+    """Dask's scheduler."""
+
+    dask_dashboard: int = Field(default=8787, ge=1, le=65535)
+    """Dask's dashboard."""
+
+    simweb: int = Field(default=8899, ge=1, le=65535)
+    """The simulated web of the demo."""
+
+
+class ClusterConfig(Config):
+    """The Dask cluster that nodes run on."""
+
+    nodes: int = Field(default=2, ge=1, le=10_000)
+    """Nodes of the pool; each takes one Dask worker."""
+
+    pool: str = Field(default="yeoron", pattern=r"^[a-z][a-z0-9-]{0,40}$")
+    """Name of the pool; part of the keys under which its nodes run."""
+
+
+class Settings(BaseSettings):
+    """Every option of Yeoron, each exactly once."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="YEORON_",
+        env_nested_delimiter="__",
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        nested_model_default_partial_update=True,
+    )
+    toml: ClassVar[Path | None] = None
+
+    paths: PathsConfig = PathsConfig()
+    """Where state is kept."""
+    ports: PortsConfig = PortsConfig()
+    """Ports of the services that are not Yeoron's own."""
+    cluster: ClusterConfig = ClusterConfig()
+    """The Dask cluster."""
+    crawl: CrawlConfig = CrawlConfig()
+    """Fetching."""
+    text: TextConfig = TextConfig()
+    """Text preparation."""
+    stream: StreamConfig = StreamConfig()
+    """Queue and replay memory."""
+    model: ModelConfig = ModelConfig()
+    """The model and its hyperparameters."""
+    node: NodeConfig = NodeConfig()
+    """A node's blocks and replay."""
+    exchange: ExchangeConfig = ExchangeConfig()
+    """The wire between nodes and server."""
+    server: ServerConfig = ServerConfig(port=8815, http_port=8816)
+    """The parameter server."""
+    sync: SyncConfig = SyncConfig()
+    """How updates are synchronised."""
+    evaluation: EvaluationConfig = EvaluationConfig()
+    """Evaluation and MLflow."""
+    trends: TrendsConfig = TrendsConfig()
+    """Trend reports."""
+    web: WebConfig = WebConfig()
+    """The trends page."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Explicit values, then environment, then the TOML file; no .env, no secret folder."""
+        del dotenv_settings, file_secret_settings
+        found: tuple[PydanticBaseSettingsSource, ...] = (init_settings, env_settings)
+        if cls.toml is not None:
+            found += (TomlConfigSettingsSource(settings_cls, toml_file=cls.toml),)
+        return found
+
+    @property
+    def server_location(self) -> str:
+        """Address of the parameter server's Flight service."""
+        return f"grpc://{self.server.host}:{self.server.port}"
+
+    @property
+    def server_status_url(self) -> str:
+        """Address of the parameter server's status."""
+        return f"http://{self.server.http_host}:{self.server.http_port}/status"
+
+    @property
+    def mlflow_url(self) -> str:
+        """Address of MLflow."""
+        return f"http://127.0.0.1:{self.ports.mlflow}"
+
+    @property
+    def airflow_url(self) -> str:
+        """Address of Airflow."""
+        return f"http://127.0.0.1:{self.ports.airflow}"
+
+    @property
+    def dask_url(self) -> str:
+        """Address of Dask's scheduler."""
+        return f"tcp://127.0.0.1:{self.ports.dask}"
+
+    @property
+    def dask_dashboard_url(self) -> str:
+        """Address of Dask's dashboard."""
+        return f"http://127.0.0.1:{self.ports.dask_dashboard}/status"
+
+    @property
+    def trends_url(self) -> str:
+        """Address of the trends page inside Airflow."""
+        return f"{self.airflow_url}/yeoron/"
+
+    @property
+    def page(self) -> WebConfig:
+        """The trends page's settings with the store, the reports and the server of this home."""
+        defaults = WebConfig()
+        here = {
+            "snapshots": str(self.paths.snapshots),
+            "reports": self.paths.trends,
+            "status_url": self.server_status_url,
+            "token_file": self.paths.home / "web-token",
+        }
+        given = {k: v for k, v in here.items() if getattr(self.web, k) == getattr(defaults, k)}
+        return self.web.model_copy(update={**given, "trends": self.trends})
+
+    def digest(self) -> str:
+        """Digest of what a node and its server must agree on: the model."""
+        return self.model.digest()
+
+
+def load_settings(path: Path | None = None) -> Settings:
+    """Read settings; raises ConfigError with one sentence for a bad file, key or value."""
+    named = path or (
+        Path(os.environ[SETTINGS_VARIABLE]) if SETTINGS_VARIABLE in os.environ else None
+    )
+    file = named or (Path("yeoron.toml") if Path("yeoron.toml").is_file() else None)
+    if file is not None:
+        read_toml(file)
+
+    class Located(Settings):
+        toml: ClassVar[Path | None] = file
+
+    try:
+        return Located()
+    except ValidationError as error:
+        where = f"settings ({file} and environment YEORON_*)" if file else "environment YEORON_*"
+        raise ConfigError(explain(error, where)) from error
+    except SettingsError as error:
+        # A whole section given as one variable that is not JSON.
+        raise ConfigError(f"environment YEORON_*: {error}; JSON is expected.") from error

@@ -1,0 +1,95 @@
+"""Settings of the simulated web."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from embedding.config import Config
+
+PARTS = ("politics", "society", "life", "euckr", "board", "comments")
+"""The parts among which documents are shared out; the first four are sections of the news site."""
+
+SECTIONS = PARTS[:4]
+"""Sections of the news site; `euckr` is the one served in EUC-KR."""
+
+MONTH_SECONDS = 365.25 / 12 * 86400.0
+"""Mean length of a month in seconds."""
+
+_SHARES = {
+    "politics": 0.25,
+    "society": 0.15,
+    "life": 0.15,
+    "euckr": 0.10,
+    "board": 0.15,
+    "comments": 0.20,
+}
+
+
+class SimwebConfig(Config):
+    """What is played, how quickly, and how well or badly the sites behave."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; loopback unless you want other machines to crawl it."""
+    port: int = Field(default=8899, ge=0, le=65535)
+    """Port to listen on; 0 takes any free one."""
+    corpus: Path | None = None
+    """Dated corpus (.jsonl or .jsonl.xz, or a folder with one), or `generated`; by default
+    $YEORON_DATA, then ../shared/data, then the generated corpus."""
+    first_day: dt.date | None = None
+    """Play documents from this day on (YYYY-MM-DD); by default from the corpus's first."""
+    last_day: dt.date | None = None
+    """Play documents up to and including this day; by default to the corpus's last."""
+    seconds_per_month: float = Field(default=20.0, gt=0, allow_inf_nan=False)
+    """Wall seconds in which one month of event time passes."""
+    speed: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Event seconds per wall second; when given it takes the place of seconds_per_month."""
+    longest_gap_hours: float = Field(default=6.0, gt=0, allow_inf_nan=False)
+    """A stretch of event time without documents lasts no longer than this many event hours."""
+    max_backlog: int = Field(default=0, ge=0)
+    """The clock waits while this many published documents were not fetched yet; 0: never waits."""
+    backlog_patience: float = Field(default=30.0, gt=0, allow_inf_nan=False)
+    """Seconds after which the clock stops waiting for a part that nobody fetches from."""
+    autostart: bool = False
+    """Start playing at once, without a request to /control/start."""
+    crawl_delay: float = Field(default=0.05, ge=0, allow_inf_nan=False)
+    """Crawl-delay in robots.txt, in seconds; 0 leaves the line out."""
+    fault_rate: float = Field(default=0.0, ge=0, le=1)
+    """Share of articles whose first fetch answers 500."""
+    feed_items: int = Field(default=100, ge=1)
+    """Entries in a feed (the newest); at least max_backlog, so that no reader misses one."""
+    sitemap_items: int = Field(default=1000, ge=1)
+    """Entries in a sitemap (the newest); at least max_backlog."""
+    page_items: int = Field(default=20, ge=1)
+    """Entries on a list page, and posts or comments in one answer where none are asked for."""
+    hang_seconds: float = Field(default=30.0, gt=0, allow_inf_nan=False)
+    """How long /fault/hang and /fault/slow keep a client waiting."""
+    big_bytes: int = Field(default=200_000_000, ge=1)
+    """Size of the body of /fault/big and of the unpacked /fault/gzip-bomb."""
+    shares: dict[str, float] = Field(default_factory=lambda: dict(_SHARES))
+    """Weight of each part (politics, society, life, euckr, board, comments) in sharing out."""
+    seed: int = 0
+    """Seed of the generated corpus."""
+
+    @property
+    def event_speed(self) -> float:
+        """Event seconds per wall second."""
+        return MONTH_SECONDS / self.seconds_per_month if self.speed is None else self.speed
+
+    @model_validator(mode="after")
+    def _check(self) -> SimwebConfig:
+        if self.first_day and self.last_day and self.last_day < self.first_day:
+            raise ValueError(
+                f"last_day {self.last_day} lies before first_day {self.first_day}, "
+                "so nothing would be played"
+            )
+        unknown = sorted(set(self.shares) - set(PARTS))
+        if unknown:
+            raise ValueError(f"shares: unknown part {unknown[0]!r}; parts are {', '.join(PARTS)}")
+        weights = list(self.shares.values())
+        if any(not math.isfinite(w) or w < 0 for w in weights) or sum(weights) <= 0:
+            raise ValueError("shares: weights must be finite, none negative and not all zero")
+        return self

@@ -1,0 +1,1 @@
+"""Versioned embedding snapshots: format, store, catalogue, nearest words, export."""

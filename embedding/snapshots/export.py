@@ -1,0 +1,92 @@
+"""Writing a snapshot's word vectors in the formats other tools read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from embedding.errors import ConfigError, InputError
+from embedding.records import IntArray
+from embedding.snapshots.files import replaced
+from embedding.snapshots.snapshot import Snapshot
+
+log = logging.getLogger(__name__)
+
+
+class ExportFormat(StrEnum):
+    """What `export` writes.
+
+    word2vec       the binary file of word2vec.c
+    word2vec-text  its text file; nine digits, so that float32 survives the round trip
+    keyedvectors   gensim's own file (`KeyedVectors.load`), with counts; needs gensim
+    """
+
+    WORD2VEC = "word2vec"
+    WORD2VEC_TEXT = "word2vec-text"
+    KEYEDVECTORS = "keyedvectors"
+
+
+def export(snapshot: Snapshot, format: str, out: Path) -> int:  # noqa: A002 - the option's name
+    """Write `snapshot.vectors`, most frequent word first; returns the number of words written.
+
+    `out` is replaced in one step when everything is written. A word with white space in it cannot
+    be told apart in the word2vec formats: it is left out there, and a warning counts them. Raises
+    InputError for an unknown format or a place that cannot be written, ConfigError without gensim.
+    """
+    try:
+        write = _WRITERS[ExportFormat(format)]
+    except ValueError as error:
+        accepted = ", ".join(ExportFormat)
+        raise InputError(f"export format {format!r}: accepted are {accepted}.") from error
+    order = np.argsort(-snapshot.counts, kind="stable")
+    if write is not _keyedvectors:
+        words = snapshot.words
+        order = np.array([at for at in order if len(words[at].split()) == 1], np.int64)
+        if len(order) < len(words):
+            log.warning("export left out %d words with white space", len(words) - len(order))
+    try:
+        with replaced(out) as file:
+            write(snapshot, order, file)
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written: {error.strerror or error}.") from error
+    return len(order)
+
+
+def _binary(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
+    words, vectors = snapshot.words, snapshot.vectors
+    file.write(f"{len(order)} {snapshot.dim}\n".encode())
+    for at in order:
+        file.write(words[at].encode() + b" " + vectors[at].astype("<f4").tobytes() + b"\n")
+
+
+def _text(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
+    words, vectors = snapshot.words, snapshot.vectors
+    line = "%s" + " %.9g" * snapshot.dim + "\n"
+    file.write(f"{len(order)} {snapshot.dim}\n".encode())
+    for at in order:
+        file.write((line % (words[at], *vectors[at].tolist())).encode())
+
+
+def _keyedvectors(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:
+    try:
+        from gensim.models import KeyedVectors
+    except ImportError as error:
+        raise ConfigError(
+            "export format keyedvectors: gensim is not installed; install it, or export word2vec."
+        ) from error
+    vectors = KeyedVectors(snapshot.dim, dtype=np.float32)
+    vectors.add_vectors([snapshot.words[at] for at in order], snapshot.vectors[order])
+    vectors.expandos["count"] = snapshot.counts[order]
+    vectors.save(file)
+
+
+_WRITERS: dict[ExportFormat, Callable[[Snapshot, IntArray, IO[bytes]], None]] = {
+    ExportFormat.WORD2VEC: _binary,
+    ExportFormat.WORD2VEC_TEXT: _text,
+    ExportFormat.KEYEDVECTORS: _keyedvectors,
+}

@@ -1,0 +1,233 @@
+"""What a snapshot's directory holds: two Arrow files and a manifest.
+
+vectors.arrow   word string, id int64, count int64, last_seen float64 (Unix seconds), in and out
+                fixed_size_list<float32>[dim]; one uncompressed record batch,
+                so that both tables can be memory-mapped
+counts.arrow    word and source dictionary<string>, window int64 (Unix seconds), count int64,
+                documents int64: what this window read
+manifest.json   identity, window, tokens and documents by source, configuration, digests, quality,
+                and size and SHA-256 of both files
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from embedding import __version__
+from embedding.config import explain
+from embedding.errors import SnapshotError
+from embedding.records import SnapshotData, SnapshotRef, Window
+
+FORMAT = 1
+VECTORS = "vectors.arrow"
+COUNTS = "counts.arrow"
+MANIFEST = "manifest.json"
+
+
+class FileEntry(BaseModel):
+    """Size in bytes and SHA-256 (hex) of one file."""
+
+    model_config = ConfigDict(frozen=True)
+
+    size: int
+    sha256: str
+
+
+class WindowEntry(BaseModel):
+    """Event time covered, UTC, half open."""
+
+    model_config = ConfigDict(frozen=True)
+
+    label: str
+    start: datetime
+    end: datetime
+
+
+class Manifest(BaseModel):
+    """The content of manifest.json; the id ends in a digest of all the other fields."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+    format: int
+    """Version of this layout."""
+    id: str
+    """`<window label>-<8 hex digits>`."""
+    parent: str | None
+    """Id of the snapshot before it in the same stream."""
+    window: WindowEntry
+    """Event time covered."""
+    words: int
+    """Rows of vectors.arrow."""
+    dim: int
+    """Length of a vector."""
+    tokens: dict[str, int]
+    """This window's tokens by source."""
+    documents: dict[str, int]
+    """This window's documents by source."""
+    config: dict[str, Any]
+    """Settings it was trained with."""
+    config_digest: str
+    """SHA-256 of those settings."""
+    tokenizer_digest: str
+    """Digest of tokenizer, dictionary and normaliser."""
+    code_version: str
+    """Version of the program that wrote it."""
+    quality: dict[str, float]
+    """Quality figures by name, finite ones only."""
+    files: dict[str, FileEntry]
+    """Size and digest of every other file."""
+
+    def to_json(self) -> str:
+        """Canonical text: sorted keys, two-space indent, one final line end."""
+        content = self.model_dump(mode="json")
+        return json.dumps(content, ensure_ascii=False, sort_keys=True, indent=2) + "\n"
+
+    def expected_id(self) -> str:
+        """The id that belongs to this content."""
+        content = self.model_dump(mode="json", exclude={"id"})
+        text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+        return f"{self.window.label}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+    def ref(self, uri: str) -> SnapshotRef:
+        """A pointer to this snapshot at `uri`."""
+        return SnapshotRef(
+            id=self.id,
+            uri=uri,
+            window_start=self.window.start.astimezone(UTC),
+            window_end=self.window.end.astimezone(UTC),
+            words=self.words,
+            parent=self.parent,
+        )
+
+    def as_window(self) -> Window:
+        """The window as the record that other rooms use."""
+        return Window(self.window.start.astimezone(UTC), self.window.end.astimezone(UTC))
+
+
+def parse_manifest(text: str, where: str) -> Manifest:
+    """Read manifest.json; raises SnapshotError that names the place and the field."""
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise SnapshotError(f"{where}: not valid JSON: {error}.") from error
+    version = content.get("format") if isinstance(content, dict) else None
+    if version != FORMAT:
+        raise SnapshotError(
+            f"{where}: snapshot format {version!r} is not readable here; format {FORMAT} is."
+        )
+    try:
+        return Manifest.model_validate(content)
+    except ValidationError as error:
+        raise SnapshotError(explain(error, where)) from error
+
+
+def check(data: SnapshotData) -> None:
+    """Refuse data that would make a snapshot nobody can read; raises SnapshotError."""
+    n, where = len(data.words), f"snapshot of {data.window.label}"
+    shape = data.vectors.shape
+    if len(shape) != 2 or shape[0] != n or shape[1] < 1 or data.contexts.shape != shape:
+        raise SnapshotError(
+            f"{where}: vectors and contexts of shape [{n}, dim] belong to {n} words, got "
+            f"{list(shape)} and {list(data.contexts.shape)}."
+        )
+    if not len(data.ids) == len(data.counts) == len(data.last_seen) == n:
+        raise SnapshotError(f"{where}: ids, counts and last_seen need one entry for each word.")
+    rows = data.by_source
+    if not (
+        len(rows.words)
+        == len(rows.sources)
+        == len(rows.windows)
+        == len(rows.counts)
+        == len(rows.documents)
+    ):
+        raise SnapshotError(f"{where}: the columns of counts by source differ in length.")
+    if len(set(data.words)) != n or len(np.unique(data.ids)) != n:
+        raise SnapshotError(f"{where}: a word or an id occurs twice; each must occur once.")
+    for name, table in (("vectors", data.vectors), ("contexts", data.contexts)):
+        bad = n - int(np.isfinite(table).all(axis=1).sum())
+        if bad:
+            raise SnapshotError(
+                f"{where}: {bad} rows of {name} are not finite; nothing was published "
+                "(a smaller learning rate keeps them finite)."
+            )
+
+
+def write_vectors(path: Path, data: SnapshotData) -> None:
+    """Write vectors.arrow as one record batch."""
+    columns = {
+        "word": pa.array(data.words, pa.string()),
+        "id": pa.array(np.ascontiguousarray(data.ids, np.int64)),
+        "count": pa.array(np.ascontiguousarray(data.counts, np.int64)),
+        "last_seen": pa.array(np.ascontiguousarray(data.last_seen, np.float64)),
+        "in": _table(data.vectors),
+        "out": _table(data.contexts),
+    }
+    _write(path, pa.record_batch(columns))
+
+
+def write_counts(path: Path, data: SnapshotData) -> None:
+    """Write counts.arrow as one record batch, sorted by (word, source, window)."""
+    rows = data.by_source
+    columns = {
+        "word": _encode(rows.words),
+        "source": _encode(rows.sources),
+        "window": pa.array(np.asarray(rows.windows, np.int64)),
+        "count": pa.array(np.asarray(rows.counts, np.int64)),
+        "documents": pa.array(np.asarray(rows.documents, np.int64)),
+    }
+    word, source = (columns[name].indices.to_numpy() for name in ("word", "source"))
+    order = pa.array(np.lexsort((columns["window"].to_numpy(), source, word)))
+    _write(path, pa.record_batch(columns).take(order))
+
+
+def make_manifest(data: SnapshotData, files: dict[str, FileEntry]) -> Manifest:
+    """The manifest of `data` whose files have been written."""
+    config = json.loads(json.dumps(data.config, default=str))
+    draft = Manifest(
+        format=FORMAT,
+        id="",
+        parent=data.parent,
+        window=WindowEntry(label=data.window.label, start=data.window.start, end=data.window.end),
+        words=len(data.words),
+        dim=int(data.vectors.shape[1]),
+        tokens={source: int(n) for source, n in data.tokens.items()},
+        documents={source: int(n) for source, n in data.documents.items()},
+        config=config,
+        config_digest=data.config_digest,
+        tokenizer_digest=data.tokenizer_digest,
+        code_version=__version__,
+        quality={k: float(v) for k, v in data.quality.items() if math.isfinite(v)},
+        files=files,
+    )
+    return draft.model_copy(update={"id": draft.expected_id()})
+
+
+def _table(values: npt.NDArray[np.float32]) -> pa.Array:
+    """float32 [n, dim] as a fixed-size-list column, without a copy when it is contiguous."""
+    flat = np.ascontiguousarray(values, np.float32)
+    return pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
+
+
+def _encode(values: Sequence[str]) -> pa.DictionaryArray:
+    """Dictionary-encode with a sorted dictionary, so that equal content has equal bytes."""
+    column = pa.array(values, pa.string())
+    dictionary = column.unique().sort()
+    codes = pc.index_in(column, value_set=dictionary)
+    return pa.DictionaryArray.from_arrays(codes, dictionary)
+
+
+def _write(path: Path, batch: pa.RecordBatch) -> None:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)

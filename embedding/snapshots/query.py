@@ -1,0 +1,59 @@
+"""Nearest words by exact cosine, in blocks, over memory-mapped tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from embedding.records import FloatArray, IntArray
+
+BLOCK = 16_384
+
+
+def inverse_norms(vectors: FloatArray) -> FloatArray:
+    """float32 [n]: 1/‖row‖, 0 for a row of zeros (its cosine with anything is 0)."""
+    out = np.zeros(len(vectors), np.float32)
+    for at in range(0, len(vectors), BLOCK):
+        norms = np.linalg.norm(vectors[at : at + BLOCK], axis=1)
+        np.divide(1.0, norms, out=out[at : at + BLOCK], where=norms > 0, casting="unsafe")
+    return out
+
+
+def nearest(
+    vectors: FloatArray,
+    inverse: FloatArray,
+    queries: FloatArray,
+    n: int,
+    *,
+    exclude: IntArray | None = None,
+) -> tuple[IntArray, FloatArray]:
+    """The n rows of highest cosine with each query.
+
+    vectors  float32 [m, d], may be memory-mapped; inverse float32 [m] of `inverse_norms`
+    queries  float32 [q, d]
+    exclude  int64 [q]: one row left out for each query (-1: none)
+    returns  rows int64 [q, k] and cosines float32 [q, k], k = min(n, m), highest first and by row
+             where equal; an excluded row has cosine -inf and can only be last
+    """
+    units = queries * inverse_norms(queries)[:, None]
+    best_rows = np.empty((len(queries), 0), np.int64)
+    best = np.empty((len(queries), 0), np.float32)
+    for at in range(0, len(vectors), BLOCK):
+        cosines = units @ vectors[at : at + BLOCK].T
+        cosines *= inverse[at : at + BLOCK]
+        rows = np.broadcast_to(np.arange(at, at + cosines.shape[1]), cosines.shape)
+        if exclude is not None:
+            cosines[rows == exclude[:, None]] = -np.inf
+        best_rows, best = _top(
+            np.concatenate([best_rows, rows], axis=1), np.concatenate([best, cosines], axis=1), n
+        )
+    return best_rows, best
+
+
+def _top(rows: IntArray, cosines: FloatArray, n: int) -> tuple[IntArray, FloatArray]:
+    """Keep the n best columns of each line, sorted by (−cosine, row)."""
+    if cosines.shape[1] > n:
+        part: npt.NDArray[np.intp] = np.argpartition(-cosines, max(n - 1, 0), axis=1)[:, :n]
+        rows, cosines = np.take_along_axis(rows, part, 1), np.take_along_axis(cosines, part, 1)
+    order = np.lexsort((rows, -cosines), axis=1)
+    return np.take_along_axis(rows, order, 1), np.take_along_axis(cosines, order, 1)

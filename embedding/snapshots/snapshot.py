@@ -1,0 +1,231 @@
+"""A published snapshot, opened for reading; its tables are memory-mapped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from embedding.errors import InputError, SnapshotError
+from embedding.records import FloatArray, IntArray, SnapshotRef, TimeArray, WordCounts
+from embedding.snapshots import query
+from embedding.snapshots.files import entry
+from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS, Manifest, parse_manifest
+
+
+class Snapshot:
+    """One immutable snapshot.
+
+    Opening reads the manifest and maps vectors.arrow; nothing else is loaded until it is asked
+    for. Raises SnapshotError when a file is missing, has another size than the manifest says, or
+    is not an Arrow file; contents are compared by `verify`.
+    """
+
+    def __init__(self, path: Path, uri: str | None = None) -> None:
+        self.path = path
+        self.manifest: Manifest = read_manifest(path)
+        self.ref: SnapshotRef = self.manifest.ref(uri or str(path))
+        check_sizes(path, self.manifest)
+        self._batch = _map(path / VECTORS)
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.ref.id!r}, words={len(self)}, dim={self.dim})"
+
+    def __len__(self) -> int:
+        return int(self._batch.num_rows)
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self.index(word) is not None
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.ref.id
+
+    @property
+    def dim(self) -> int:
+        """Length of a vector."""
+        return self.manifest.dim
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """str [n]; decoded on first use."""
+        return tuple(self._batch.column("word").to_pylist())
+
+    @property
+    def word_column(self) -> pa.StringArray:
+        """The words as an Arrow column on the mapped file."""
+        return self._batch.column("word")
+
+    @property
+    def ids(self) -> IntArray:
+        """int64 [n] row ids."""
+        return self._flat("id")
+
+    @property
+    def counts(self) -> IntArray:
+        """int64 [n] running counts."""
+        return self._flat("count")
+
+    @property
+    def last_seen(self) -> TimeArray:
+        """float64 [n], Unix seconds of event time."""
+        values: TimeArray = self._batch.column("last_seen").to_numpy()
+        return values
+
+    @cached_property
+    def vectors(self) -> FloatArray:
+        """float32 [n, dim] `in` table, mapped, read-only."""
+        return self._table("in")
+
+    @cached_property
+    def contexts(self) -> FloatArray:
+        """float32 [n, dim] `out` table, mapped, read-only."""
+        return self._table("out")
+
+    @cached_property
+    def inverse_norms(self) -> FloatArray:
+        """float32 [n]: 1/‖vector‖, 0 where the vector is 0."""
+        return query.inverse_norms(self.vectors)
+
+    @cached_property
+    def counts_table(self) -> pa.RecordBatch:
+        """counts.arrow, mapped: word, source, window, count, documents."""
+        return _map(self.path / COUNTS)
+
+    @cached_property
+    def by_source(self) -> WordCounts:
+        """This window's occurrences and documents by word and source."""
+        table = self.counts_table
+        return WordCounts(
+            words=table.column("word").to_pylist(),
+            sources=table.column("source").to_pylist(),
+            windows=table.column("window").to_numpy(),
+            counts=table.column("count").to_numpy(),
+            documents=table.column("documents").to_numpy(),
+        )
+
+    def source_counts(self, word: str) -> dict[str, tuple[int, int]]:
+        """(occurrences, documents) of one word by source in this window."""
+        table = self.counts_table
+        at = _position(table.column("word").dictionary, word)
+        rows = table.filter(pc.equal(table.column("word").indices, at))
+        out: dict[str, tuple[int, int]] = {}
+        for row in rows.to_pylist():
+            count, documents = out.get(row["source"], (0, 0))
+            out[row["source"]] = (count + row["count"], documents + row["documents"])
+        return out
+
+    def index(self, word: str) -> int | None:
+        """Row of `word`, None when the snapshot does not hold it."""
+        row = _position(self._batch.column("word"), word)
+        return None if row < 0 else row
+
+    def rows(self, words: Sequence[str] | pa.StringArray) -> IntArray:
+        """int64 [n]: rows of several words (or a `word_column`) at once, -1 for an unknown one."""
+        asked = words if isinstance(words, pa.Array) else pa.array(words, pa.string())
+        found = pc.index_in(asked, value_set=self._batch.column("word"))
+        return np.asarray(found.fill_null(-1).to_numpy(), np.int64)
+
+    def neighbours(self, query_: str | FloatArray, n: int = 10) -> list[tuple[str, float]]:
+        """The n words nearest to a word (itself left out) or to a vector float [dim].
+
+        Exact cosine, highest first. Raises InputError for an unknown word, a vector of another
+        length, or n < 1.
+        """
+        if n < 1:
+            raise InputError(f"snapshot {self.id}: n is at least 1, got {n}.")
+        row = -1
+        if isinstance(query_, str):
+            found = self.index(query_)
+            if found is None:
+                raise InputError(f"snapshot {self.id}: no word {query_[:80]!r} among {len(self)}.")
+            row, vector = found, self.vectors[found]
+        else:
+            vector = np.asarray(query_, np.float32)
+            if vector.shape != (self.dim,):
+                raise InputError(
+                    f"snapshot {self.id}: a vector of length {self.dim} is accepted, got shape "
+                    f"{list(vector.shape)}."
+                )
+        rows, cosines = query.nearest(
+            self.vectors, self.inverse_norms, vector[None], n, exclude=np.array([row])
+        )
+        column = self._batch.column("word")
+        return [
+            (column[int(at)].as_py(), float(cosine))
+            for at, cosine in zip(rows[0], cosines[0], strict=True)
+            if np.isfinite(cosine)
+        ]
+
+    def verify(self) -> None:
+        """Compare the SHA-256 of every file; raises SnapshotError with both digests."""
+        for name, expected in self.manifest.files.items():
+            found = entry(self.path / name)
+            if found.sha256 != expected.sha256:
+                raise SnapshotError(
+                    f"snapshot {self.id}: {name} is damaged: its SHA-256 is {found.sha256}, the "
+                    f"manifest says {expected.sha256}."
+                )
+        if self.manifest.expected_id() != self.id:
+            raise SnapshotError(
+                f"snapshot {self.id}: {MANIFEST} was changed: its content has the id "
+                f"{self.manifest.expected_id()}."
+            )
+
+    def _flat(self, name: str) -> IntArray:
+        values: IntArray = self._batch.column(name).to_numpy()
+        return values
+
+    def _table(self, name: str) -> FloatArray:
+        flat = self._batch.column(name).flatten().to_numpy()
+        table: FloatArray = flat.reshape(len(self), self.dim)
+        return table
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest in the directory `path`; raises SnapshotError."""
+    try:
+        text = (path / MANIFEST).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise SnapshotError(f"snapshot {path.name}: {MANIFEST} is missing in {path}.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise SnapshotError(f"snapshot {path.name}: {MANIFEST} cannot be read: {error}.") from error
+    return parse_manifest(text, f"snapshot {path.name}: {MANIFEST}")
+
+
+def check_sizes(path: Path, manifest: Manifest) -> None:
+    """Refuse a snapshot with a missing or truncated file; raises SnapshotError."""
+    for name in (VECTORS, COUNTS):
+        expected = manifest.files.get(name)
+        if expected is None:
+            raise SnapshotError(f"snapshot {path.name}: {MANIFEST} does not list {name}.")
+        try:
+            size = (path / name).stat().st_size
+        except FileNotFoundError as error:
+            raise SnapshotError(f"snapshot {path.name}: {name} is missing in {path}.") from error
+        if size != expected.size:
+            raise SnapshotError(
+                f"snapshot {path.name}: {name} has {size} bytes, the manifest says {expected.size}."
+            )
+
+
+def _position(column: pa.StringArray, word: str) -> int:
+    """Row of `word`, -1 when it is not there; text that is no Unicode is never there."""
+    try:
+        position: int = pc.index(column, word).as_py()
+    except UnicodeEncodeError:
+        return -1
+    return position
+
+
+def _map(path: Path) -> pa.RecordBatch:
+    try:
+        with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
+            return reader.get_batch(0)
+    except (pa.ArrowException, OSError) as error:
+        raise SnapshotError(f"{path}: not a readable Arrow file: {error}.") from error

@@ -1,0 +1,141 @@
+"""Where snapshots are published, listed and opened."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import fsspec
+import platformdirs
+
+from embedding.errors import ConfigError, SnapshotError
+from embedding.records import SnapshotData, SnapshotRef
+from embedding.snapshots import format as layout
+from embedding.snapshots.files import entry
+from embedding.snapshots.places import Folder, Place, Remote
+from embedding.snapshots.snapshot import Snapshot, check_sizes
+
+log = logging.getLogger(__name__)
+
+LATEST = "latest"
+Refs = list[SnapshotRef]
+_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
+
+
+class SnapshotStore:
+    """Snapshots under one address: a path, `file://…`, or any fsspec URL (`s3://…`).
+
+    `cache` is the folder in which snapshots of a remote address are kept for memory-mapping
+    (default: the user's cache folder). Raises ConfigError for an address that cannot work.
+    """
+
+    def __init__(self, uri: str | Path, *, cache: Path | None = None) -> None:
+        self.uri = str(uri)
+        self._logged: set[str] = set()
+        if not self.uri.strip():
+            raise ConfigError("snapshot store: the address is empty; a path or URL is accepted.")
+        try:
+            filesystem, root = fsspec.core.url_to_fs(self.uri)
+        except (ValueError, ImportError) as error:
+            raise ConfigError(
+                f"snapshot store {self.uri}: {error}; a path or an fsspec URL is accepted."
+            ) from error
+        protocol = filesystem.protocol
+        self._place: Place
+        if "file" in ((protocol,) if isinstance(protocol, str) else protocol):
+            self._place = Folder(Path(root))
+        else:
+            cache = cache or platformdirs.user_cache_path("yeoron") / "snapshots"
+            self._place = Remote(filesystem, root, cache)
+
+    def __repr__(self) -> str:
+        return f"SnapshotStore({self.uri!r})"
+
+    def publish(self, data: SnapshotData) -> SnapshotRef:
+        """Write everything, sync, and make it visible by one switch.
+
+        The same data have the same id, and publishing them again returns the snapshot that is
+        there. Raises SnapshotError for data that no reader could use and for a place that
+        cannot be written; then nothing is visible.
+        """
+        layout.check(data)
+        written: dict[str, layout.Manifest] = {}
+
+        def write(into: Path) -> str:
+            layout.write_vectors(into / layout.VECTORS, data)
+            layout.write_counts(into / layout.COUNTS, data)
+            files = {name: entry(into / name) for name in (layout.VECTORS, layout.COUNTS)}
+            manifest = layout.make_manifest(data, files)
+            (into / layout.MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+            written["manifest"] = manifest
+            return manifest.id
+
+        name = self._place.publish(write)
+        return written["manifest"].ref(self._place.address(name))
+
+    def list(self) -> Refs:
+        """All readable snapshots by window start, end and lineage; broken ones are logged."""
+        refs, broken = self._scan()
+        for sentence in broken.values():
+            # Pages list often: each fault is logged once for this store object.
+            if sentence not in self._logged:
+                self._logged.add(sentence)
+                log.warning("skipped: %s", sentence)
+        return refs
+
+    def broken(self) -> dict[str, str]:
+        """Snapshots that cannot be read, each with the sentence that says why."""
+        return self._scan()[1]
+
+    def open(self, id: str = LATEST) -> Snapshot:  # noqa: A002 - the contract's name
+        """Open one snapshot, or the `latest` one.
+
+        Raises SnapshotError when there is none of that id or when a file is missing or cut off.
+        """
+        if id == LATEST:
+            refs = self.list()
+            if not refs:
+                raise SnapshotError(f"snapshot store {self.uri}: it holds no snapshot yet.")
+            id = refs[-1].id  # noqa: A001
+        if not _ID.fullmatch(id):
+            raise SnapshotError(
+                f"snapshot store {self.uri}: {id[:120]!r} is not a snapshot id; one looks like "
+                "2020-02-a1b2c3d4, and `latest` is accepted."
+            )
+        if id not in self._place.names():
+            raise SnapshotError(f"snapshot {id}: there is none of that id in {self.uri}.")
+        return Snapshot(self._place.fetch(id), self._place.address(id))
+
+    def manifest(self, id: str) -> layout.Manifest:  # noqa: A002 - the contract's name
+        """The manifest of one snapshot without opening its tables; raises SnapshotError."""
+        if not _ID.fullmatch(id):
+            raise SnapshotError(f"snapshot store {self.uri}: {id[:120]!r} is not a snapshot id.")
+        return layout.parse_manifest(self._place.manifest(id), f"snapshot {id}: {layout.MANIFEST}")
+
+    def _scan(self) -> tuple[Refs, dict[str, str]]:
+        refs: dict[str, SnapshotRef] = {}
+        broken: dict[str, str] = {}
+        for name in self._place.names():
+            try:
+                refs[name] = self._read(name)
+            except SnapshotError as error:
+                broken[name] = str(error)
+        return sorted(refs.values(), key=lambda ref: _order(ref, refs)), broken
+
+    def _read(self, name: str) -> SnapshotRef:
+        manifest = self.manifest(name)
+        if manifest.id != name:
+            raise SnapshotError(f"snapshot {name}: its manifest belongs to {manifest.id}.")
+        if isinstance(self._place, Folder):
+            check_sizes(self._place.fetch(name), manifest)
+        return manifest.ref(self._place.address(name))
+
+
+def _order(ref: SnapshotRef, refs: dict[str, SnapshotRef]) -> tuple[float, float, int, str]:
+    """Window start and end, then lineage: a window cut again comes after its ancestors."""
+    depth, seen, parent = 0, {ref.id}, ref.parent
+    while parent in refs and parent not in seen:
+        seen.add(parent)
+        depth, parent = depth + 1, refs[parent].parent
+    return ref.window_start.timestamp(), ref.window_end.timestamp(), depth, ref.id

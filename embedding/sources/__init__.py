@@ -1,0 +1,1 @@
+"""Adapters that list what a source offers: feed, sitemap, page, rendered, comments, replayed."""

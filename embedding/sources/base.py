@@ -1,0 +1,118 @@
+"""What an adapter is: it lists one source, as references to fetch or as texts found inline."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from embedding.clock import EventClock
+from embedding.sources.config import SourceConfig
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The address of a text that is still to be fetched, with what the listing said of it."""
+
+    url: str
+    published_at: datetime | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Inline:
+    """A text that the listing itself contained. `key` is its unique address.
+
+    `author` is the pseudonym made by `Pseudonyms`, never the name.
+    """
+
+    key: str
+    text: str
+    published_at: datetime | None = None
+    title: str = ""
+    author: str | None = None
+
+
+Item = Reference | Inline
+
+
+@dataclass(frozen=True)
+class Page:
+    """One answer of the web: final address, decoded text, its bytes and lower-case headers."""
+
+    url: str
+    text: str
+    body: bytes
+    headers: Mapping[str, str]
+    status: int = 200
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one item of a rendered page held; empty strings where nothing was found."""
+
+    id: str
+    link: str
+    title: str
+    time: str
+    text: str
+    author: str
+
+
+class Web(Protocol):
+    """What the crawler lends to an adapter. Each call obeys robots, rates and limits."""
+
+    async def get(self, url: str, *, accept: str = "*/*") -> Page | None:
+        """Fetch a listing; None when it has not changed since the last complete poll.
+
+        Raises FetchError.
+        """
+        ...
+
+    async def render(
+        self, url: str, *, enough: Callable[[Sequence[Found]], bool]
+    ) -> Sequence[Found]:
+        """Items of a page after its scripts ran; it is scrolled until `enough` of the items so
+        far is true or nothing more comes. Raises FetchError.
+        """
+        ...
+
+    def settled(self, keys: Sequence[str]) -> bool:
+        """Whether all are known already and nothing older waits to be listed again."""
+        ...
+
+    def clock(self) -> EventClock:
+        """The replay clock, or identity."""
+        ...
+
+
+class Adapter(Protocol):
+    """Lists one source. An instance lives as long as the crawler and may remember cursors."""
+
+    source: SourceConfig
+    complete: bool
+    """Whether the last poll read the listing to its end, so that what it lacks is gone."""
+
+    def poll(self, web: Web) -> AsyncIterator[Item]:
+        """One poll: items in the order of the listing; raises FetchError or InputError."""
+        ...
+
+
+class Pseudonyms:
+    """Opaque names of authors: keyed BLAKE2b, so that nobody can look names up without the key.
+
+    The same author of one source always has the same pseudonym; across sources they differ.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key[:64]
+
+    def of(self, source: str, author: str) -> str | None:
+        """16 hex digits, or None when the author is unknown."""
+        name = author.strip()
+        if not name:
+            return None
+        text = f"{source}\0{name}".encode()
+        return hashlib.blake2b(text, key=self._key, digest_size=8).hexdigest()

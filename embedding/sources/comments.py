@@ -1,0 +1,91 @@
+"""Comments from a JSON endpoint that is read with cursors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
+
+from embedding.errors import FetchError
+from embedding.sources.base import Inline, Item, Page, Pseudonyms, Web
+from embedding.sources.config import SourceConfig
+from embedding.sources.dotted import dotted, dotted_text
+from embedding.sources.times import parse_time
+
+
+class CommentsAdapter:
+    """Lists comments, newest or oldest first, cursor after cursor."""
+
+    def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
+        self.source = source
+        self.complete = False
+        self._pseudonyms = pseudonyms
+        self._cursor = ""
+
+    async def poll(self, web: Web) -> AsyncIterator[Item]:
+        """Comments until the cursors end or, newest first, until all of an answer are known."""
+        self.complete = False
+        left = self.source.max_items
+        oldest_first = self.source.order == "oldest"
+        cursor = self._cursor if oldest_first else ""
+        for _ in range(self.source.pages):
+            page = await web.get(self._address(cursor), accept="application/json")
+            if page is None:
+                self.complete = True
+                return
+            answer = _json(page)
+            found = self._comments(answer, page.url)
+            settled = not oldest_first and web.settled([item.key for item in found])
+            # An answer is always handed over whole: a cursor cannot point into its middle.
+            for item in found:
+                yield item
+            left -= len(found)
+            following = dotted_text(answer, self.source.next)
+            if settled or not following or following == cursor:
+                self.complete = True
+                return
+            cursor = self._cursor = following
+            if left <= 0:
+                return
+
+    def _address(self, cursor: str) -> str:
+        if not cursor:
+            return self.source.url
+        if cursor.startswith(("http://", "https://", "/", "?")):
+            return urljoin(self.source.url, cursor)
+        parts = urlsplit(self.source.url)
+        name = self.source.cursor or "cursor"
+        query = [pair for pair in parse_qsl(parts.query) if pair[0] != name]
+        return urlunsplit(parts._replace(query=urlencode([*query, (name, cursor)])))
+
+    def _comments(self, answer: Any, base: str) -> list[Inline]:
+        items = dotted(answer, self.source.items)
+        if not isinstance(items, list):
+            raise FetchError(
+                "parse", f"{base}: no list of comments under {self.source.items!r} in the answer."
+            )
+        found = (self._comment(item, base) for item in items)
+        return [comment for comment in found if comment is not None]
+
+    def _comment(self, item: Any, base: str) -> Inline | None:
+        source = self.source
+        identity, text = dotted_text(item, source.id), dotted_text(item, source.text)
+        if not identity or not text.strip():
+            return None
+        # Without a page of their own comments belong to the endpoint, whatever the cursor.
+        page = urljoin(base, dotted_text(item, source.link) or source.url)
+        return Inline(
+            key=f"{page.partition('#')[0]}#comment-{identity}",
+            text=text,
+            published_at=parse_time(dotted(item, source.time), source.timezone),
+            title=dotted_text(item, source.title),
+            author=self._pseudonyms.of(source.name, dotted_text(item, source.author)),
+        )
+
+
+def _json(page: Page) -> Any:
+    try:
+        return json.loads(page.text)
+    except (ValueError, RecursionError) as error:
+        raise FetchError("parse", f"{page.url}: the answer is not JSON.") from error

@@ -1,0 +1,183 @@
+"""What a source is: one `[[source]]` of sources.toml."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import Field, field_validator, model_validator
+
+from embedding.config import Config, read_toml, validate
+from embedding.errors import ConfigError
+
+Kind = Literal["feed", "sitemap", "page", "rendered", "comments", "replayed"]
+KINDS: tuple[str, ...] = get_args(Kind)
+
+_COMMON = ("name", "kind", "group", "language", "timezone", "every", "max_items")
+_WEB = ("url", "rate", "proxy", "cookies")
+_ITEM = ("items", "id", "link", "title", "time", "text", "author")
+
+ACCEPTED: dict[str, tuple[str, ...]] = {
+    "feed": (*_COMMON, *_WEB, "links"),
+    "sitemap": (*_COMMON, *_WEB, "links", "pages"),
+    "page": (*_COMMON, *_WEB, "links", "pages", "items", "link", "title", "time", "next"),
+    "rendered": (*_COMMON, *_WEB, "links", "pages", *_ITEM),
+    "comments": (*_COMMON, *_WEB, "pages", *_ITEM, "next", "cursor", "order"),
+    "replayed": (*_COMMON, "path", "id", "title", "time", "text", "author"),
+}
+"""Settings that each kind of source understands."""
+
+_DEFAULTS: dict[str, dict[str, str]] = {
+    "page": {"link": "a[href]"},
+    "comments": {
+        "items": "comments",
+        "id": "id",
+        "text": "text",
+        "time": "time",
+        "author": "author",
+        "next": "next",
+        "cursor": "cursor",
+    },
+    "replayed": {"text": "text", "time": "date", "title": "title"},
+}
+
+
+class SourceConfig(Config):
+    """One source. Which settings a kind understands is in `ACCEPTED`; others are refused.
+
+    `items id link title time text author` say where things are inside a listing: CSS selectors
+    for `page` and `rendered` (all but `items` relative to one item), dotted JSON names for
+    `comments` and `replayed`.
+    """
+
+    name: str = Field(pattern=r"^[\w.-]{1,80}$")
+    """Unique short name, by which reports and trends call the source."""
+    kind: Kind
+    """feed, sitemap, page, rendered, comments or replayed."""
+    url: str = ""
+    """Address of the listing (http or https); every kind but `replayed` needs it."""
+    group: str = Field("default", pattern=r"^[\w.-]{1,80}$")
+    """Sources of one group are scheduled together and shown together."""
+    language: str | None = "ko"
+    """ISO 639-1 code of the texts; null when mixed."""
+    timezone: str = "Asia/Seoul"
+    """Zone of times that are written without one."""
+    every: float = Field(300.0, gt=0)
+    """Seconds between two polls of the listing while it keeps changing."""
+    rate: float | None = Field(None, gt=0)
+    """Most requests per second to one host for this source; null: the crawler's."""
+    max_items: int = Field(500, gt=0)
+    """Most items taken from one poll."""
+    links: str | None = None
+    """Regular expression that an article's address must match (searched, not anchored)."""
+    pages: int = Field(10, gt=0)
+    """Most listing pages, child sitemaps, cursors or scrolls read in one poll."""
+    items: str | None = None
+    """Selector of one item (page, rendered), or dotted name of the list (comments)."""
+    id: str | None = None
+    """Where an item's own id is: `selector@attribute` (rendered), dotted name (comments)."""
+    link: str | None = None
+    """Where an item's address is; for comments the address of the page they belong to."""
+    title: str | None = None
+    """Where an item's title is."""
+    time: str | None = None
+    """Where an item's time is; for selectors a `datetime` attribute wins over the text."""
+    text: str | None = None
+    """Where an item's text is; a rendered source without it lists links to articles."""
+    author: str | None = None
+    """Where an item's author is; only a keyed hash of it leaves the adapter."""
+    next: str | None = None
+    """Selector of the link to the next page (page), dotted name of the cursor (comments)."""
+    cursor: str | None = None
+    """Query parameter that carries the cursor (comments)."""
+    order: Literal["newest", "oldest"] = "newest"
+    """Which comments come first; with `oldest` the next poll goes on at the last cursor."""
+    path: Path | None = None
+    """Dated JSONL file (plain, .gz or .xz) that a `replayed` source plays back."""
+    proxy: str | None = None
+    """Proxy for this source, e.g. http://proxy.example:3128."""
+    cookies: dict[str, str] = Field(default_factory=dict)
+    """Cookies sent to this source's own host."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, data: Any) -> Any:
+        if isinstance(data, dict) and isinstance(data.get("kind"), str):
+            return {**_DEFAULTS.get(data["kind"], {}), **data}
+        return data
+
+    @field_validator("links")
+    @classmethod
+    def _regex(cls, value: str | None) -> str | None:
+        try:
+            re.compile(value or "")
+        except re.error as error:
+            raise ValueError(f"not a regular expression ({error})") from error
+        return value
+
+    @field_validator("timezone")
+    @classmethod
+    def _zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise ValueError("not a time zone name such as Asia/Seoul") from error
+        return value
+
+    @model_validator(mode="after")
+    def _complete(self) -> SourceConfig:
+        if self.kind == "replayed":
+            if self.path is None:
+                raise ValueError("a replayed source needs `path`, a dated JSONL file")
+            return self
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"a {self.kind} source needs `url`, an http or https address")
+        if self.kind == "rendered" and self.text and not self.items:
+            raise ValueError("`text` needs `items`, the selector of one item")
+        return self
+
+
+def load_sources(path: Path | str) -> tuple[SourceConfig, ...]:
+    """Read `[[source]]` tables; relative `path` settings are relative to the file.
+
+    Raises ConfigError that names the file, the source and what is accepted.
+    """
+    file = Path(path)
+    data = read_toml(file)
+    unknown = sorted(set(data) - {"source"})
+    if unknown:
+        raise ConfigError(f"{file}: unknown table {unknown[0]!r}; only [[source]] is accepted.")
+    tables = data.get("source", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise ConfigError(f"{file}: `source` must be written as [[source]] tables.")
+    sources: dict[str, SourceConfig] = {}
+    for position, table in enumerate(tables, start=1):
+        source = _read(file, position, table)
+        if source.name in sources:
+            raise ConfigError(f"{file}: source {source.name!r} is named twice; names are unique.")
+        sources[source.name] = source
+    if not sources:
+        raise ConfigError(f"{file}: no [[source]] in it; at least one is needed.")
+    return tuple(sources.values())
+
+
+def _read(file: Path, position: int, table: dict[str, Any]) -> SourceConfig:
+    """One `[[source]]` table."""
+    where = f"{file}: source {table.get('name', f'number {position}')!r}"
+    kind = table.get("kind")
+    if kind not in KINDS:
+        raise ConfigError(f"{where}: kind {kind!r} is unknown; accepted are {', '.join(KINDS)}.")
+    unknown = [key for key in table if key not in ACCEPTED[kind]]
+    if unknown:
+        raise ConfigError(
+            f"{where}: unknown setting {unknown[0]!r}; a {kind} source accepts "
+            f"{', '.join(ACCEPTED[kind])}."
+        )
+    source = validate(SourceConfig, table, where)
+    if source.path is not None and not source.path.is_absolute():
+        source = source.model_copy(update={"path": file.parent / source.path})
+    return source

@@ -1,0 +1,110 @@
+"""Paged link listings in plain HTML."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from urllib.parse import urljoin
+
+from lxml import html
+from lxml.cssselect import CSSSelector, SelectorError
+from lxml.etree import ParserError
+
+from embedding.errors import ConfigError, FetchError
+from embedding.sources.base import Item, Page, Reference, Web
+from embedding.sources.config import SourceConfig
+from embedding.sources.times import parse_time
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Links of one listing page and the address of the next, if any."""
+
+    references: tuple[Reference, ...]
+    next: str | None
+
+
+class PageAdapter:
+    """Lists links of a page and of the pages after it, until all links of one are known."""
+
+    def __init__(self, source: SourceConfig) -> None:
+        self.source = source
+        self.complete = False
+        self._links = re.compile(source.links or "")
+        self._items = self._selector(source.items)
+        self._link = self._selector(source.link or "a[href]")
+        self._title = self._selector(source.title)
+        self._time = self._selector(source.time)
+        self._next = self._selector(source.next)
+
+    def _selector(self, text: str | None) -> CSSSelector | None:
+        if not text:
+            return None
+        try:
+            return CSSSelector(text)
+        except (SelectorError, ValueError) as error:
+            raise ConfigError(
+                f"source {self.source.name!r}: {text!r} is not a CSS selector ({error})."
+            ) from error
+
+    async def poll(self, web: Web) -> AsyncIterator[Item]:
+        """References in the order of the listing, page after page."""
+        self.complete = False
+        left = self.source.max_items
+        url: str | None = self.source.url
+        for _ in range(self.source.pages):
+            page = await web.get(url, accept="text/html, */*;q=0.5") if url else None
+            if page is None:
+                break
+            listing = await asyncio.to_thread(self._read, page)
+            settled = web.settled([reference.url for reference in listing.references])
+            for reference in listing.references[:left]:
+                yield reference
+            left -= len(listing.references)
+            url = listing.next
+            if left <= 0 or settled:
+                break
+        self.complete = True
+
+    def _read(self, page: Page) -> Listing:
+        try:
+            root = html.document_fromstring(page.text.encode(), parser=_parser())
+        except (ParserError, ValueError) as error:
+            raise FetchError("parse", f"{page.url}: not an HTML listing.") from error
+        rows = self._items(root) if self._items else [root]
+        seen: dict[str, Reference] = {}
+        for row in rows:
+            for reference in self._references(row, page.url):
+                seen.setdefault(reference.url, reference)
+        following = self._next(root) if self._next else []
+        next_url = urljoin(page.url, following[0].get("href") or "") if following else None
+        return Listing(tuple(seen.values()), next_url if next_url != page.url else None)
+
+    def _references(self, row: html.HtmlElement, base: str) -> list[Reference]:
+        """Links of one row; title and time are the row's when items are selected."""
+        found = []
+        for anchor in self._link(row) if self._link else []:
+            link = urljoin(base, (anchor.get("href") or "").strip()).partition("#")[0]
+            if link.startswith(("http://", "https://")) and self._links.search(link):
+                title = _text(self._title, row) if self._items else ""
+                time = _text(self._time, row) if self._items else ""
+                when = parse_time(time, self.source.timezone)
+                found.append(Reference(link, when, title or _content(anchor)))
+        return found
+
+
+def _parser() -> html.HTMLParser:
+    """A parser of its own for each call: lxml parsers are not shared between threads."""
+    return html.HTMLParser(encoding="utf-8", no_network=True)
+
+
+def _content(node: html.HtmlElement) -> str:
+    return " ".join(str(node.text_content()).split())[:300]
+
+
+def _text(selector: CSSSelector | None, row: html.HtmlElement) -> str:
+    """`datetime` attribute or text of the first node that matches."""
+    nodes = selector(row) if selector else []
+    return (nodes[0].get("datetime") or _content(nodes[0])) if nodes else ""

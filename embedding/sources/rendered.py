@@ -1,0 +1,67 @@
+"""Pages whose items appear only after their scripts ran."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import AsyncIterator, Sequence
+from urllib.parse import urljoin
+
+from embedding.sources.base import Found, Inline, Item, Pseudonyms, Reference, Web
+from embedding.sources.config import SourceConfig
+from embedding.sources.times import parse_time
+
+
+class RenderedAdapter:
+    """Lists the items of a rendered page: inline texts, or links when no `text` is set."""
+
+    def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
+        self.source = source
+        self.complete = False
+        self._pseudonyms = pseudonyms
+        self._links = re.compile(source.links or "")
+
+    async def poll(self, web: Web) -> AsyncIterator[Item]:
+        """Items in the order of the page."""
+        self.complete = False
+        most = self.source.max_items
+
+        def enough(found: Sequence[Found]) -> bool:
+            # Boards show the newest first: once the lowest item is known, so is all below it.
+            keys = [self._key(one) for one in found[-1:]]
+            return len(found) >= most or bool(keys and web.settled(keys))
+
+        found = await web.render(self.source.url, enough=enough)
+        for one in found[:most]:
+            item = self._inline(one) if self.source.text else self._reference(one)
+            if item is not None:
+                yield item
+        self.complete = True
+
+    def _reference(self, one: Found) -> Reference | None:
+        link = urljoin(self.source.url, one.link) if one.link else ""
+        if not link.startswith(("http://", "https://")) or not self._links.search(link):
+            return None
+        return Reference(link, parse_time(one.time, self.source.timezone), one.title)
+
+    def _inline(self, one: Found) -> Inline | None:
+        if not one.text.strip():
+            return None
+        return Inline(
+            key=self._key(one),
+            text=one.text,
+            published_at=parse_time(one.time, self.source.timezone),
+            title=one.title,
+            author=self._pseudonyms.of(self.source.name, one.author),
+        )
+
+    def _key(self, one: Found) -> str:
+        """The item's own address, or the page's with the item's id, or with a digest of it."""
+        link = urljoin(self.source.url, one.link) if one.link else ""
+        if link.startswith(("http://", "https://")) and link != self.source.url:
+            return link
+        page = self.source.url.partition("#")[0]
+        if one.id:
+            return f"{page}#item-{one.id}"
+        content = f"{one.author}\0{one.time}\0{one.text}".encode()
+        return f"{page}#item-{hashlib.blake2b(content, digest_size=12).hexdigest()}"

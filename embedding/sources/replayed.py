@@ -1,0 +1,103 @@
+"""A dated JSONL file played back: each line appears when the clock reaches its time."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import lzma
+from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import IO
+
+from embedding.errors import ConfigError, FetchError
+from embedding.sources.base import Inline, Item, Pseudonyms, Web
+from embedding.sources.config import SourceConfig
+from embedding.sources.dotted import dotted, dotted_text
+from embedding.sources.times import parse_time
+
+
+class ReplayedAdapter:
+    """Plays a file sorted by time; without a replay clock all of the past appears at once."""
+
+    def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
+        if source.path is None:
+            raise ConfigError(f"source {source.name!r}: a replayed source needs `path`.")
+        self.source = source
+        self.complete = False
+        self.skipped = 0
+        """Lines that were not JSON or had no text."""
+        self._path = source.path
+        self._pseudonyms = pseudonyms
+        self._lines: Iterator[tuple[int, str]] | None = None
+        self._file: IO[str] | None = None
+        self._waiting: Inline | None = None
+
+    async def poll(self, web: Web) -> AsyncIterator[Item]:
+        """The lines whose time has come since the last poll, at most `max_items`."""
+        self.complete = False
+        left = self.source.max_items
+        while left > 0:
+            if self._waiting is None:
+                self._waiting = await asyncio.to_thread(self._next)
+            if self._waiting is None:
+                self.complete = True
+                return
+            item, when = self._waiting, self._waiting.published_at
+            if when is not None and when.timestamp() > web.clock().event_now():
+                self.complete = True
+                return
+            self._waiting = None
+            left -= 1
+            yield item
+
+    def _next(self) -> Inline | None:
+        """The next usable line, or None at the end of the file."""
+        try:
+            if self._lines is None:
+                self._file = _open(self._path)
+                self._lines = enumerate(self._file, start=1)
+            for number, line in self._lines:
+                item = self._read(number, line)
+                if item is not None:
+                    return item
+                self.skipped += 1
+        except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as error:
+            raise FetchError("parse", f"{self._path}: cannot be read ({error}).") from error
+        self.close()
+        return None
+
+    def _read(self, number: int, line: str) -> Inline | None:
+        source = self.source
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        text = dotted_text(record, source.text)
+        when: datetime | None = parse_time(dotted(record, source.time), source.timezone)
+        if not text.strip() or when is None:
+            return None
+        identity = dotted_text(record, source.id) or str(number)
+        return Inline(
+            key=f"replayed://{source.name}/{identity}",
+            text=text,
+            published_at=when,
+            title=dotted_text(record, source.title),
+            author=self._pseudonyms.of(source.name, dotted_text(record, source.author)),
+        )
+
+    def close(self) -> None:
+        """Close the file; polls after it yield nothing."""
+        if self._file is not None:
+            self._file.close()
+        self._lines = iter(())
+
+
+def _open(path: Path) -> IO[str]:
+    """Open plain, .gz and .xz files as UTF-8 text."""
+    if path.suffix == ".xz":
+        return lzma.open(path, "rt", encoding="utf-8")
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8")
+    return path.open(encoding="utf-8")

@@ -1,0 +1,131 @@
+"""Sitemaps: news sitemaps, plain ones, and indexes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import zlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import urljoin
+
+from lxml import etree
+
+from embedding.errors import FetchError
+from embedding.sources.base import Item, Page, Reference, Web
+from embedding.sources.config import SourceConfig
+from embedding.sources.times import parse_time
+
+_ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
+_MAX_BYTES = 64 * 1024 * 1024
+_OLDEST = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Sitemap:
+    """What one sitemap file held: references to articles, and children with their `lastmod`."""
+
+    references: tuple[Reference, ...]
+    children: tuple[Reference, ...]
+
+
+def read_sitemap(page: Page, zone: str) -> Sitemap:
+    """Read a sitemap or an index (sitemaps.org 0.9, Google news 0.9); raises FetchError."""
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, recover=True, huge_tree=False, remove_comments=True
+    )
+    try:
+        root = etree.fromstring(_plain(page), parser)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise FetchError("parse", f"{page.url}: not an XML sitemap.") from error
+    if root is None or _local(root) not in ("urlset", "sitemapindex"):
+        raise FetchError("parse", f"{page.url}: not a sitemap (neither urlset nor sitemapindex).")
+    found = tuple(entry for entry in (_entry(node, page.url, zone) for node in root) if entry)
+    return Sitemap((), found) if _local(root) == "sitemapindex" else Sitemap(found, ())
+
+
+def _plain(page: Page) -> bytes:
+    """The XML, unpacked when the file itself is gzip (`sitemap.xml.gz`)."""
+    if not page.body.startswith(b"\x1f\x8b"):
+        return re.sub(r"^\s*<\?xml[^>]*\?>", "", page.text, count=1).strip().encode()
+    try:
+        unpacked = zlib.decompressobj(31)
+        xml = unpacked.decompress(page.body, _MAX_BYTES)
+    except zlib.error as error:
+        raise FetchError("parse", f"{page.url}: broken gzip file.") from error
+    if unpacked.unconsumed_tail:
+        raise FetchError("too_large", f"{page.url}: unpacks to more than {_MAX_BYTES} bytes.")
+    return xml
+
+
+def _local(node: etree._Element) -> str:
+    return node.tag.rpartition("}")[2] if isinstance(node.tag, str) else ""
+
+
+def _entry(node: etree._Element, base: str, zone: str) -> Reference | None:
+    """One `<url>` or `<sitemap>`; a news publication date wins over `lastmod`."""
+    values: dict[str, str] = {}
+    for child in node.iter():
+        text = (child.text or "").strip()
+        if text:
+            values.setdefault(_local(child), text)
+    link = urljoin(base, values.get("loc", ""))
+    if "loc" not in values or not link.startswith(("http://", "https://")):
+        return None
+    when = parse_time(values.get("publication_date"), zone) or parse_time(
+        values.get("lastmod"), zone
+    )
+    return Reference(link, when, values.get("title", ""))
+
+
+class SitemapAdapter:
+    """Lists the articles of a sitemap and of its newest children."""
+
+    def __init__(self, source: SourceConfig) -> None:
+        self.source = source
+        self.complete = False
+        self._links = re.compile(source.links or "")
+        self._children: tuple[Reference, ...] = ()
+        self._read_at: dict[str, datetime | None] = {}
+
+    async def poll(self, web: Web) -> AsyncIterator[Item]:
+        """References of the sitemap; of an index only of children that changed."""
+        self.complete = False
+        left = self.source.max_items
+        root = await self._get(web, self.source.url)
+        if root is not None:
+            self._children = root.children
+            for reference in self._wanted(root, left):
+                left -= 1
+                yield reference
+        for child in self._due():
+            if left <= 0:
+                return
+            sitemap = await self._get(web, child.url)
+            for reference in self._wanted(sitemap, left) if sitemap else ():
+                left -= 1
+                yield reference
+            self._read_at[child.url] = child.published_at
+        self.complete = True
+
+    async def _get(self, web: Web, url: str) -> Sitemap | None:
+        page = await web.get(url, accept=_ACCEPT)
+        if page is None:
+            return None
+        return await asyncio.to_thread(read_sitemap, page, self.source.timezone)
+
+    def _due(self) -> list[Reference]:
+        """Newest children first; one whose `lastmod` was read already is left out."""
+        newest = sorted(self._children, key=lambda c: c.published_at or _OLDEST, reverse=True)
+        return [
+            child
+            for child in newest[: self.source.pages]
+            if child.published_at is None or self._read_at.get(child.url) != child.published_at
+        ]
+
+    def _wanted(self, sitemap: Sitemap, left: int) -> list[Reference]:
+        matching = [r for r in sitemap.references if self._links.search(r.url)]
+        # Plain sitemaps are often oldest first: the newest must survive `max_items`.
+        matching.sort(key=lambda r: r.published_at or _OLDEST, reverse=True)
+        return matching[:left]

@@ -1,0 +1,131 @@
+"""Prioritised replay: sentences that taught much are drawn more often.
+
+Schaul, Quan, Antonoglou and Silver 2016, "Prioritized Experience Replay", the proportional
+variant: P(i) = p_i^α / Σ_k p_k^α (equation 1), weight w_i = (1 / (N·P(i)))^β, divided by the
+largest weight of the sample (section 3.4). With α = β = 1 and `weights="unbiased"` it is the
+importance sampling of Alain et al. 2015, "Variance Reduction in SGD by Distributed Importance
+Sampling".
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from embedding.errors import ConfigError, InputError
+from embedding.records import CodeArray, FloatArray, IntArray
+from embedding.stream.replay import Sample, check_priority
+from embedding.stream.ring import SentenceRing
+from embedding.stream.sumtree import SumTree, Weights
+
+_FLOOR = 1e-6  # ε of the paper: a sentence of priority 0 can still be drawn
+
+
+class PrioritisedReplay:
+    """Draws sentences in proportion to priority^alpha.
+
+    A sentence without a priority gets the largest one seen, so that it is drawn soon (Algorithm 1).
+    `beta` rises linearly to 1 over `anneal` samples; 0 keeps it. O(log n) a sentence.
+    """
+
+    def __init__(
+        self,
+        capacity_tokens: int,
+        seed: int = 0,
+        *,
+        alpha: float = 0.6,
+        beta: float = 0.4,
+        anneal: int = 0,
+        weights: Literal["max", "unbiased"] = "max",
+    ) -> None:
+        for name, value in (("alpha", alpha), ("beta", beta)):
+            if not 0.0 <= value <= 1.0:
+                raise ConfigError(f"prioritised replay: {name} must lie in [0, 1], got {value}.")
+        if anneal < 0:
+            raise ConfigError(f"prioritised replay: anneal cannot be negative, got {anneal}.")
+        if weights not in ("max", "unbiased"):
+            raise ConfigError(
+                f"prioritised replay: weights are 'max' or 'unbiased', got {weights!r}."
+            )
+        self.capacity = capacity_tokens
+        self.alpha = alpha
+        self._beta = beta
+        self._anneal = anneal
+        self._normalised = weights == "max"
+        self._ring = SentenceRing(capacity_tokens)
+        self._tree = SumTree(self._ring.slots)
+        self._largest = 1.0
+        self._samples = 0
+        self._random = np.random.default_rng(seed)
+
+    @property
+    def beta(self) -> float:
+        """Exponent of the weights of the next sample."""
+        if not self._anneal:
+            return self._beta
+        return min(1.0, self._beta + (1.0 - self._beta) * self._samples / self._anneal)
+
+    def add(
+        self, tokens: IntArray, sentences: CodeArray, priority: FloatArray | None = None
+    ) -> None:
+        """Insert sentences; `priority` float32 [m], None for the largest seen so far."""
+        count = len(sentences) - 1
+        check_priority(priority, count)
+        before = self._ring.oldest
+        serials = self._ring.add(tokens, sentences)
+        self._forget(before)
+        values = np.full(count, self._largest) if priority is None else np.asarray(priority)
+        self._set(serials, values.astype(np.float64))
+
+    def sample(self, n_tokens: int) -> Sample:
+        """Draw `n_tokens` tokens; an empty memory gives an empty sample."""
+        ring, total = self._ring, self._tree.total
+
+        def draw(count: int) -> IntArray:
+            leaves = self._tree.find(self._random.random(count) * total)
+            return ring.oldest + (leaves - ring.oldest) % ring.slots
+
+        tokens, sentences, keys = ring.gather(n_tokens, draw)
+        chance = self._tree.get(ring.slot(keys)) / total if len(keys) else np.ones(0)
+        weights = (len(ring) * chance) ** -self.beta
+        if self._normalised and len(weights):
+            weights /= weights.max()
+        self._samples += 1
+        return Sample(tokens, sentences, keys, weights.astype(np.float32))
+
+    def update(self, keys: IntArray, priority: FloatArray) -> None:
+        """Set priorities of drawn sentences (of one named twice the last counts)."""
+        check_priority(priority, len(keys))
+        serials = np.asarray(keys, np.int64)
+        if (serials >= self._ring.next).any() or (serials < 0).any():
+            raise InputError("prioritised replay: a key that was never given out.")
+        self._set(serials, np.asarray(priority, np.float64))
+
+    def _set(self, serials: IntArray, priority: Weights) -> None:
+        """Write p^alpha of the serials that are still held."""
+        held = serials >= self._ring.oldest
+        if not held.any():
+            return
+        values = np.maximum(priority[held], _FLOOR)
+        self._largest = max(self._largest, float(values.max()))
+        self._tree.set(self._ring.slot(serials[held]), values**self.alpha)
+
+    def _forget(self, before: int) -> None:
+        """Give the sentences that left since serial `before` weight 0."""
+        first = max(before, self._ring.oldest - self._ring.slots)
+        gone = np.arange(first, self._ring.oldest)
+        self._tree.set(self._ring.slot(gone), np.zeros(len(gone)))
+
+    def __len__(self) -> int:
+        return len(self._ring)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens held."""
+        return self._ring.tokens
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory taken."""
+        return self._ring.nbytes + self._tree.nbytes

@@ -1,0 +1,137 @@
+"""Replay memory: recent sentences kept as row ids, so that gradients never wait for the crawl.
+
+Reverb and Ape-X (Horgan et al. 2018) use the same split: one side inserts, the other samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from embedding.errors import InputError
+from embedding.records import CodeArray, FloatArray, IntArray
+from embedding.stream.config import StreamConfig
+from embedding.stream.ring import SentenceRing
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Sentences drawn from a replay memory.
+
+    tokens     int64 [n] row ids
+    sentences  int32 [m+1] token offsets
+    keys       int64 [m] what `update` expects for each sentence
+    weights    float32 [m] importance weight of each sentence (1 for uniform draws)
+    """
+
+    tokens: IntArray
+    sentences: CodeArray
+    keys: IntArray
+    weights: FloatArray
+
+
+@runtime_checkable
+class ReplayMemory(Protocol):
+    """A bounded memory of sentences. Draws are with replacement."""
+
+    capacity: int
+
+    def add(
+        self, tokens: IntArray, sentences: CodeArray, priority: FloatArray | None = None
+    ) -> None:
+        """Insert sentences: tokens int64 [n], sentences int32 [m+1], priority float32 [m]."""
+
+    def sample(self, n_tokens: int) -> Sample:
+        """Draw sentences of `n_tokens` tokens in all (the last is cut to fit)."""
+
+    def update(self, keys: IntArray, priority: FloatArray) -> None:
+        """Set priorities of drawn sentences; keys that have left the memory are passed over."""
+
+    def __len__(self) -> int:
+        """Sentences held."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens held, at most `capacity`."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory taken; does not grow."""
+
+
+class UniformReplay:
+    """Draws every sentence that is held with the same probability.
+
+    A token is drawn as often as its sentence, so tokens are uniform too. `capacity_tokens` bounds
+    memory; the oldest sentences leave first. The same seed and calls give the same draws.
+    """
+
+    def __init__(self, capacity_tokens: int, seed: int = 0) -> None:
+        self.capacity = capacity_tokens
+        self._ring = SentenceRing(capacity_tokens)
+        self._random = np.random.default_rng(seed)
+
+    def add(
+        self, tokens: IntArray, sentences: CodeArray, priority: FloatArray | None = None
+    ) -> None:
+        """Insert sentences; priorities are accepted and have no effect."""
+        check_priority(priority, len(sentences) - 1)
+        self._ring.add(tokens, sentences)
+
+    def sample(self, n_tokens: int) -> Sample:
+        """Draw `n_tokens` tokens; an empty memory gives an empty sample."""
+        ring = self._ring
+
+        def draw(count: int) -> IntArray:
+            return self._random.integers(ring.oldest, ring.next, size=count)
+
+        tokens, sentences, keys = ring.gather(n_tokens, draw)
+        return Sample(tokens, sentences, keys, np.ones(len(keys), np.float32))
+
+    def update(self, keys: IntArray, priority: FloatArray) -> None:
+        """Has no effect beyond checking its arguments."""
+        check_priority(priority, len(keys))
+
+    def __len__(self) -> int:
+        return len(self._ring)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens held."""
+        return self._ring.tokens
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory taken."""
+        return self._ring.nbytes
+
+
+def check_priority(priority: FloatArray | None, expected: int) -> None:
+    """Raise InputError unless `priority` is None or `expected` finite numbers, none negative."""
+    if priority is None:
+        return
+    values = np.asarray(priority)
+    if values.shape != (expected,):
+        raise InputError(
+            f"replay memory: {expected} priorities expected, one a sentence, got {values.shape}."
+        )
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise InputError("replay memory: priorities must be finite and not negative.")
+
+
+def make_replay(config: StreamConfig, seed: int = 0) -> ReplayMemory:
+    """The replay memory that `config` names."""
+    if config.replay == "uniform":
+        return UniformReplay(config.replay_tokens, seed)
+    from embedding.stream.prioritised import PrioritisedReplay
+
+    return PrioritisedReplay(
+        config.replay_tokens,
+        seed,
+        alpha=config.replay_alpha,
+        beta=config.replay_beta,
+        anneal=config.replay_anneal,
+        weights=config.replay_weights,
+    )

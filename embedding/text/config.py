@@ -1,0 +1,73 @@
+"""Settings of the text room."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from embedding.config import Config
+from embedding.text.morphemes import CONTENT_TAGS, TAGS
+
+TokenizerName = Literal["auto", "kiwi", "mecab", "script", "whitespace"]
+
+
+class TextConfig(Config):
+    """How a document becomes words."""
+
+    tokenizer: TokenizerName = "auto"
+    """auto: Kiwi morphemes for Korean and words by script for the rest; or one for everything:
+    kiwi, mecab (when python-mecab-ko is installed), script, whitespace (words as they stand)."""
+
+    cache_words: int = Field(default=400_000, ge=0)
+    """Analysed whitespace-delimited words kept in front of the morpheme analyser; 0: no cache."""
+
+    context: Literal["both", "left", "none"] = "both"
+    """Neighbours analysed with an eojeol that the cache does not know: fewer are quicker and agree
+    less with the analysis of whole sentences."""
+
+    workers: int = Field(default=1, ge=1, le=64)
+    """Threads of the morpheme analyser."""
+
+    keep_tags: tuple[str, ...] = CONTENT_TAGS
+    """Part-of-speech tags (Sejong tag set, as Kiwi names them) whose words are kept."""
+
+    user_words: tuple[str, ...] = ()
+    """Proper nouns to add to the morpheme analyser's dictionary."""
+
+    min_length: int = Field(default=1, ge=1)
+    """Shorter words (in characters) are dropped."""
+
+    max_length: int = Field(default=40, ge=2)
+    """Longer words (in characters) are dropped: they are debris, not words."""
+
+    mask: bool = True
+    """Replace personal data by neutral tokens before anything else sees the text."""
+
+    emoji: Literal["keep", "token", "drop"] = "keep"
+    """keep: each emoji is a word of its own; token: all become `<emoji>`; drop."""
+
+    run_length: int = Field(default=2, ge=1)
+    """ㅋㅋㅋㅋ, ㅠㅠㅠ, !!!! and the like are cut to this many characters."""
+
+    statistics_words: int = Field(default=500_000, ge=1_000)
+    """Distinct words that the running vocabulary statistics remember."""
+
+    @field_validator("keep_tags")
+    @classmethod
+    def _known_tags(cls, tags: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = sorted(set(tags) - set(TAGS))
+        if unknown or not tags:
+            raise ValueError(
+                f"unknown tags {', '.join(unknown) or '(none given)'}; "
+                f"accepted are {', '.join(TAGS)}"
+            )
+        return tags
+
+    @field_validator("user_words")
+    @classmethod
+    def _usable_words(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        for word in words:
+            if not word.strip() or word != word.strip():
+                raise ValueError(f"a user word must be a word without outer spaces, not {word!r}")
+        return words

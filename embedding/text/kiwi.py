@@ -1,0 +1,182 @@
+"""Kiwi morphemes behind a cache of eojeols."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import logging
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from embedding.errors import ConfigError
+from embedding.records import batched
+from embedding.text.config import TextConfig
+from embedding.text.eojeols import Analysis, EojeolCache
+from embedding.text.morphemes import join, make_select
+from embedding.text.neutral import NEUTRAL
+from embedding.text.sentences import eojeols
+
+log = logging.getLogger(__name__)
+
+VERSION = "1"
+_WIDEN = {"both": (1, 1), "left": (1, 0), "none": (0, 0)}
+_WHOLE = (sys.maxsize, sys.maxsize)
+_lock = threading.Lock()
+_shared: dict[tuple[int, tuple[str, ...]], Any] = {}
+
+
+def shared_kiwi(workers: int = 1, user_words: tuple[str, ...] = ()) -> Any:
+    """The process's one Kiwi (seconds to load, half a gigabyte), made at first use.
+
+    Another number of threads or other user words replace it. Raises ConfigError when Kiwi or its
+    model is not installed, or cannot be loaded.
+    """
+    with _lock:
+        kiwi = _shared.get((workers, user_words))
+        if kiwi is None:
+            _shared.clear()
+            try:
+                # Without entries of several words: a word of ours holds no blank.
+                module = importlib.import_module("kiwipiepy")
+                kiwi = module.Kiwi(num_workers=workers, load_multi_dict=False)
+            except (ImportError, OSError, RuntimeError, ValueError) as error:
+                raise ConfigError(
+                    f"the morpheme analyser Kiwi cannot be loaded ({error}); install kiwipiepy, "
+                    "or choose tokenizer = 'script' or 'whitespace'."
+                ) from error
+            for word in user_words:
+                kiwi.add_user_word(word, "NNP")
+            _shared[workers, user_words] = kiwi
+        return kiwi
+
+
+class KiwiTokenizer:
+    """Content words by Kiwi (see `morphemes`).
+
+    A sentence's unknown eojeols are analysed together with a neighbour on each side (`context`), as
+    the neighbours decide what an eojeol is; the others come out of the cache. `cache_words = 0`
+    analyses every sentence whole. Kiwi is loaded at the first sentence that needs it, which raises
+    ConfigError where it cannot be.
+    """
+
+    name = "kiwi"
+
+    def __init__(self, config: TextConfig) -> None:
+        if importlib.util.find_spec("kiwipiepy") is None:
+            raise ConfigError(
+                "the morpheme analyser Kiwi is not installed; install kiwipiepy, or choose "
+                "tokenizer = 'script' or 'whitespace'."
+            )
+        self._workers = config.workers
+        self._user_words = config.user_words
+        self._cache = EojeolCache(config.cache_words) if config.cache_words else None
+        self._widen = _WIDEN[config.context] if config.cache_words else _WHOLE
+        self._select = make_select(config.keep_tags, config.min_length, config.max_length)
+        self._kiwi: Any = None
+        self.morphemes = 0
+        self.digest = _digest(config)
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of eojeols that came out of the cache."""
+        cache = self._cache
+        return cache.hits / max(1, cache.hits + cache.misses) if cache else 0.0
+
+    def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
+        """Words of each sentence."""
+        result: list[list[str]] = []
+        # Sentence by sentence the cache knows most; several threads need several at a time.
+        for some in batched(sentences, 1 if self._workers == 1 else 32 * self._workers):
+            result.extend(self._words([eojeols(sentence) for sentence in some]))
+        return result
+
+    def _words(self, batch: list[list[str]]) -> list[list[str]]:
+        """Words of sentences given as eojeols."""
+        known = [self._look_up(parts) for parts in batch]
+        spans = [
+            (at, first, last)
+            for at, analyses in enumerate(known)
+            for first, last in _gaps(analyses, *self._widen)
+        ]
+        texts = [batch[at][first:last] for at, first, last in spans]
+        for (at, first, _), found in zip(spans, self._analyse(texts), strict=True):
+            for place, analysis in enumerate(found, start=first):
+                # A neighbour that only lent its context was itself seen without its own.
+                if known[at][place] is None:
+                    known[at][place] = analysis
+                    if self._cache is not None:
+                        before = batch[at][place - 1] if place else ""
+                        self._cache.learn(batch[at][place], before, analysis)
+        return [[word for words in analyses if words for word in words] for analyses in known]
+
+    def _look_up(self, parts: list[str]) -> list[Analysis | None]:
+        cache = self._cache
+        known: list[Analysis | None] = []
+        before = ""
+        for part in parts:
+            if part[0] == "<" and NEUTRAL.fullmatch(part):
+                known.append((part,))
+            else:
+                known.append(cache.get(part, before) if cache else None)
+            before = part
+        return known
+
+    def _analyse(self, spans: list[list[str]]) -> Iterator[list[Analysis]]:
+        """Analyses of the eojeols of each span by Kiwi."""
+        if not spans:
+            return
+        if self._kiwi is None:
+            self._kiwi = shared_kiwi(self._workers, self._user_words)
+        texts = [" ".join(parts) for parts in spans]
+        if self._workers == 1:
+            analysed = map(self._kiwi.tokenize, texts)
+        else:
+            analysed = self._kiwi.tokenize(texts)
+        for parts, tokens in zip(spans, analysed, strict=True):
+            self.morphemes += len(tokens)
+            yield self._assign(parts, tokens)
+
+    def _assign(self, parts: list[str], tokens: Sequence[Any]) -> list[Analysis]:
+        """Kept words of each eojeol of `parts` from the morphemes of their span."""
+        found: list[list[str]] = [[] for _ in parts]
+        at, end = 0, len(parts[0])
+        for form, tag, start in join(tokens):
+            while start > end and at + 1 < len(parts):
+                at += 1
+                end += 1 + len(parts[at])
+            word = self._select(form, tag)
+            if word is not None:
+                found[at].append(sys.intern(word))
+        return [tuple(words) for words in found]
+
+
+def _digest(config: TextConfig) -> str:
+    """SHA-256 over everything that decides what Kiwi makes of a text."""
+    try:
+        versions = [importlib.metadata.version(name) for name in ("kiwipiepy", "kiwipiepy_model")]
+    except importlib.metadata.PackageNotFoundError as error:
+        raise ConfigError(
+            f"the morpheme analyser Kiwi is not whole: {error}; install kiwipiepy again."
+        ) from error
+    context = config.context if config.cache_words else "whole"
+    lengths = f"{config.min_length} {config.max_length}"
+    parts = (VERSION, *versions, config.keep_tags, config.user_words, lengths, context)
+    return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
+
+
+def _gaps(known: Sequence[object], left: int, right: int) -> list[tuple[int, int]]:
+    """Spans [first, last) around runs of None, widened by `context` on both sides and joined."""
+    spans: list[tuple[int, int]] = []
+    for at, value in enumerate(known):
+        if value is not None:
+            continue
+        first, last = max(0, at - left), min(len(known), at + right + 1)
+        if spans and first <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], last)
+        else:
+            spans.append((first, last))
+    return spans

@@ -1,0 +1,68 @@
+"""Replace personal data by neutral tokens before anything else sees the text.
+
+Resident and foreigner registration numbers, phone numbers, cards, bank accounts, e-mail addresses,
+handles; web addresses too, because they carry names and account numbers. A number is masked whether
+or not its check digit is right: people mistype, and since October 2020 registration numbers are
+given out without one.
+
+Not found here: names of people and street addresses (they have no shape to go by), and the public
+service numbers 15xx-xxxx to 18xx-xxxx (they belong to companies and look like spans of years).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from embedding.text import shapes
+from embedding.text.neutral import NEUTRAL
+
+MASK_VERSION = "1"
+
+
+@dataclass(frozen=True)
+class Masked:
+    """A text without personal data, and how many pieces of each kind it held."""
+
+    text: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+# Order matters: an address may hold a number, a card is also the shape of an account.
+_PATTERNS = tuple(
+    (f" <{kind}>", kind, re.compile(shape))
+    for kind, group in (
+        ("url", shapes.URL),
+        ("email", shapes.EMAIL),
+        ("resident", shapes.RESIDENT),
+        ("phone", shapes.PHONE),
+        ("card", shapes.CARD),
+        ("account", shapes.ACCOUNT),
+        ("handle", shapes.HANDLE),
+    )
+    for shape in group
+)
+_WORTH_A_LOOK = re.compile(
+    r"[0-9](?:[^0-9\n]{0,4}[0-9]){5}|@|://|www\.|골뱅이|[공영]일[공영일]|아이디|(?i:\[at\]|\(at\)|\bid\b)|[oO]1"
+)
+_TAIL = re.compile(rf"({NEUTRAL.pattern})({shapes.PARTICLE}(?![가-힣]))?")
+
+
+def mask(text: str) -> Masked:
+    """Replace personal data in normalised text (see `normalise`) by `<phone>` and its like.
+
+    The tokens stand between blanks; a particle glued to what was replaced goes with it, for alone
+    it would be read as a word.
+    """
+    if not _WORTH_A_LOOK.search(text):
+        return Masked(text)
+    counts: Counter[str] = Counter()
+    for token, kind, pattern in _PATTERNS:
+        text, found = pattern.subn(rf"\g<1>{token}" if pattern.groups else token, text)
+        if found:
+            counts[kind] += found
+    if counts:
+        text = _TAIL.sub(r"\1 ", text)
+    return Masked(text, dict(counts))

@@ -1,0 +1,71 @@
+"""Bring text into one form, so that one word has one spelling.
+
+Unicode NFKC (UAX #15) with one exception: the compatibility letters ㄱ–ㅣ (U+3131–U+318E), which
+Koreans type on their own (ㅋㅋ, ㅠㅠ), stay as they are; NFKC would turn them into conjoining
+letters, which no dictionary holds and which would melt with their neighbours.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Literal
+
+NORMALISER_VERSION = "1"
+
+_LETTERS = re.compile(r"[^\u3131-\u318e]+")
+_HALFWIDTH = {
+    code: int(unicodedata.decomposition(chr(code)).split()[-1], 16)
+    for code in range(0xFFA0, 0xFFDD)
+    if unicodedata.decomposition(chr(code))
+}
+_HAS_HALFWIDTH = re.compile(r"[\uffa0-\uffdc]")
+# Controls, format characters (zero-width, direction marks, soft hyphen), variation selectors,
+# skin tones, private use and surrogates: invisible, or of no agreed meaning.
+_INVISIBLE = re.compile(
+    r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    r"\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff"
+    r"\U0001f3fb-\U0001f3ff\U000e0000-\U000e0fff\ue000-\uf8ff\ud800-\udfff"
+    r"\U000f0000-\U0010ffff]+"
+)
+_BREAKS = re.compile(r"[ \t\f\v]*(?:[\r\n\x85\u2028\u2029]+[ \t\f\v]*)+")
+_BLANKS = re.compile(r"[^\S\n]+")
+_DASHES = re.compile(r"[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")
+_DIGITS = re.compile(r"[^\D0-9]")
+_EMOJI = re.compile(
+    r"[\U0001f1e6-\U0001f1ff]{2}|[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a-\u23ff]"
+)
+
+
+def normalise(
+    text: str, *, run_length: int = 2, emoji: Literal["keep", "token", "drop"] = "keep"
+) -> str:
+    """NFKC, plain digits and dashes, no invisible characters, single blanks, runs cut.
+
+    Lines stay apart (one newline); emoji stand alone between blanks, or are replaced or dropped.
+    """
+    text = _INVISIBLE.sub("", _BREAKS.sub("\n", text))
+    if not unicodedata.is_normalized("NFKC", text):
+        if _HAS_HALFWIDTH.search(text):
+            text = text.translate(_HALFWIDTH)
+        text = _LETTERS.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
+    if not text.isascii():
+        text = _DASHES.sub("-", text)
+        text = _DIGITS.sub(lambda found: str(unicodedata.decimal(found[0], 0)), text)
+        text = _EMOJI.sub(_EMOJI_AS[emoji], text)
+    text = _runs(run_length).sub(r"\1", text)
+    return _BLANKS.sub(" ", text).strip()
+
+
+_EMOJI_AS = {"keep": r" \g<0> ", "token": " <emoji> ", "drop": " "}
+_RUNS: dict[int, re.Pattern[str]] = {}
+
+
+def _runs(length: int) -> re.Pattern[str]:
+    """Runs of one laughing or crying letter, or mark, beyond `length`; group 1 is what stays."""
+    if length not in _RUNS:
+        # One class for alternating runs too: ㅋㅎㅋㅎㅋ is laughter, but keeps its first letters.
+        _RUNS[length] = re.compile(
+            rf"((?P<one>[ㄱ-ㅎㅏ-ㅣ!?~^;.,ᄏ♡♥…])(?P=one){{{length - 1}}})(?P=one)+"
+        )
+    return _RUNS[length]

@@ -1,0 +1,132 @@
+"""Documents in, a token block out: normalise → mask → sentences → words."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Sequence
+
+from embedding.errors import ConfigError, InputError
+from embedding.records import Document, TokenBlock
+from embedding.text.config import TextConfig
+from embedding.text.fallback import ScriptTokenizer
+from embedding.text.language import is_korean
+from embedding.text.mask import MASK_VERSION, mask
+from embedding.text.normalise import NORMALISER_VERSION, normalise
+from embedding.text.sentences import split_sentences
+from embedding.text.statistics import VocabularyStatistics
+from embedding.text.tokenizer import Tokenizer, make_tokenizer
+
+log = logging.getLogger(__name__)
+
+
+class TextPipeline:
+    """Turns documents into token blocks; keeps nothing of their text.
+
+    One instance a process, used by one thread at a time. With `tokenizer = "auto"` a document is
+    analysed as Korean when enough of its letters are Hangul, and by script otherwise.
+    Raises ConfigError when the tokenizer that was asked for cannot run.
+    """
+
+    def __init__(self, config: TextConfig) -> None:
+        self._config = config
+        self._tokenizer = make_tokenizer(config)
+        self._script: Tokenizer = ScriptTokenizer(config)
+        self.statistics = VocabularyStatistics(config.statistics_words)
+        self.masked: Counter[str] = Counter()
+        self.digest = self._make_digest()
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer for Korean text."""
+        return self._tokenizer
+
+    @property
+    def morphemes(self) -> int:
+        """Units analysed so far, kept or not."""
+        tokenizers = {id(each): each for each in (self._tokenizer, self._script)}
+        return sum(each.morphemes for each in tokenizers.values())
+
+    def block(
+        self,
+        documents: Sequence[Document],
+        available: Sequence[float],
+        *,
+        priority: Sequence[float] | None = None,
+    ) -> TokenBlock:
+        """One block of the documents of one source.
+
+        `available` is the wall time (Unix seconds) at which each could first be fetched. A document
+        without a word keeps its key, with no sentence, so that it can be acknowledged. Raises
+        InputError for no documents, documents of several sources, or the wrong number of times.
+        """
+        sources = {document.source for document in documents}
+        if len(sources) != 1 or len(available) != len(documents):
+            raise InputError(
+                f"a token block takes the documents of one source and a time for each; "
+                f"got {len(documents)} documents of {len(sources)} sources, {len(available)} times."
+            )
+        block = TokenBlock.build(
+            sources.pop(),
+            [self._sentences(document) for document in documents],
+            published=[document.published_at.timestamp() for document in documents],
+            available=available,
+            fetched=[document.fetched_at.timestamp() for document in documents],
+            keys=[document.url for document in documents],
+            priority=priority,
+            tokenizer_digest=self.digest,
+        )
+        self.statistics.update(block)
+        return block
+
+    def words(self, text: str, language: str | None = None) -> list[list[str]]:
+        """Sentences of words of one text; sentences without a word are left out."""
+        config = self._config
+        clean = normalise(text, run_length=config.run_length, emoji=config.emoji)
+        if config.mask:
+            result = mask(clean)
+            clean = result.text
+            self.masked.update(result.counts)
+        sentences = split_sentences(clean)
+        if not sentences:
+            return []
+        return [words for words in self._tokenize(sentences, clean, language) if words]
+
+    def _tokenize(self, sentences: list[str], text: str, language: str | None) -> list[list[str]]:
+        if self._config.tokenizer != "auto":
+            return self._tokenizer.tokenize(sentences)
+        if not is_korean(text, language):
+            return self._script.tokenize(sentences)
+        try:
+            return self._tokenizer.tokenize(sentences)
+        except ConfigError as error:
+            log.warning("%s Korean text is cut into words by script instead.", error)
+            self._tokenizer = self._script
+            self.digest = self._make_digest()
+            return self._script.tokenize(sentences)
+
+    def report(self) -> dict[str, object]:
+        """JSON-safe counters: vocabulary statistics, morphemes, what was masked by kind."""
+        return {
+            **self.statistics.to_dict(),
+            "morphemes": self.morphemes,
+            "tokenizer": self._tokenizer.name,
+            "masked": dict(self.masked),
+        }
+
+    def _sentences(self, document: Document) -> list[list[str]]:
+        text = f"{document.title}\n{document.text}" if document.title else document.text
+        return self.words(text, document.language)
+
+    def _make_digest(self) -> str:
+        config = self._config
+        parts = (
+            self._tokenizer.digest,
+            self._script.digest if config.tokenizer == "auto" else "",
+            NORMALISER_VERSION,
+            MASK_VERSION if config.mask else "",
+            config.run_length,
+            config.emoji,
+        )
+        return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()

@@ -1,0 +1,100 @@
+"""Shapes of personal data as regular expressions over normalised text (ASCII digits and dashes).
+
+A group, where a pattern has one, is a cue in front that stays in the text. Every repetition is
+bounded and starts at a boundary, so that no text makes matching slow.
+"""
+
+from __future__ import annotations
+
+_GAP = r"(?:[ \n]?[-./·_)][ \n]?-?|[ \n])"  # what stands between groups of digits
+_MAY = _GAP + "?"
+_FIRST = r"(?<![0-9])(?<![0-9][-.,])"
+_LAST = r"(?![0-9])"
+_STAR = r"[0-9*xX●○]"
+_WEB = r"[^\s<>\"'가-힣]"
+
+URL = (
+    rf"(?:https?|ftp)://{_WEB}{{1,2000}}",
+    rf"(?<![A-Za-z0-9@.])www\.{_WEB}{{3,2000}}",
+    rf"(?<![A-Za-z0-9@._-])(?:[A-Za-z0-9-]{{2,40}}\.){{1,3}}(?:com|net|org|kr|io|tv|me|be)/{_WEB}{{0,2000}}",
+)
+
+_AT = r"(?: ?@ ?| ?[(\[]at[)\]] ?| ?골뱅이 ?)"
+_DOT = r"(?:\.| ?[(\[]dot[)\]] ?| ?[닷쩜] ?)"
+_LOCAL = r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}"
+EMAIL = (
+    rf"{_LOCAL}{_AT}(?:[A-Za-z0-9-]{{1,63}}{_DOT}){{1,4}}[A-Za-z]{{2,18}}(?![A-Za-z0-9])",
+    rf"{_LOCAL}@[A-Za-z][A-Za-z0-9-]{{1,62}}",
+)
+
+_DAY = r"[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
+RESIDENT = (
+    # Whole, or with its end crossed out; never gated on the check digit.
+    rf"{_FIRST}{_DAY}{_MAY}[1-8]{_STAR}{{6}}(?![0-9*])",
+    # Birthday and sex alone: 850101-1, 850101-1***
+    rf"{_FIRST}{_DAY} ?- ?[1-8](?:[*xX●○]{{1,6}}|(?![0-9-]))",
+)
+
+_AREA = r"(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4]|70|80|50[2-8]?)"
+_SAID = r"[0-9oOlI공영일이삼사오육륙칠팔구]"
+_REST = rf"{_MAY}[0-9]{{3,4}}{_MAY}[0-9]{{4}}{_LAST}"
+PHONE = (
+    # +82 10-1234-5678, 82-2-123-4567; other countries: +1 213-555-0123
+    rf"{_FIRST}(?:\+ ?|00)?82{_MAY}\(?0?\)?{_MAY}(?:1[016789]|{_AREA}){_REST}",
+    rf"(?<![0-9])\+[1-9][0-9]{{0,2}}(?:{_GAP}\(?[0-9]{{2,4}}\)?){{2,4}}{_LAST}",
+    # 010-1234-5678, (02) 123-4567, 031.123.4567, 0 1 0 1 2 3 4 5 6 7 8
+    rf"{_FIRST}\(?0(?:1[016789]|{_AREA})\)?{_REST}",
+    rf"{_FIRST}0 ?1 ?[016789](?:[ .·/-]{{0,3}}[0-9]){{7,8}}{_LAST}",
+    # O1O-1234-5678, 공일공 일이삼사 오육칠팔
+    (
+        r"(?<![0-9A-Za-z가-힣])(?<![0-9][-.,])(?:[0oO][1lI][0oO16789]|[공영]일[공영일육칠팔구])"
+        rf"{_MAY}{_SAID}{{3,4}}{_MAY}{_SAID}{{4}}(?![0-9])"
+    ),
+    # A local number, only after a word that says so.
+    (
+        r"((?:전화|연락처|핸드폰|휴대폰|(?<![A-Za-z])(?i:tel|hp|phone))[^0-9\n]{0,8})"
+        rf"[0-9]{{3,4}}[-. ][0-9]{{4}}{_LAST}"
+    ),
+)
+
+_YEAR = r"(?:19|20)[0-9]{2}"
+_APART = r"(?: ?[-./·_] ?| )"
+CARD = (
+    # 1234-5678-9012-3456, its end perhaps crossed out, unless it is four years in a row.
+    (
+        rf"{_FIRST}(?!{_YEAR}{_APART}{_YEAR}{_APART}{_YEAR})[0-9]{{4}}{_APART}[0-9]{{4}}"
+        rf"{_APART}{_STAR}{{4}}{_APART}{_STAR}{{4}}{_LAST}"
+    ),
+    rf"{_FIRST}3[47][0-9]{{2}}{_APART}?[0-9]{{6}}{_APART}?[0-9]{{5}}{_LAST}",
+    rf"{_FIRST}[2-69][0-9]{{15}}{_LAST}",
+)
+
+_BANK = (
+    r"(?:국민|신한|우리|하나|농협|기업|제일|씨티|대구|부산|광주|전북|경남|제주|수협|신협|우체국|새마을|금고|카카오|"
+    r"카뱅|토스|케이|산업|은행|뱅크|계좌|통장|입금|송금|예금주|(?<![A-Za-z])(?i:kb|nh|ibk|sc|keb))"
+)
+_NO_DATE = rf"(?!{_YEAR}[-./ ](?:0?[1-9]|1[0-2])[-./ ])(?!{_YEAR}[- ]{_YEAR})"
+_NO_BUSINESS = r"(?![0-9]{3}-[0-9]{2}-[0-9]{5}(?![0-9-]))(?!97[89]-)"  # nor the number of a book
+ACCOUNT = (
+    # Three to five groups joined by dashes, ten to sixteen digits in all, one of three or more.
+    (
+        rf"{_FIRST}{_NO_DATE}{_NO_BUSINESS}(?=(?:[0-9]-?){{10,16}}(?![0-9-]))(?=[0-9-]{{0,8}}[0-9]{{3}})"
+        rf"[0-9]{{2,6}}(?:-[0-9]{{1,8}}){{2,4}}{_LAST}"
+    ),
+    # Ten to sixteen digits near the name of a bank.
+    rf"({_BANK}[^0-9\n]{{0,15}}){_NO_DATE}[0-9](?:[ -]?[0-9]){{9,15}}{_LAST}",
+    rf"{_FIRST}{_NO_DATE}[0-9](?:[ -]?[0-9]){{9,15}}(?= ?[(,/]? ?{_BANK})",
+)
+
+HANDLE = (
+    r"(?<![A-Za-z0-9@._])@(?:[A-Za-z_가-힣]|[0-9]{1,3}[A-Za-z_])[A-Za-z0-9_.가-힣]{1,29}",
+    (
+        r"((?:카카오톡|카톡|텔레그램|텔레|라인|인스타그램|인스타|트위터|위챗) ?"
+        r"(?:아이디|(?i:id)|:)[ :은는=]{0,3})[A-Za-z0-9_][A-Za-z0-9_.-]{3,29}"
+    ),
+)
+
+PARTICLE = (
+    r"(?:으?로|은|는|이|가|을|를|에|에서|에게|와|과|도|만|의|님|님이|님은|님께"
+    r"|입니다|이며|이고|이다|임|번)"
+)

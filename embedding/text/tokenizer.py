@@ -1,0 +1,59 @@
+"""What a tokenizer is, and how to get one by name."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from embedding.errors import ConfigError
+from embedding.text.config import TextConfig
+
+log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """Turns normalised, masked sentences into words."""
+
+    name: str
+
+    @property
+    def digest(self) -> str:
+        """Names everything that decides the words: program, model, dictionary, settings."""
+
+    @property
+    def morphemes(self) -> int:
+        """Units analysed so far, kept or not (for rates)."""
+
+    def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
+        """Words of each sentence, one list a sentence, empty where nothing is kept.
+
+        Neutral tokens such as `<phone>` come out whole.
+        """
+
+
+def make_tokenizer(config: TextConfig) -> Tokenizer:
+    """The tokenizer for Korean text that `config` names (`auto`: Kiwi, or by script without it).
+
+    Raises ConfigError when a tokenizer was asked for by name and cannot run.
+    """
+    from embedding.text.fallback import ScriptTokenizer, WhitespaceTokenizer
+
+    if config.tokenizer == "script":
+        return ScriptTokenizer(config)
+    if config.tokenizer == "whitespace":
+        return WhitespaceTokenizer(config)
+    if config.tokenizer == "mecab":
+        from embedding.text.mecab import MecabTokenizer
+
+        return MecabTokenizer(config)
+    from embedding.text.kiwi import KiwiTokenizer
+
+    try:
+        return KiwiTokenizer(config)
+    except ConfigError as error:
+        if config.tokenizer == "kiwi":
+            raise
+        log.warning("%s Korean text is cut into words by script instead.", error)
+        return ScriptTokenizer(config)

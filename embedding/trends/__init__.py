@@ -1,0 +1,1 @@
+"""What changed between snapshots: shift, emergence, significance, history, report."""

@@ -1,0 +1,85 @@
+"""Configuration of the trend report."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from embedding.config import Config
+
+EstimatorName = Literal["neighbours", "procrustes", "local"]
+"""Those registered in `trends/shift.py`, named here so that reading settings loads none."""
+
+
+class TrendsConfig(Config):
+    """How two windows are compared and how much of it is reported."""
+
+    estimator: EstimatorName = "neighbours"
+    """Estimator of shift that ranks the moved words: a name registered in `trends/shift.py`."""
+
+    neighbours: int = Field(default=50, ge=2, le=1000)
+    """k: how many nearest words of each snapshot an estimator looks at."""
+
+    candidate_words: int = Field(default=10_000, ge=100)
+    """Nearest words are looked for among this many most frequent common words."""
+
+    anchor_words: int = Field(default=5_000, ge=10)
+    """Procrustes: the most frequent common words from which stable anchors are taken."""
+
+    anchor_rounds: int = Field(default=3, ge=1, le=20)
+    """Procrustes: how often the rotation is fitted again to the anchors that moved least."""
+
+    anchor_share: float = Field(default=0.8, gt=0, le=1)
+    """Procrustes: share of the anchor words that is kept in the last round."""
+
+    min_count: int = Field(default=20, ge=1)
+    """A word is ranked as moved when it occurs this often in the window and had been read this
+    often when the earlier snapshot was cut."""
+
+    min_documents: int = Field(default=5, ge=1)
+    """A word is ranked as born, risen or fallen when at least this many documents hold it."""
+
+    min_sources: int = Field(default=1, ge=1)
+    """A born word must occur in at least this many sources."""
+
+    band_words: int = Field(default=400, ge=10)
+    """Words per frequency band of the noise floor."""
+
+    baseline_windows: int = Field(default=1, ge=1, le=100)
+    """Document frequencies are compared with this many windows before the reported one."""
+
+    prior_documents: float = Field(default=200.0, gt=0)
+    """Strength of the Dirichlet prior of the log-odds, in documents."""
+
+    false_discovery: float = Field(default=0.05, gt=0, lt=1)
+    """A row is called significant when its q value is at most this."""
+
+    rows: int = Field(default=50, ge=1, le=10_000)
+    """Rows kept in each ranking."""
+
+    shown_neighbours: int = Field(default=10, ge=1, le=200)
+    """Nearest words kept as evidence for each row."""
+
+    series_windows: int = Field(default=12, ge=1, le=200)
+    """Windows in a row's series of frequencies."""
+
+    history_windows: int = Field(default=60, ge=1, le=1000)
+    """A word's history covers at most this many of the latest windows."""
+
+    skip: str = r"[\W\d_]*|<[a-z_-]+>"
+    """Words that this regular expression matches in full are never ranked: numbers, signs, and
+    the marks that stand for masked data."""
+
+    block_rows: int = Field(default=1024, ge=1)
+    """Words whose similarities are computed at once; memory is this × candidate_words × 4 bytes."""
+
+    @field_validator("skip")
+    @classmethod
+    def _compiles(cls, value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise ValueError(f"not a regular expression ({error})") from error
+        return value

@@ -1,0 +1,115 @@
+"""Which words came up: log-odds of document frequencies with an informative Dirichlet prior.
+
+Monroe, Colaresi and Quinn (2008), eqs. 16, 20 and 22, for each source by itself; sources are
+combined by inverse variance, so a change in the mix of sources is not taken for a change of
+words, and what one source alone does ranks lower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embedding.records import IntArray
+from embedding.trends.frequency import Frequency
+from embedding.trends.significance import (
+    Figures,
+    benjamini_hochberg,
+    robust_scale,
+    two_sided,
+)
+
+ENOUGH_WORDS = 50
+
+
+@dataclass(frozen=True)
+class Emergence:
+    """Rise of each word from the baseline to the window, float64 [n] each.
+
+    log_odds   combined log-odds ratio (natural log; > 0: risen)
+    z          log_odds over its standard error, divided by `inflation`
+    p, q       two-sided, and Benjamini–Hochberg over all words
+    spread     in (0, 1]: effective number of sources that hold the word, over all sources
+    score      z · √spread: what the ranking is by
+    inflation  ≥ 1: robust standard deviation of all z; words always fluctuate more than
+               sampling alone would make them (empirical null, Efron 2004); 1 for fewer than
+               50 words, where it cannot be seen
+    pooled     True when no source was read in both, so all sources were taken together
+    """
+
+    log_odds: Figures
+    z: Figures
+    p: Figures
+    q: Figures
+    spread: Figures
+    score: Figures
+    inflation: float
+    pooled: bool
+
+
+def emergence(
+    now: Frequency, before: Frequency, words: Sequence[str], prior_documents: float
+) -> Emergence:
+    """Compare the documents that hold each of `words` in two windows."""
+    sources = tuple(sorted({*now.sources, *before.sources}))
+    y1, y0 = now.take(words, sources)[1], before.take(words, sources)[1]
+    n1, n0 = now.totals(sources)[1], before.totals(sources)[1]
+    both = (n1 > 0) & (n0 > 0)
+    spread = source_spread(y1.astype(float), n1.astype(float))
+    pooled = not bool(both.any())
+    if pooled:
+        y1, y0 = y1.sum(axis=1, keepdims=True), y0.sum(axis=1, keepdims=True)
+        n1, n0 = n1.sum(keepdims=True), n0.sum(keepdims=True)
+    else:
+        y1, y0, n1, n0 = y1[:, both], y0[:, both], n1[both], n0[both]
+    share = (y1 + y0).sum(axis=1) / max(float((n1 + n0).sum()), 1.0)
+    prior = np.clip(share * prior_documents, 0.01, None)[:, None]
+    ratio, variance = log_odds(y1, n1, y0, n0, prior, prior_documents)
+    weight = 1.0 / variance
+    combined = (ratio * weight).sum(axis=1) / weight.sum(axis=1)
+    z = combined * np.sqrt(weight.sum(axis=1))
+    inflation = max(robust_scale(z)[1], 1.0) if len(z) >= ENOUGH_WORDS else 1.0
+    z = z / inflation
+    p = two_sided(z)
+    return Emergence(
+        log_odds=combined,
+        z=z,
+        p=p,
+        q=benjamini_hochberg(p),
+        spread=spread,
+        score=z * np.sqrt(spread),
+        inflation=inflation,
+        pooled=pooled,
+    )
+
+
+def log_odds(
+    y1: IntArray, n1: IntArray, y0: IntArray, n0: IntArray, prior: Figures, prior_documents: float
+) -> tuple[Figures, Figures]:
+    """Log-odds ratio and its variance, [words, sources] each, both with the same prior.
+
+    y are documents that hold the word, n all documents, prior the α of the word.
+    """
+    rest = np.maximum(prior_documents - prior, 0.01)
+    held1, held0 = y1 + prior, y0 + prior
+    other1, other0 = np.maximum(n1 - y1, 0) + rest, np.maximum(n0 - y0, 0) + rest
+    ratio = np.log(held1 / other1) - np.log(held0 / other0)
+    return ratio, 1.0 / held1 + 1.0 / held0 + 1.0 / other1 + 1.0 / other0
+
+
+def source_spread(held: Figures, documents: Figures) -> Figures:
+    """exp(entropy of the word's rates over sources) / number of sources: float64 [n] in (0, 1].
+
+    Rates, not counts: a large source does not outvote the small ones.
+    """
+    live = documents > 0
+    if not live.any():
+        return np.ones(len(held))
+    rates = held[:, live] / documents[live]
+    total = rates.sum(axis=1, keepdims=True)
+    shares = np.divide(rates, total, out=np.zeros_like(rates), where=total > 0)
+    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+    spread: Figures = np.exp(-(shares * logs).sum(axis=1)) / int(live.sum())
+    return spread

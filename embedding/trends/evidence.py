@@ -1,0 +1,79 @@
+"""The evidence of a ranked word: counts before and now, sources, neighbours, series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embedding.records import IntArray
+from embedding.snapshots.snapshot import Snapshot
+from embedding.trends.frequency import Frequency
+from embedding.trends.rows import Neighbour, SourceRate
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What two windows hold of one word."""
+
+    count_before: int
+    count: int
+    documents_before: int
+    documents: int
+    rate_before: float
+    rate: float
+    sources: tuple[SourceRate, ...]
+
+
+def counts_of(words: Sequence[str], now: Frequency, before: Frequency) -> list[Counts]:
+    """The counts of each word in two windows."""
+    sources = tuple(sorted({*now.sources, *before.sources}))
+    count1, held1 = now.take(words, sources)
+    count0, held0 = before.take(words, sources)
+    read1, read0 = now.totals(sources)[1], before.totals(sources)[1]
+    rate1, rate0 = now.rate(words), before.rate(words)
+    return [
+        Counts(
+            count_before=int(count0[at].sum()),
+            count=int(count1[at].sum()),
+            documents_before=int(held0[at].sum()),
+            documents=int(held1[at].sum()),
+            rate_before=float(rate0[at]),
+            rate=float(rate1[at]),
+            sources=_by_source(sources, held0[at], held1[at], read0, read1),
+        )
+        for at in range(len(words))
+    ]
+
+
+def _by_source(
+    names: Sequence[str], held0: IntArray, held1: IntArray, read0: IntArray, read1: IntArray
+) -> tuple[SourceRate, ...]:
+    rows = [
+        SourceRate(name, int(held0[i]), int(held1[i]), int(read0[i]), int(read1[i]))
+        for i, name in enumerate(names)
+        if held0[i] or held1[i]
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.documents, row.source)))
+
+
+def neighbours_then_now(
+    word: str, before: Snapshot | None, now: Snapshot, n: int
+) -> tuple[tuple[Neighbour, ...], tuple[Neighbour, ...]]:
+    """The n nearest words at both times; `changed` marks those of one time only."""
+    old = nearest_words(before, word, n) if before is not None else []
+    new = nearest_words(now, word, n)
+    then, today = {w for w, _ in old}, {w for w, _ in new}
+    return (
+        tuple(Neighbour(w, s, bool(new) and w not in today) for w, s in old),
+        tuple(Neighbour(w, s, bool(old) and w not in then) for w, s in new),
+    )
+
+
+def nearest_words(snapshot: Snapshot, word: str, n: int) -> list[tuple[str, float]]:
+    """The n nearest words; none when the snapshot has no vector for the word."""
+    row = snapshot.index(word)
+    if row is None or not np.any(snapshot.vectors[row]):
+        return []
+    return snapshot.neighbours(word, n)

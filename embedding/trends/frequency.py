@@ -1,0 +1,142 @@
+"""How often words occur in one window: occurrences and documents by word and source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from embedding.records import IntArray, WordCounts
+from embedding.snapshots.snapshot import Snapshot
+
+Rates = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Frequency:
+    """Counts of one window (or of several, added up).
+
+    words               str [n], those that occur
+    sources             str [S], sorted
+    counts, documents   int64 [n, S]: occurrences, and documents that hold the word
+    total_tokens, total_documents   int64 [S]: everything that was read from the source
+    """
+
+    words: Sequence[str]
+    sources: tuple[str, ...]
+    counts: IntArray
+    documents: IntArray
+    total_tokens: IntArray
+    total_documents: IntArray
+
+    @classmethod
+    def of(
+        cls, by_source: WordCounts, tokens: Mapping[str, int], documents: Mapping[str, int]
+    ) -> Frequency:
+        """Sum `by_source` over its windows; totals come from `tokens` and `documents`."""
+        words, rows = _codes(by_source.words)
+        source_names, source_codes = _codes(by_source.sources)
+        sources = tuple(sorted({*source_names, *tokens, *documents}))
+        place = {name: at for at, name in enumerate(sources)}
+        columns = np.asarray([place[name] for name in source_names], dtype=np.int64)[source_codes]
+        shape = (len(words), len(sources))
+        counts, held = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        np.add.at(counts, (rows, columns), np.asarray(by_source.counts, dtype=np.int64))
+        np.add.at(held, (rows, columns), np.asarray(by_source.documents, dtype=np.int64))
+        return cls(
+            words=words,
+            sources=sources,
+            counts=counts,
+            documents=held,
+            total_tokens=np.asarray([tokens.get(s, 0) for s in sources], dtype=np.int64),
+            total_documents=np.asarray([documents.get(s, 0) for s in sources], dtype=np.int64),
+        )
+
+    @classmethod
+    def read(cls, snapshot: Snapshot) -> Frequency:
+        """The window of a snapshot, from its dictionary-encoded table."""
+        table = snapshot.counts_table
+        by_source = WordCounts(
+            words=table.column("word"),
+            sources=table.column("source"),
+            windows=table.column("window").to_numpy(),
+            counts=table.column("count").to_numpy(),
+            documents=table.column("documents").to_numpy(),
+        )
+        return cls.of(by_source, snapshot.manifest.tokens, snapshot.manifest.documents)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Row of each word."""
+        return {word: at for at, word in enumerate(self.words)}
+
+    @property
+    def empty(self) -> bool:
+        """True when nothing was read in the window."""
+        return int(self.total_documents.sum()) == 0 and int(self.counts.sum()) == 0
+
+    def rows(self, words: Sequence[str]) -> IntArray:
+        """int64 [len(words)]: row of each word, −1 where it does not occur."""
+        get = self.index.get
+        return np.asarray([get(word, -1) for word in words], dtype=np.int64)
+
+    def take(self, words: Sequence[str], sources: Sequence[str]) -> tuple[IntArray, IntArray]:
+        """(counts, documents) int64 [len(words), len(sources)]; 0 where unknown."""
+        return self._take(self.counts, words, sources), self._take(self.documents, words, sources)
+
+    def totals(self, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
+        """(tokens, documents) int64 [len(sources)] read from each of `sources`; 0 if unknown."""
+        place = {name: at for at, name in enumerate(self.sources)}
+        at = [place.get(name, -1) for name in sources]
+        tokens = [int(self.total_tokens[i]) if i >= 0 else 0 for i in at]
+        documents = [int(self.total_documents[i]) if i >= 0 else 0 for i in at]
+        return np.asarray(tokens, dtype=np.int64), np.asarray(documents, dtype=np.int64)
+
+    def rate(self, words: Sequence[str]) -> Rates:
+        """float64 [len(words)]: documents that hold the word, per 1,000 documents."""
+        _, documents = self.take(words, self.sources)
+        total = max(int(self.total_documents.sum()), 1)
+        rates: Rates = documents.sum(axis=1) * 1000.0 / total
+        return rates
+
+    def _take(self, table: IntArray, words: Sequence[str], sources: Sequence[str]) -> IntArray:
+        place = {name: at for at, name in enumerate(self.sources)}
+        columns = np.asarray([place.get(name, -1) for name in sources], dtype=np.int64)
+        padded = np.zeros((table.shape[0] + 1, table.shape[1] + 1), dtype=np.int64)
+        padded[:-1, :-1] = table
+        taken: IntArray = padded[np.ix_(self.rows(words), columns)]
+        return taken
+
+
+def add(parts: Sequence[Frequency]) -> Frequency:
+    """The windows of `parts` added up."""
+    if len(parts) == 1:
+        return parts[0]
+    sources = tuple(sorted({name for part in parts for name in part.sources}))
+    words = list(dict.fromkeys(word for part in parts for word in part.words))
+    counts = np.zeros((len(words), len(sources)), np.int64)
+    documents = np.zeros_like(counts)
+    tokens = np.zeros(len(sources), np.int64)
+    read = np.zeros(len(sources), np.int64)
+    for part in parts:
+        more_counts, more_documents = part.take(words, sources)
+        more_tokens, more_read = part.totals(sources)
+        counts += more_counts
+        documents += more_documents
+        tokens += more_tokens
+        read += more_read
+    return Frequency(words, sources, counts, documents, tokens, read)
+
+
+def _codes(values: Sequence[str]) -> tuple[list[str], IntArray]:
+    """Distinct values in order of appearance and int64 codes into them."""
+    if len(values) == 0:
+        return [], np.zeros(0, dtype=np.int64)
+    column = values if isinstance(values, pa.Array) else pa.array(values, pa.string())
+    encoded = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
+    codes: IntArray = encoded.indices.to_numpy().astype(np.int64)
+    return [str(value) for value in encoded.dictionary.to_pylist()], codes

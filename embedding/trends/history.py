@@ -1,0 +1,260 @@
+"""One word through all windows: frequency by source, shift with interval, neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embedding.errors import SnapshotError
+from embedding.records import SnapshotRef
+from embedding.snapshots.snapshot import Snapshot
+from embedding.trends import noise
+from embedding.trends.config import TrendsConfig
+from embedding.trends.lineage import lineage
+from embedding.trends.material import Snapshots
+from embedding.trends.rows import Neighbour, Note, TrendReport, to_plain
+from embedding.trends.shift import SHARE
+from embedding.trends.significance import wilson
+
+
+@dataclass(frozen=True)
+class SourceCount:
+    """One source's use of the word in one window; rates are None where nothing was read."""
+
+    source: str
+    count: int
+    documents: int
+    read_tokens: int
+    read_documents: int
+    per_1000_documents: float | None
+    per_1000_tokens: float | None
+
+
+@dataclass(frozen=True)
+class ShiftFigure:
+    """Share of the nearest words that were exchanged, with a 95 % Wilson interval.
+
+    against         id of the snapshot compared with
+    expected        shift of a typical word of like frequency, None when no report says it
+    expected_high   shift that 97.5 % of the words of like frequency stay below
+    z               robust z against those words
+    """
+
+    against: str
+    shift: float
+    low: float
+    high: float
+    expected: float | None = None
+    expected_high: float | None = None
+    z: float | None = None
+
+
+@dataclass(frozen=True)
+class HistoryPoint:
+    """One window of a word's history."""
+
+    snapshot: str
+    label: str
+    start: str
+    end: str
+    in_vocabulary: bool
+    count: int
+    documents: int
+    read_tokens: int
+    read_documents: int
+    per_1000_documents: float | None
+    per_1000_tokens: float | None
+    sources: tuple[SourceCount, ...]
+    shift_previous: ShiftFigure | None
+    shift_first: ShiftFigure | None
+    neighbours: tuple[Neighbour, ...]
+
+
+@dataclass(frozen=True)
+class WordHistory:
+    """A word's points, oldest window first; `known` is False when no snapshot ever held it."""
+
+    word: str
+    known: bool
+    points: tuple[HistoryPoint, ...]
+    notes: tuple[Note, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """JSON-safe form."""
+        plain: dict[str, object] = to_plain(self)
+        return plain
+
+
+def word_history(
+    store: Snapshots,
+    word: str,
+    config: TrendsConfig | None = None,
+    *,
+    id: str = "latest",  # noqa: A002 - as the store names it
+    reports: Mapping[str, TrendReport] | None = None,
+) -> WordHistory:
+    """Follow `word` through the windows up to snapshot `id`.
+
+    reports  saved reports by snapshot id: where one is there, a shift is set against its noise
+             floor
+
+    Raises SnapshotError when the last snapshot cannot be read; an earlier one that cannot be
+    read is left out and noted.
+    """
+    config = config or TrendsConfig()
+    last = store.open(id)
+    chain = lineage(store.list(), last.ref)[-config.history_windows :]
+    snapshots, notes = _open(chain, store)
+    near = [_Nearby.of(snapshot, word, config) for snapshot in snapshots]
+    first = next((one for one in near if one.words), None)
+    points = []
+    previous: _Nearby | None = None
+    for snapshot, nearby in zip(snapshots, near, strict=True):
+        report = (reports or {}).get(snapshot.id)
+        points.append(_point(snapshot, word, nearby, previous, first, report, config))
+        previous = nearby
+    known = any(point.in_vocabulary or point.count for point in points)
+    return WordHistory(word=word, known=known, points=tuple(points), notes=tuple(notes))
+
+
+def _open(chain: Sequence[SnapshotRef], store: Snapshots) -> tuple[list[Snapshot], list[Note]]:
+    snapshots, notes = [], []
+    for ref in chain:
+        try:
+            snapshots.append(store.open(ref.id))
+        except SnapshotError as error:
+            notes.append(Note("broken_snapshot", str(error)))
+    return snapshots, notes
+
+
+@dataclass(frozen=True)
+class _Nearby:
+    """A word's nearest words in one snapshot, as far as they are needed to compare times."""
+
+    snapshot: Snapshot
+    count: int
+    words: tuple[tuple[str, float], ...]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, word: str, config: TrendsConfig) -> _Nearby:
+        row = snapshot.index(word)
+        if row is None or not np.any(snapshot.vectors[row]):
+            return cls(snapshot, 0, ())
+        # Twice as many as are compared: some of them are unknown to the other snapshot.
+        n = max(2 * config.neighbours, config.shown_neighbours)
+        return cls(snapshot, int(snapshot.counts[row]), tuple(snapshot.neighbours(word, n)))
+
+    def shared_with(self, other: _Nearby, k: int) -> list[str]:
+        """The k nearest words that the other snapshot holds too."""
+        names = [name for name, _ in self.words]
+        known = other.snapshot.rows(names) >= 0
+        return [name for name, there in zip(names, known, strict=True) if there][:k]
+
+
+def _point(
+    snapshot: Snapshot,
+    word: str,
+    nearby: _Nearby,
+    previous: _Nearby | None,
+    first: _Nearby | None,
+    report: TrendReport | None,
+    config: TrendsConfig,
+) -> HistoryPoint:
+    window = snapshot.manifest.window
+    sources = _sources(snapshot, word)
+    count, held = sum(s.count for s in sources), sum(s.documents for s in sources)
+    tokens = sum(s.read_tokens for s in sources)
+    read = sum(s.read_documents for s in sources)
+    back = None if first is nearby else first
+    then = {name for name, _ in previous.words[: config.shown_neighbours]} if previous else set()
+    return HistoryPoint(
+        snapshot=snapshot.id,
+        label=window.label,
+        start=window.start.isoformat(),
+        end=window.end.isoformat(),
+        in_vocabulary=nearby.count > 0 or snapshot.index(word) is not None,
+        count=count,
+        documents=held,
+        read_tokens=tokens,
+        read_documents=read,
+        per_1000_documents=_per_1000(held, read),
+        per_1000_tokens=_per_1000(count, tokens),
+        sources=sources,
+        shift_previous=_shift(previous, nearby, count, report, config),
+        shift_first=_shift(back, nearby, count, None, config),
+        neighbours=tuple(
+            Neighbour(name, similarity, bool(then) and name not in then)
+            for name, similarity in nearby.words[: config.shown_neighbours]
+        ),
+    )
+
+
+def _sources(snapshot: Snapshot, word: str) -> tuple[SourceCount, ...]:
+    manifest = snapshot.manifest
+    counted = snapshot.source_counts(word)
+    names = sorted({*manifest.tokens, *manifest.documents, *counted})
+    rows = []
+    for name in names:
+        count, documents = counted.get(name, (0, 0))
+        tokens, read = manifest.tokens.get(name, 0), manifest.documents.get(name, 0)
+        rows.append(
+            SourceCount(
+                source=name,
+                count=count,
+                documents=documents,
+                read_tokens=tokens,
+                read_documents=read,
+                per_1000_documents=_per_1000(documents, read),
+                per_1000_tokens=_per_1000(count, tokens),
+            )
+        )
+    return tuple(rows)
+
+
+def _per_1000(part: int, whole: int) -> float | None:
+    return 1000.0 * part / whole if whole else None
+
+
+def _shift(
+    before: _Nearby | None,
+    after: _Nearby,
+    in_window: int,
+    report: TrendReport | None,
+    config: TrendsConfig,
+) -> ShiftFigure | None:
+    """Neighbour overlap (Gonen et al. 2020) of one word; None when either has no vector."""
+    if before is None or not before.words or not after.words:
+        return None
+    old = before.shared_with(after, config.neighbours)
+    new = after.shared_with(before, config.neighbours)
+    k = min(len(old), len(new))
+    if k == 0:
+        return None
+    moved = 1.0 - len({*old[:k]} & {*new[:k]}) / k
+    low, high = wilson(moved, k)
+    figure = ShiftFigure(before.snapshot.id, moved, low, high)
+    compared = report.compared_with if report is not None else None
+    if (
+        report is None
+        or compared is None
+        or compared.id != before.snapshot.id
+        or report.estimator != "neighbours"
+        or not report.floor.get("exposure")
+    ):
+        return figure
+    floor = noise.NoiseFloor.from_dict(report.floor, report.ranked.get("moved", 0))
+    exposure = noise.exposure(np.asarray([before.count]), np.asarray([in_window]))
+    middle, scale = floor.at(exposure)
+    usual, upper = SHARE.inverse(middle), SHARE.inverse(middle + 1.96 * scale)
+    z = (SHARE.forward(np.asarray([moved])) - middle) / scale
+    return ShiftFigure(
+        before.snapshot.id,
+        moved,
+        low,
+        high,
+        expected=float(usual[0]),
+        expected_high=float(upper[0]),
+        z=float(z[0]),
+    )

@@ -1,0 +1,37 @@
+"""Which snapshots lie before a snapshot: its ancestors, one for each window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from embedding.records import SnapshotRef
+
+
+def lineage(refs: Sequence[SnapshotRef], ref: SnapshotRef) -> list[SnapshotRef]:
+    """The snapshots before `ref`, oldest first, `ref` itself last.
+
+    refs  all snapshots by window start (`SnapshotStore.list`)
+
+    Parents are followed as far as the store holds them; where a parent is missing (pruned, or
+    the stream began anew) the latest snapshot of an earlier window takes its place. A window that
+    was cut again counts once, with its latest cut.
+    """
+    by_id = {one.id: one for one in refs}
+    chain = [ref]
+    current: SnapshotRef | None = ref
+    seen = {ref.id}
+    while current is not None:
+        parent = by_id.get(current.parent or "")
+        if parent is None or parent.id in seen:
+            parent = _latest_before(refs, current)
+        if parent is not None:
+            seen.add(parent.id)
+            if parent.window_start < chain[-1].window_start:
+                chain.append(parent)
+        current = parent
+    return chain[::-1]
+
+
+def _latest_before(refs: Sequence[SnapshotRef], ref: SnapshotRef) -> SnapshotRef | None:
+    earlier = [one for one in refs if one.window_start < ref.window_start]
+    return earlier[-1] if earlier else None

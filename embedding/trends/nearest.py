@@ -1,0 +1,53 @@
+"""Nearest words of many words at once: blocked matrix products and a partial sort in torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from embedding.records import FloatArray, IntArray
+
+
+def nearest(
+    vectors: FloatArray, queries: IntArray, candidates: IntArray, k: int, block: int
+) -> IntArray:
+    """The k candidates nearest to each query by cosine, a word itself left out.
+
+    vectors     float32 [n, d], unit rows
+    queries     int64 [q], rows of `vectors`
+    candidates  int64 [m], strictly increasing rows of `vectors`
+    returns     int64 [q, min(k, m − 1)], rows of `vectors`, nearest first
+    """
+    k = max(min(k, len(candidates) - 1), 0)
+    found = np.empty((len(queries), k), dtype=np.int64)
+    pool = torch.from_numpy(np.ascontiguousarray(vectors[candidates])).T.contiguous()
+    own = own_place(queries, candidates)
+    for at in range(0, len(queries), block):
+        part = slice(at, at + block)
+        cosines = torch.from_numpy(np.ascontiguousarray(vectors[queries[part]])) @ pool
+        mine = torch.from_numpy(np.flatnonzero(own[part] >= 0))
+        cosines[mine, torch.from_numpy(own[part])[mine]] = -torch.inf
+        found[part] = candidates[cosines.topk(k, dim=1).indices.numpy()]
+    return found
+
+
+def own_place(queries: IntArray, candidates: IntArray) -> IntArray:
+    """int64 [q]: where each query stands among the sorted candidates, −1 when it is not one."""
+    place = np.searchsorted(candidates, queries)
+    place[place == len(candidates)] = 0
+    same = candidates[place] == queries if len(candidates) else np.zeros(len(queries), bool)
+    own: IntArray = np.where(same, place, -1).astype(np.int64)
+    return own
+
+
+def shared(first: IntArray, second: IntArray, n: int, block: int = 2048) -> IntArray:
+    """int64 [q]: how many of the row numbers (< n) of each line stand in both tables."""
+    total = np.zeros(len(first), dtype=np.int64)
+    mark = np.zeros((min(block, len(first)), n), dtype=bool)
+    for at in range(0, len(first), block):
+        a, b = first[at : at + block], second[at : at + block]
+        lines = np.arange(len(a))[:, None]
+        mark[lines, a] = True
+        total[at : at + block] = mark[lines, b].sum(axis=1)
+        mark[lines, a] = False
+    return total

@@ -1,0 +1,83 @@
+"""Two snapshots side by side: the words they share, their vectors and counts in one order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from embedding.records import FloatArray, IntArray
+from embedding.snapshots.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The words of both snapshots, most often read in the later one first.
+
+    words            str [n]
+    before, after    float32 [n, d_before], [n, d_after]: unit vectors (`in` table)
+    seen_before      int64 [n]: running count when the earlier snapshot was cut
+    seen_after       int64 [n]: running count when the later snapshot was cut
+    """
+
+    words: tuple[str, ...]
+    before: FloatArray
+    after: FloatArray
+    seen_before: IntArray
+    seen_after: IntArray
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Row of each word."""
+        return {word: at for at, word in enumerate(self.words)}
+
+    def rows(self, words: list[str]) -> IntArray:
+        """int64: rows of those of `words` that both snapshots hold."""
+        found = [self.index[word] for word in words if word in self.index]
+        return np.asarray(found, dtype=np.int64)
+
+    @cached_property
+    def familiarity(self) -> IntArray:
+        """int64 [n]: the smaller of both running counts; frequent words have a high one."""
+        smaller: IntArray = np.minimum(self.seen_before, self.seen_after)
+        return smaller
+
+    def frequent(self, n: int) -> IntArray:
+        """int64 [≤ n]: rows of the n words of highest familiarity, by row."""
+        if n >= len(self):
+            return np.arange(len(self), dtype=np.int64)
+        order = np.argsort(-self.familiarity, kind="stable")[:n]
+        chosen: IntArray = np.sort(order).astype(np.int64)
+        return chosen
+
+
+def pair_of(before: Snapshot, after: Snapshot) -> Pair:
+    """Line up two snapshots; a word with a vector of zeros in either is left out."""
+    column = after.word_column
+    there = before.rows(column)
+    here = np.flatnonzero(there >= 0)
+    here = here[np.argsort(-np.asarray(after.counts)[here], kind="stable")]
+    there = there[here]
+    old, new = unit(before.vectors[there]), unit(after.vectors[here])
+    alive = np.flatnonzero(old.any(axis=1) & new.any(axis=1))
+    here, there = here[alive], there[alive]
+    return Pair(
+        words=tuple(column.take(pa.array(here)).to_pylist()),
+        before=old[alive],
+        after=new[alive],
+        seen_before=np.asarray(before.counts)[there].astype(np.int64),
+        seen_after=np.asarray(after.counts)[here].astype(np.int64),
+    )
+
+
+def unit(vectors: FloatArray) -> FloatArray:
+    """Rows divided by their length; rows of zeros stay zero."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    out = np.zeros(vectors.shape, dtype=np.float32)
+    np.divide(vectors, lengths, out=out, where=lengths > 0)
+    return out

@@ -1,0 +1,99 @@
+"""The trend report of one window: what moved, was born, rose and fell, with its evidence."""
+
+from __future__ import annotations
+
+from embedding.trends.arrivals import rank_arrivals
+from embedding.trends.config import TrendsConfig
+from embedding.trends.frequency import add
+from embedding.trends.material import Material, Snapshots, figures, gather
+from embedding.trends.moved import rank_moved
+from embedding.trends.pair import pair_of
+from embedding.trends.rows import Note, TrendReport
+from embedding.trends.writer import RowWriter
+
+
+def build_report(
+    store: Snapshots,
+    id: str = "latest",  # noqa: A002 - as the store names it
+    config: TrendsConfig | None = None,
+) -> TrendReport:
+    """Compare the window of snapshot `id` with the ones before it.
+
+    Raises SnapshotError when that snapshot cannot be read; an earlier one that cannot be read is
+    left out and noted. With nothing to compare with, the rankings are empty and a note says why.
+    """
+    config = config or TrendsConfig()
+    material = gather(store, id)
+    if not material.earlier or material.now.empty:
+        return _bare(material, config)
+    before = material.earlier[-1]
+    baseline = add(material.past[-config.baseline_windows :])
+    writer = RowWriter(material, baseline, config)
+    moved = rank_moved(material, pair_of(before, material.snapshot), writer, config)
+    arrivals = rank_arrivals(material, baseline, writer, config)
+    return TrendReport(
+        snapshot=figures(material.snapshot),
+        compared_with=figures(before),
+        baseline=tuple(s.id for s in material.earlier[-config.baseline_windows :]),
+        estimator=config.estimator,
+        config_digest=config.digest(),
+        moved=moved.rows,
+        born=arrivals.born,
+        risen=arrivals.risen,
+        fallen=arrivals.fallen,
+        notes=(*material.notes, *_remarks(material, arrivals.pooled)),
+        windows=writer.windows,
+        floor=moved.floor,
+        ranked={
+            "moved": moved.compared,
+            "born": arrivals.new,
+            "emergence": arrivals.compared,
+        },
+    )
+
+
+def _remarks(material: Material, pooled: bool) -> list[Note]:
+    notes = []
+    before, after = material.earlier[-1].manifest, material.snapshot.manifest
+    if material.past[-1].empty:
+        notes.append(
+            Note("empty_before", f"nothing was read in the window before, {before.window.label}.")
+        )
+    if before.tokenizer_digest != after.tokenizer_digest:
+        notes.append(
+            Note(
+                "tokenizer_changed",
+                f"the tokenizer changed between {before.window.label} and {after.window.label}: "
+                "words that it splits in another way may appear as new or moved.",
+            )
+        )
+    if pooled and not material.past[-1].empty:
+        notes.append(
+            Note("sources_changed", "no source was read in both windows; all were pooled.")
+        )
+    return notes
+
+
+def _bare(material: Material, config: TrendsConfig) -> TrendReport:
+    """A report with nothing to compare: what was read, and why there is no ranking."""
+    label = material.snapshot.manifest.window.label
+    notes = list(material.notes)
+    if material.now.empty:
+        notes.append(Note("empty_window", f"nothing was read in the window {label}."))
+    if not material.earlier:
+        notes.append(
+            Note(
+                "one_snapshot",
+                f"{label} is the first window: what changed shows when a second one is cut.",
+            )
+        )
+    compared = figures(material.earlier[-1]) if material.earlier else None
+    return TrendReport(
+        snapshot=figures(material.snapshot),
+        compared_with=compared,
+        baseline=(),
+        estimator=config.estimator,
+        config_digest=config.digest(),
+        notes=tuple(notes),
+        windows=(label,),
+    )

@@ -1,0 +1,182 @@
+"""The records of a trend report, and their JSON form."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from embedding.errors import InputError
+
+DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A near word, its cosine, and whether it was not near at the other time."""
+
+    word: str
+    similarity: float
+    changed: bool = False
+
+
+@dataclass(frozen=True)
+class SourceRate:
+    """One source's share of a word: documents that hold it, before and now."""
+
+    source: str
+    documents_before: int
+    documents: int
+    read_before: int
+    read: int
+
+
+@dataclass(frozen=True)
+class TrendRow:
+    """One word of a ranking with its evidence.
+
+    score              what the ranking is by, higher first
+    z, p, q            how unusual it is (see noise.py for moved, emergence.py for the others)
+    significant        q is at most the configured false-discovery rate
+    shift              moved only: figure of the ranking estimator, 0 … 1 (cosine distances … 2)
+    expected           moved only: shift of a typical word of the same frequency
+    figures            moved only: shift by every estimator
+    log_odds, spread   born, risen, fallen: see emergence.py
+    count_*, documents_*   occurrences, and documents that hold it, in the windows compared
+    rate_*             documents that hold it, per 1,000 documents
+    sources            by source, those that held it in either window
+    neighbours_*       nearest words; `changed` marks those of one time only
+    series             rate for each of the last windows, oldest first, the reported one last
+    """
+
+    word: str
+    score: float
+    z: float
+    p: float
+    q: float
+    significant: bool
+    count_before: int
+    count: int
+    documents_before: int
+    documents: int
+    rate_before: float
+    rate: float
+    sources: tuple[SourceRate, ...]
+    neighbours_before: tuple[Neighbour, ...]
+    neighbours: tuple[Neighbour, ...]
+    series: tuple[float, ...]
+    shift: float | None = None
+    expected: float | None = None
+    figures: Mapping[str, float] = field(default_factory=dict)
+    log_odds: float | None = None
+    spread: float | None = None
+
+
+@dataclass(frozen=True)
+class WindowFigures:
+    """A snapshot's window and what was read in it, by source."""
+
+    id: str
+    label: str
+    start: str
+    end: str
+    words: int
+    tokens: Mapping[str, int]
+    documents: Mapping[str, int]
+
+    @property
+    def total_documents(self) -> int:
+        """Documents of all sources."""
+        return sum(self.documents.values())
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens of all sources."""
+        return sum(self.tokens.values())
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something a reader has to know: a stable code, and the sentence that says it."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
+class TrendReport:
+    """What changed in one window; a pure function of snapshots and configuration.
+
+    windows    labels of the windows that `series` covers
+    baseline   ids of the snapshots whose windows document frequencies are compared with
+    floor      noise floor by frequency: exposure, median, scale (stabilised, see noise.py)
+    ranked     how many words each ranking was chosen from
+    """
+
+    snapshot: WindowFigures
+    compared_with: WindowFigures | None
+    baseline: tuple[str, ...]
+    estimator: str
+    config_digest: str
+    moved: tuple[TrendRow, ...] = ()
+    born: tuple[TrendRow, ...] = ()
+    risen: tuple[TrendRow, ...] = ()
+    fallen: tuple[TrendRow, ...] = ()
+    notes: tuple[Note, ...] = ()
+    windows: tuple[str, ...] = ()
+    floor: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    ranked: Mapping[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form; figures rounded to six digits, what is not finite is null."""
+        plain: dict[str, Any] = to_plain(self)
+        return plain
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> TrendReport:
+        """Inverse of `to_dict`; raises InputError when a field is missing or unknown."""
+        try:
+            rows = {name: tuple(map(_row, data[name])) for name in RANKINGS}
+            before = data["compared_with"]
+            rest = {
+                **data,
+                **rows,
+                "snapshot": WindowFigures(**data["snapshot"]),
+                "compared_with": None if before is None else WindowFigures(**before),
+                "baseline": tuple(data["baseline"]),
+                "notes": tuple(Note(**note) for note in data["notes"]),
+                "windows": tuple(data["windows"]),
+                "floor": {name: tuple(values) for name, values in data["floor"].items()},
+            }
+            return cls(**rest)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"not a trend report: {error}.") from error
+
+
+RANKINGS = ("moved", "born", "risen", "fallen")
+T = TypeVar("T")
+
+
+def to_plain(value: Any) -> Any:
+    """Records to dicts, tuples to lists, numbers rounded to six digits."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_plain(item) for item in value]
+    if isinstance(value, float):
+        return round(value, DIGITS) + 0.0 if math.isfinite(value) else None
+    return value
+
+
+def _row(data: Mapping[str, Any]) -> TrendRow:
+    nested = {
+        "sources": tuple(SourceRate(**one) for one in data["sources"]),
+        "neighbours_before": tuple(Neighbour(**one) for one in data["neighbours_before"]),
+        "neighbours": tuple(Neighbour(**one) for one in data["neighbours"]),
+        "series": tuple(data["series"]),
+    }
+    return TrendRow(**{**data, **nested})

@@ -1,0 +1,157 @@
+"""Estimators of shift: how far a word's meaning moved between two snapshots.
+
+Each is a pure function (pair, rows, config) → float32 [len(rows)], higher = moved more, registered
+by name in `ESTIMATORS`. All are blind to a rotation of either space. With each comes the scale on
+which its chance fluctuation is close to normal (`Scale`), which significance needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from embedding.errors import InputError
+from embedding.records import FloatArray, IntArray
+from embedding.trends.config import TrendsConfig
+from embedding.trends.nearest import nearest, shared
+from embedding.trends.pair import Pair
+from embedding.trends.significance import Figures
+
+Estimator = Callable[[Pair, IntArray, TrendsConfig], FloatArray]
+Map = Callable[[Figures], Figures]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A variance-stabilising map of shifts and its inverse."""
+
+    forward: Map
+    inverse: Map
+
+
+def _square_of_sine(angle: Figures) -> Figures:
+    square: Figures = np.sin(np.clip(angle, 0.0, np.pi / 2)) ** 2
+    return square
+
+
+# Shares of k: the arcsine root of a binomial share. Cosine distances are half a squared length,
+# close to a scaled chi-square, whose cube root is close to normal (Wilson and Hilferty 1931).
+SHARE = Scale(lambda x: np.arcsin(np.sqrt(np.clip(x, 0.0, 1.0))), _square_of_sine)
+DISTANCE = Scale(np.cbrt, lambda x: np.clip(x, 0.0, None) ** 3)
+
+ESTIMATORS: dict[str, Estimator] = {}
+SCALES: dict[str, Scale] = {}
+
+
+def register(name: str, scale: Scale) -> Callable[[Estimator], Estimator]:
+    """Decorator: make an estimator known under `name`."""
+
+    def keep(function: Estimator) -> Estimator:
+        ESTIMATORS[name] = function
+        SCALES[name] = scale
+        return function
+
+    return keep
+
+
+def shift(pair: Pair, rows: IntArray, config: TrendsConfig, name: str | None = None) -> FloatArray:
+    """float32 [len(rows)] by the estimator `name` (default: the configured one).
+
+    Raises InputError when there are too few common words to compare anything.
+    """
+    if len(rows) == 0:
+        return np.zeros(0, dtype=np.float32)
+    if len(pair) < 3:
+        raise InputError(
+            f"the two snapshots share {len(pair)} words; a comparison needs at least 3."
+        )
+    return ESTIMATORS[name or config.estimator](pair, rows, config)
+
+
+@register("neighbours", SHARE)
+def neighbour_overlap(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
+    """1 − |N_before ∩ N_after| / k over the k nearest frequent words (Gonen et al. 2020, eq. 1)."""
+    before, after = neighbourhoods(pair, rows, config)
+    return overlap_shift(before, after, len(pair))
+
+
+@register("procrustes", DISTANCE)
+def procrustes(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
+    """Cosine distance after orthogonal alignment (Hamilton et al. 2016, eq. 4) on stable anchors.
+
+    The rotation R = argmin ‖B R − A‖ over anchors is fitted, the anchors that moved most are
+    dropped, and it is fitted again (`anchor_rounds`), so that changed words do not bend it.
+    Raises InputError when the snapshots' dimensions differ.
+    """
+    if pair.before.shape[1] != pair.after.shape[1]:
+        raise InputError(
+            f"procrustes needs equal dimensions, got {pair.before.shape[1]} and "
+            f"{pair.after.shape[1]}; the estimator neighbours compares any two."
+        )
+    candidates = pair.frequent(config.anchor_words)
+    anchors = candidates
+    for share in np.linspace(1.0, config.anchor_share, config.anchor_rounds + 1)[1:]:
+        rotation = fit_rotation(pair.before[anchors], pair.after[anchors])
+        moved = cosine_distance(pair.before[candidates] @ rotation, pair.after[candidates])
+        keep = max(int(len(candidates) * share), min(len(candidates), 3))
+        anchors = candidates[np.sort(np.argsort(moved, kind="stable")[:keep])]
+    rotation = fit_rotation(pair.before[anchors], pair.after[anchors])
+    return cosine_distance(pair.before[rows] @ rotation, pair.after[rows])
+
+
+@register("local", DISTANCE)
+def local_neighbourhood(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
+    """Change of a word's similarities to its neighbours of both times (Hamilton et al. 2016b).
+
+    1 − cos(s_before, s_after), where s holds the word's cosines with N_before ∪ N_after.
+    """
+    before, after = neighbourhoods(pair, rows, config)
+    both = np.concatenate([before, after], axis=1)
+    both.sort(axis=1)
+    once = np.ones(both.shape, dtype=np.float32)
+    once[:, 1:] = both[:, 1:] != both[:, :-1]
+    out = np.empty(len(rows), dtype=np.float32)
+    step = max(config.block_rows // 4, 1)
+    for at in range(0, len(rows), step):
+        part = slice(at, at + step)
+        near, weight = both[part], once[part]
+        old = np.einsum("qd,qkd->qk", pair.before[rows[part]], pair.before[near]) * weight
+        new = np.einsum("qd,qkd->qk", pair.after[rows[part]], pair.after[near]) * weight
+        out[part] = cosine_distance(old, new)
+    return out
+
+
+def neighbourhoods(pair: Pair, rows: IntArray, config: TrendsConfig) -> tuple[IntArray, IntArray]:
+    """int64 [q, k] twice: the nearest frequent words of each row before and after."""
+    candidates = pair.frequent(config.candidate_words)
+    k = min(config.neighbours, max((len(candidates) - 1) // 2, 1))
+    return (
+        nearest(pair.before, rows, candidates, k, config.block_rows),
+        nearest(pair.after, rows, candidates, k, config.block_rows),
+    )
+
+
+def overlap_shift(before: IntArray, after: IntArray, n: int) -> FloatArray:
+    """float32 [q]: 1 − |before ∩ after| / k for tables int64 [q, k] of row numbers below n."""
+    k = max(before.shape[1], 1)
+    moved: FloatArray = (1.0 - shared(before, after, n) / k).astype(np.float32)
+    return moved
+
+
+def fit_rotation(source: FloatArray, target: FloatArray) -> FloatArray:
+    """Orthogonal R [d, d] that minimises ‖source R − target‖ (Schönemann 1966)."""
+    u, _, v = np.linalg.svd(source.T.astype(np.float64) @ target.astype(np.float64))
+    rotation: FloatArray = (u @ v).astype(np.float32)
+    return rotation
+
+
+def cosine_distance(a: npt.NDArray[np.float32], b: npt.NDArray[np.float32]) -> FloatArray:
+    """float32 [q]: 1 − cosine of the rows; 1 where a row is zero."""
+    lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    product = np.einsum("qd,qd->q", a, b)
+    cosines = np.divide(product, lengths, out=np.zeros(len(a), np.float32), where=lengths > 0)
+    distance: FloatArray = np.clip(1.0 - cosines, 0.0, 2.0).astype(np.float32)
+    return distance

@@ -1,0 +1,149 @@
+"""Reports on disk: `<folder>/<snapshot id>/report.json` and one Parquet table a ranking."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import uuid
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from embedding.errors import ConfigError, InputError
+from embedding.trends.rows import RANKINGS, TrendReport
+
+REPORT = "report.json"
+_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
+_NEIGHBOUR = pa.struct([("word", pa.string()), ("similarity", pa.float64())])
+_SOURCE = pa.struct(
+    [
+        ("source", pa.string()),
+        ("documents_before", pa.int64()),
+        ("documents", pa.int64()),
+        ("read_before", pa.int64()),
+        ("read", pa.int64()),
+    ]
+)
+SCHEMA = pa.schema(
+    [
+        ("snapshot", pa.string()),
+        ("window_start", pa.string()),
+        ("rank", pa.int32()),
+        ("word", pa.string()),
+        *[(name, pa.float64()) for name in ("score", "z", "p", "q")],
+        ("significant", pa.bool_()),
+        *[(name, pa.float64()) for name in ("shift", "expected", "log_odds", "spread")],
+        *[
+            (name, pa.int64())
+            for name in ("count_before", "count", "documents_before", "documents")
+        ],
+        *[(name, pa.float64()) for name in ("rate_before", "rate")],
+        ("sources", pa.list_(_SOURCE)),
+        ("neighbours_before", pa.list_(_NEIGHBOUR)),
+        ("neighbours", pa.list_(_NEIGHBOUR)),
+        ("series", pa.list_(pa.float64())),
+    ]
+)
+
+
+def dumps(report: TrendReport) -> str:
+    """The canonical JSON text of a report: the same report gives the same bytes."""
+    return json.dumps(report.to_dict(), ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+
+
+def save(report: TrendReport, folder: Path) -> Path:
+    """Publish a report by one rename; returns its folder.
+
+    The report of a snapshot that was reported before is replaced when it differs. Raises
+    ConfigError when the folder cannot be written; then nothing is visible.
+    """
+    target = folder / _checked(report.snapshot.id)
+    text = dumps(report)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if (target / REPORT).is_file() and (target / REPORT).read_text("utf-8") == text:
+            return target
+        draft = folder / f".publishing-{uuid.uuid4().hex}"
+        try:
+            draft.mkdir()
+            _write(draft, report, text)
+            _switch(draft, target)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    except OSError as error:
+        raise ConfigError(
+            f"trends folder {folder}: the report of {report.snapshot.id} cannot be written: "
+            f"{error.strerror or error}."
+        ) from error
+    return target
+
+
+def load(folder: Path, id: str) -> TrendReport:  # noqa: A002 - as the store names it
+    """Read a saved report; raises InputError when there is none or it cannot be read."""
+    path = folder / _checked(id) / REPORT
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(f"trends folder {folder}: there is no report of snapshot {id}.") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not a readable trend report: {error}.") from error
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: not a trend report: an object is expected.")
+    return TrendReport.from_dict(data)
+
+
+def saved(folder: Path) -> list[str]:
+    """Ids of the snapshots that have a saved report, sorted."""
+    if not folder.is_dir():
+        return []
+    found = (path.name for path in folder.iterdir() if _ID.fullmatch(path.name))
+    return sorted(name for name in found if (folder / name / REPORT).is_file())
+
+
+def table(report: TrendReport, ranking: str) -> pa.Table:
+    """The rows of one ranking (a name of RANKINGS) as an Arrow table with `SCHEMA`."""
+    records = [
+        {
+            **row,
+            "snapshot": report.snapshot.id,
+            "window_start": report.snapshot.start,
+            "rank": rank,
+        }
+        for rank, row in enumerate(report.to_dict()[ranking], start=1)
+    ]
+    return pa.Table.from_pylist(records, schema=SCHEMA)
+
+
+def _write(folder: Path, report: TrendReport, text: str) -> None:
+    for name in RANKINGS:
+        pq.write_table(table(report, name), folder / f"{name}.parquet")
+    (folder / REPORT).write_text(text, encoding="utf-8")
+    for path in (*folder.iterdir(), folder):
+        _sync(path)
+
+
+def _switch(draft: Path, target: Path) -> None:
+    """Put `draft` in the place of `target`; a rename cannot replace a folder that has files."""
+    old = target.parent / f".replaced-{uuid.uuid4().hex}"
+    if target.exists():
+        target.rename(old)
+    draft.rename(target)
+    _sync(target.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _checked(id: str) -> str:  # noqa: A002
+    if not _ID.fullmatch(id):
+        raise InputError(f"{id[:120]!r} is not a snapshot id; one looks like 2020-02-a1b2c3d4.")
+    return id

@@ -1,0 +1,178 @@
+"""Trend answers as a terminal table, as JSON and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+
+from rich.markup import escape
+from rich.table import Table
+
+from embedding.errors import ConfigError
+from embedding.trends.history import WordHistory
+from embedding.trends.rows import RANKINGS, TrendReport, TrendRow, to_plain
+
+LONGEST = 40
+_CSV = (
+    *("rank", "word", "score", "z", "p", "q", "significant"),
+    *("shift", "expected", "log_odds", "spread"),
+    *("count_before", "count", "documents_before", "documents", "rate_before", "rate"),
+    *("sources", "neighbours_before", "neighbours"),
+)
+_HISTORY_CSV = (
+    *("word", "window", "start", "end", "snapshot", "source"),
+    *("count", "documents", "read_tokens", "read_documents"),
+    *("per_1000_documents", "per_1000_tokens"),
+    *("shift_previous", "shift_low", "shift_high", "shift_first", "neighbours"),
+)
+
+
+def ranking(report: TrendReport, name: str) -> tuple[TrendRow, ...]:
+    """One ranking of a report; raises ConfigError for an unknown name."""
+    if name not in RANKINGS:
+        raise ConfigError(f"ranking {name[:80]!r}: there are {', '.join(RANKINGS)}.")
+    rows: tuple[TrendRow, ...] = getattr(report, name)
+    return rows
+
+
+def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
+    """A ranking for the terminal."""
+    before = report.compared_with.label if report.compared_with else "nothing"
+    table = Table(
+        title=f"{name} · {report.snapshot.label} against {before}",
+        caption=" ".join(note.text for note in report.notes) or None,
+    )
+    for title, right in (("#", True), ("word", False), ("z", True), ("q", True)):
+        table.add_column(title, justify="right" if right else "left")
+    table.add_column("shift" if name == "moved" else "spread", justify="right")
+    table.add_column("documents", justify="right")
+    table.add_column("neighbours then → now", overflow="fold")
+    for at, row in enumerate(ranking(report, name)[:limit], start=1):
+        figure = row.shift if name == "moved" else row.spread
+        table.add_row(
+            str(at),
+            escape(shortened(row.word)) + (" *" if row.significant else ""),
+            f"{row.z:.1f}",
+            f"{row.q:.2g}",
+            "" if figure is None else f"{figure:.2f}",
+            f"{row.documents_before} → {row.documents}",
+            escape(f"{_names(row.neighbours_before, 5)} → {_names(row.neighbours, 5)}"),
+        )
+    return table
+
+
+def ranking_json(report: TrendReport, name: str, limit: int | None = None) -> str:
+    """A ranking as canonical JSON with the windows it compares."""
+    rows = ranking(report, name)[:limit]
+    answer: dict[str, object] = {
+        "snapshot": report.snapshot,
+        "compared_with": report.compared_with,
+        "notes": report.notes,
+        "ranking": name,
+        "rows": rows,
+    }
+    return _json(answer)
+
+
+def ranking_csv(report: TrendReport, name: str, limit: int | None = None) -> str:
+    """A ranking as CSV with a header; neighbours and sources are joined by spaces."""
+    lines = []
+    for at, row in enumerate(ranking(report, name)[:limit], start=1):
+        plain = to_plain(row)
+        plain |= {
+            "rank": at,
+            "sources": " ".join(f"{s.source}:{s.documents}" for s in row.sources),
+            "neighbours_before": _names(row.neighbours_before),
+            "neighbours": _names(row.neighbours),
+        }
+        lines.append([plain[column] for column in _CSV])
+    return _csv(_CSV, lines)
+
+
+def word_table(history: WordHistory) -> Table:
+    """A word's history for the terminal, one line a window."""
+    table = Table(
+        title=escape(shortened(history.word)),
+        caption=" ".join(note.text for note in history.notes) or None,
+    )
+    table.add_column("window")
+    for title in ("count", "documents", "per 1,000", "shift", "95 %"):
+        table.add_column(title, justify="right")
+    table.add_column("neighbours", overflow="fold")
+    for point in history.points:
+        moved = point.shift_previous
+        table.add_row(
+            point.label,
+            str(point.count),
+            str(point.documents),
+            "–" if point.per_1000_documents is None else f"{point.per_1000_documents:.2f}",
+            "–" if moved is None else f"{moved.shift:.2f}",
+            "–" if moved is None else f"{moved.low:.2f}–{moved.high:.2f}",
+            escape(_names(point.neighbours, 8)),
+        )
+    return table
+
+
+def word_json(history: WordHistory) -> str:
+    """A word's history as canonical JSON."""
+    return _json(history)
+
+
+def word_csv(history: WordHistory) -> str:
+    """A word's history as CSV: one line for each window and source."""
+    lines = []
+    for point in history.points:
+        moved, first = to_plain(point.shift_previous) or {}, to_plain(point.shift_first) or {}
+        lines += [
+            [
+                history.word,
+                point.label,
+                point.start,
+                point.end,
+                point.snapshot,
+                source.source,
+                source.count,
+                source.documents,
+                source.read_tokens,
+                source.read_documents,
+                to_plain(source.per_1000_documents),
+                to_plain(source.per_1000_tokens),
+                moved.get("shift"),
+                moved.get("low"),
+                moved.get("high"),
+                first.get("shift"),
+                _names(point.neighbours),
+            ]
+            for source in point.sources
+        ]
+    return _csv(_HISTORY_CSV, lines)
+
+
+def shortened(word: str) -> str:
+    """A word cut to what fits a line."""
+    return word if len(word) <= LONGEST else word[: LONGEST - 1] + "…"
+
+
+def _names(neighbours: Iterable[object], n: int | None = None) -> str:
+    return " ".join(shortened(str(getattr(one, "word", one))) for one in list(neighbours)[:n])
+
+
+def _json(value: object) -> str:
+    return json.dumps(to_plain(value), ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+
+
+def _csv(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([[_cell(value) for value in line] for line in lines])
+    return out.getvalue()
+
+
+def _cell(value: object) -> object:
+    """A spreadsheet runs a cell that starts with = + - or @; a leading quote keeps it text."""
+    if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"}:
+        return "'" + value
+    return value

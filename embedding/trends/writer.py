@@ -1,0 +1,58 @@
+"""From ranked words to rows with evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from embedding.records import IntArray
+from embedding.trends.config import TrendsConfig
+from embedding.trends.evidence import counts_of, neighbours_then_now
+from embedding.trends.frequency import Frequency
+from embedding.trends.material import Material
+from embedding.trends.rows import TrendRow
+from embedding.trends.significance import Figures
+
+
+class RowWriter:
+    """Adds counts, sources, neighbours and series to ranked words."""
+
+    def __init__(self, material: Material, baseline: Frequency, config: TrendsConfig) -> None:
+        self._material = material
+        self._baseline = baseline
+        self._config = config
+        shown = config.series_windows
+        self._series = (*material.past, material.now)[-shown:]
+        labels = (*material.earlier, material.snapshot)[-shown:]
+        self.windows = tuple(one.manifest.window.label for one in labels)
+
+    def rows(self, words: Sequence[str], values: Sequence[dict[str, object]]) -> list[TrendRow]:
+        """One row for each word; `values` are the figures of its ranking."""
+        series = np.stack([part.rate(words) for part in self._series], axis=1)
+        counts = counts_of(words, self._material.now, self._baseline)
+        out = []
+        for at, word in enumerate(words):
+            then, now = neighbours_then_now(
+                word,
+                self._material.earlier[-1],
+                self._material.snapshot,
+                self._config.shown_neighbours,
+            )
+            fields: dict[str, object] = {**vars(counts[at]), **values[at]}
+            out.append(
+                TrendRow(
+                    word=word,
+                    neighbours_before=then,
+                    neighbours=now,
+                    series=tuple(float(v) for v in series[at]),
+                    **fields,  # type: ignore[arg-type]
+                )
+            )
+        return out
+
+
+def top(chosen: IntArray, score: Figures, words: Sequence[str], n: int) -> list[int]:
+    """The n of `chosen` with the highest score, equal ones by word."""
+    order = sorted(chosen.tolist(), key=lambda at: (-round(float(score[at]), 9), words[at]))
+    return order[:n]

@@ -1,0 +1,1 @@
+"""The trends page: a FastAPI application with its own static files."""

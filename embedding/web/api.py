@@ -1,0 +1,88 @@
+"""The JSON answers under api/: reports, words, snapshots, suggestions, the live stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.params import Depends
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from embedding.snapshots.store import LATEST
+from embedding.trends import storage, table
+from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.web.site import Site
+
+WAIT_S = 60.0
+RETRY_S = 3
+Limit = Annotated[int | None, Query(ge=1, le=10_000)]
+
+
+def api_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
+    """All JSON routes; `dependencies` guard each of them."""
+    routes = APIRouter(prefix="/api", dependencies=list(dependencies))
+
+    @routes.get("/report")
+    def report(id: str = LATEST) -> Response:  # noqa: A002
+        return _text(storage.dumps(_report(site, id)))
+
+    @routes.get("/word/{word:path}")
+    def word(word: str) -> Response:
+        return _word(site, word)
+
+    @routes.get("/word")
+    def word_by_query(w: str) -> Response:
+        return _word(site, w)
+
+    @routes.get("/snapshots")
+    def snapshots() -> Response:
+        listing = site.reader.listing()
+        rows = [{**ref.to_dict(), "uri": None} for ref in listing.refs]
+        return _json({"snapshots": rows, "broken": sorted(listing.broken)})
+
+    @routes.get("/suggest")
+    def suggest(q: str = "", n: Annotated[int, Query(ge=1, le=100)] = 10) -> Response:
+        if not site.reader.listing().refs:
+            return _json({"query": q, "words": []})
+        return _json({"query": q, "words": site.reader.vocabulary().suggest(q, n)})
+
+    @routes.get("/stream")
+    def stream() -> Response:
+        return _json(site.stream.read())
+
+    @routes.get("/{ranking}")
+    def ranking(ranking: str, id: str = LATEST, limit: Limit = None) -> Response:  # noqa: A002
+        if ranking not in RANKINGS:
+            raise HTTPException(404, f"api/{ranking[:40]}: there is no such answer.")
+        return _text(table.ranking_json(_report(site, id), ranking, limit))
+
+    return routes
+
+
+def _report(site: Site, id: str) -> TrendReport:  # noqa: A002
+    known = site.reader.open(id).id
+    report = site.reader.report(known, wait_s=WAIT_S)
+    if report is None:
+        raise HTTPException(
+            503, "the report is being computed: ask again.", headers={"Retry-After": str(RETRY_S)}
+        )
+    return report
+
+
+def _word(site: Site, word: str) -> Response:
+    history = site.reader.history(word)
+    if history.known:
+        return _text(table.word_json(history))
+    nearest = site.reader.vocabulary().nearest_spellings(word)
+    return _json({"error": "no snapshot holds this word.", "nearest": nearest}, 404)
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return _text(json.dumps(value, ensure_ascii=False, sort_keys=True), status)
+
+
+def _text(text: str, status: int = 200) -> Response:
+    return Response(text, status, media_type="application/json")

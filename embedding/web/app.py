@@ -1,0 +1,147 @@
+"""The trends page as a FastAPI application: alone with its own login, or mounted behind another."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.params import Depends as Dependency
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from embedding.errors import InputError, SnapshotError, YeoronError
+from embedding.web.api import api_routes
+from embedding.web.config import WebConfig
+from embedding.web.headers import HEADERS, SecurityHeaders
+from embedding.web.live import Stream
+from embedding.web.login import Login, LoginRequiredError, ensure_token, local_path, read_form
+from embedding.web.pages import error_page, page_routes
+from embedding.web.reader import Reader
+from embedding.web.site import STATIC_TYPES, Site
+
+log = logging.getLogger(__name__)
+
+
+def create_app(
+    config: WebConfig | None = None,
+    *,
+    dependencies: Sequence[Dependency] = (),
+    root_path: str = "",
+) -> FastAPI:
+    """Build the application.
+
+    dependencies  put before every route except `/health`, e.g. Airflow's login. Without any, the
+                  page asks for the token in `config.token_file` (made when missing).
+    root_path     prefix under which a proxy serves it; a mount sets its prefix by itself
+
+    Raises ConfigError when the token file or the snapshot address cannot be used.
+    """
+    config = config or WebConfig()
+    login = None
+    if not dependencies:
+        login = Login(ensure_token(config.token_file), config.session_hours)
+    stream = Stream(config.status_url, config.status_timeout_s)
+    site = Site(config, Reader(config), stream, login)
+    guards = [*dependencies] if login is None else [Depends(login.require)]
+    app = FastAPI(
+        title="Yeoron",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        root_path=root_path,
+    )
+    app.add_middleware(SecurityHeaders)
+    _errors(app, site)
+    _open_routes(app, site, [] if login is not None else guards)
+    app.include_router(api_routes(site, guards))
+    app.include_router(page_routes(site, guards))
+    return app
+
+
+def _open_routes(app: FastAPI, site: Site, static_guards: Sequence[Dependency]) -> None:
+    """Health, shipped files (the login page needs them), login and logout."""
+
+    @app.get("/health")
+    def health() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get("/static/{name}", dependencies=list(static_guards))
+    def static(name: str) -> Response:
+        if name not in STATIC_TYPES:
+            raise HTTPException(404)
+        keep = {"Cache-Control": "private, max-age=31536000, immutable"}
+        return Response(site.static[name], media_type=STATIC_TYPES[name], headers=keep)
+
+    login = site.login
+    if login is None:
+        return
+
+    @app.get("/login")
+    def login_page(request: Request, next: str = "/") -> Response:  # noqa: A002
+        return site.render(request, "login.html", next=local_path(next), wrong=False)
+
+    @app.post("/login")
+    async def log_in(request: Request) -> Response:
+        form = await read_form(request)
+        target = local_path(form.get("next", "/"))
+        if not login.accepts(form.get("token", "")):
+            return site.render(request, "login.html", 403, next=target, wrong=True)
+        response = RedirectResponse(site.links(request).root + target, 303)
+        login.start(request, response)
+        return response
+
+    @app.post("/logout")
+    def log_out(request: Request) -> Response:
+        response = RedirectResponse(site.links(request).page("login"), 303)
+        login.end(request, response)
+        return response
+
+
+def _errors(app: FastAPI, site: Site) -> None:
+    """Every failure becomes a sentence: JSON below api/, a page elsewhere."""
+
+    def answer(request: Request, status: int, about: str) -> Response:
+        if _path(request).startswith("/api/"):
+            return JSONResponse({"error": about or "there is no such answer."}, status)
+        return error_page(site, request, status, about)
+
+    @app.exception_handler(LoginRequiredError)
+    def login_required(request: Request, _: LoginRequiredError) -> Response:
+        if _path(request).startswith("/api/"):
+            return JSONResponse({"error": "log in first."}, 401)
+        target = _path(request) + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(
+            f"{site.links(request).page('login')}?{urlencode({'next': target})}", 303
+        )
+
+    @app.exception_handler(HTTPException)
+    def http_error(request: Request, error: HTTPException) -> Response:
+        about = "" if error.status_code == 404 and error.detail == "Not Found" else error.detail
+        response = answer(request, error.status_code, str(about))
+        response.headers.update(error.headers or {})
+        return response
+
+    @app.exception_handler(RequestValidationError)
+    def bad_request(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        return answer(request, 422, f"{first['loc'][-1]}: {first['msg']}.")
+
+    @app.exception_handler(YeoronError)
+    def known_error(request: Request, error: YeoronError) -> Response:
+        status = 404 if isinstance(error, SnapshotError) else 400
+        return answer(request, status if isinstance(error, InputError) else 500, str(error))
+
+    @app.exception_handler(Exception)
+    def unknown_error(request: Request, _: Exception) -> Response:
+        response = answer(request, 500, "")
+        response.headers.update(HEADERS)  # this answer is made outside the middleware
+        return response
+
+
+def _path(request: Request) -> str:
+    """The path below the mount."""
+    root, path = str(request.scope.get("root_path", "")), str(request.scope["path"])
+    return path.removeprefix(root) if root and path.startswith(root) else path

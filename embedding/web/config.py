@@ -1,0 +1,50 @@
+"""Configuration of the trends page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from embedding.config import Config
+from embedding.trends.config import TrendsConfig
+
+
+class WebConfig(Config):
+    """Where the trends page reads from, and how it is served alone."""
+
+    snapshots: str = "var/snapshots"
+    """Address of the snapshot store: a folder or an fsspec URL."""
+
+    reports: Path | None = None
+    """Folder of saved trend reports; a report that is not there is computed while serving."""
+
+    status_url: str | None = None
+    """The parameter server's `/status`, for the panel of live figures; None leaves it out."""
+
+    token_file: Path = Path("var/web/token")
+    """Holds the login token when the page is served alone; made (mode 600) when missing."""
+
+    session_hours: float = Field(default=12.0, gt=0, le=24 * 30)
+    """How long a login lasts."""
+
+    host: str = "127.0.0.1"
+    """Address `yeoron web` listens on."""
+
+    port: int = Field(default=8300, ge=0, le=65535)
+    """Port `yeoron web` listens on; 0 takes a free one."""
+
+    front_rows: int = Field(default=10, ge=1, le=100)
+    """Words shown in each ranking of the front page."""
+
+    open_snapshots: int = Field(default=64, ge=2, le=1000)
+    """Snapshots kept open (memory-mapped) between requests."""
+
+    refresh_s: float = Field(default=2.0, ge=0)
+    """For this long the list of snapshots is not read again."""
+
+    status_timeout_s: float = Field(default=1.5, gt=0, le=30)
+    """How long the parameter server may take to answer for the live panel."""
+
+    trends: TrendsConfig = TrendsConfig()
+    """How windows are compared."""

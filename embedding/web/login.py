@@ -1,0 +1,135 @@
+"""Login of the page when it is served alone: a token from a file, a signed cookie."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import time
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from fastapi import Request
+from starlette.responses import Response
+
+from embedding.errors import ConfigError
+
+COOKIE = "yeoron_session"
+SHORTEST = 16
+LARGEST_FORM = 4096
+
+
+class LoginRequiredError(Exception):
+    """The request carries no valid session."""
+
+
+def ensure_token(path: Path) -> str:
+    """The token in `path`; makes the file (mode 600) when it is missing.
+
+    Raises ConfigError when it cannot be read or made, or holds fewer than 16 characters.
+    """
+    try:
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _publish(path, secrets.token_urlsafe(24))
+    except OSError as error:
+        raise ConfigError(
+            f"login token {path}: cannot be made: {error.strerror}; a writable path is accepted."
+        ) from error
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"login token {path}: cannot be read: {error}.") from error
+    if len(token) < SHORTEST:
+        raise ConfigError(
+            f"login token {path}: it has {len(token)} characters, at least {SHORTEST} are "
+            "accepted; remove the file and a new one is made."
+        )
+    return token
+
+
+def _publish(path: Path, token: str) -> None:
+    """Write the file whole or not at all; of two processes that make it, the first one wins."""
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(6)}")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(token + "\n")
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink()
+
+
+class Login:
+    """Checks the token and signs sessions; another token ends all sessions."""
+
+    def __init__(self, token: str, hours: float) -> None:
+        self._token = token.encode()
+        self._key = hashlib.sha256(b"yeoron session\0" + self._token).digest()
+        self._seconds = hours * 3600.0
+
+    def accepts(self, token: str) -> bool:
+        """Whether it is the token (compared in constant time)."""
+        return hmac.compare_digest(token.strip().encode(), self._token)
+
+    def start(self, request: Request, response: Response) -> None:
+        """Give the browser a session."""
+        expires = int(time.time() + self._seconds)
+        body = f"{expires}.{secrets.token_hex(8)}"
+        response.set_cookie(
+            COOKIE,
+            f"{body}.{self._sign(body)}",
+            max_age=int(self._seconds),
+            path=_path(request),
+            secure=request.url.scheme == "https",
+            httponly=True,
+            samesite="strict",
+        )
+
+    def end(self, request: Request, response: Response) -> None:
+        """Take the session away."""
+        response.delete_cookie(COOKIE, path=_path(request), httponly=True, samesite="strict")
+
+    def require(self, request: Request) -> None:
+        """A dependency: raises LoginRequiredError unless the session is valid."""
+        if not self.valid(request.cookies.get(COOKIE, "")):
+            raise LoginRequiredError
+
+    def valid(self, cookie: str) -> bool:
+        """Whether a cookie was signed here and has not expired."""
+        body, _, signature = cookie.rpartition(".")
+        if not hmac.compare_digest(signature.encode(), self._sign(body).encode()):
+            return False
+        expires = body.partition(".")[0]
+        return expires.isdecimal() and int(expires) > time.time()
+
+    def _sign(self, body: str) -> str:
+        return hmac.new(self._key, body.encode(), hashlib.sha256).hexdigest()
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """A short urlencoded form; empty when it is too long or not text."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_FORM:
+            return {}
+    try:
+        return {name: values[0] for name, values in parse_qs(body.decode()).items()}
+    except UnicodeDecodeError:
+        return {}
+
+
+def local_path(target: str) -> str:
+    """`target` when it is a path below this application, else the front page."""
+    plain = target.startswith("/") and not target.startswith("//")
+    if not plain or "\\" in target or any(ord(c) < 32 for c in target):
+        return "/"
+    return target
+
+
+def _path(request: Request) -> str:
+    return str(request.scope.get("root_path", "")) or "/"

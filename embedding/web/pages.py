@@ -1,0 +1,171 @@
+"""The HTML pages and CSV files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter, Request
+from fastapi.params import Depends
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, Response
+
+from embedding.records import SnapshotRef
+from embedding.trends import table
+from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.web import brief, formats
+from embedding.web.site import Site
+from embedding.web.wordview import word_view
+
+RETRY_S = 3
+
+
+def page_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
+    """All pages; `dependencies` guard each of them."""
+    routes = APIRouter(dependencies=list(dependencies), default_response_class=HTMLResponse)
+
+    @routes.get("/")
+    def front(request: Request) -> Response:
+        refs = site.reader.listing().refs
+        if not refs:
+            return site.render(request, "empty.html", broken=site.reader.listing().broken)
+        report, newer = _latest_report(site, refs)
+        if report is None:
+            return _computing(site, request)
+        return _brief(site, request, report, newer=newer)
+
+    @routes.get("/window/{id}")
+    def window(request: Request, id: str) -> Response:  # noqa: A002
+        report = site.reader.report(id)
+        return _computing(site, request) if report is None else _brief(site, request, report)
+
+    @routes.get("/window/{id}/{ranking}.csv")
+    def ranking_csv(id: str, ranking: str) -> Response:  # noqa: A002
+        if ranking not in RANKINGS:
+            raise HTTPException(404)
+        report = _wait(site, id)
+        return _csv(table.ranking_csv(report, ranking), f"{ranking}-{report.snapshot.id}.csv")
+
+    @routes.get("/word.csv")
+    def word_csv(w: str) -> Response:
+        return _csv(table.word_csv(site.reader.history(w)), "word.csv")
+
+    @routes.get("/word")
+    def word_by_query(
+        request: Request, w: str = "", then: str | None = None, now: str | None = None
+    ) -> Response:
+        return _word(site, request, w, then, now) if w else _search(site, request, "")
+
+    @routes.get("/word/{word:path}")
+    def word(
+        request: Request, word: str, then: str | None = None, now: str | None = None
+    ) -> Response:
+        return _word(site, request, word, then, now)
+
+    @routes.get("/search")
+    def search(request: Request, q: str = "") -> Response:
+        return _search(site, request, q.strip())
+
+    @routes.get("/snapshots")
+    def snapshots(request: Request) -> Response:
+        listing = site.reader.listing()
+        rows = [site.reader.open(ref.id).manifest for ref in reversed(listing.refs)]
+        return site.render(request, "snapshots.html", rows=rows, broken=listing.broken)
+
+    return routes
+
+
+def _latest_report(
+    site: Site, refs: Sequence[SnapshotRef]
+) -> tuple[TrendReport | None, str | None]:
+    """The latest report and, when it is not of the latest window, that window's label."""
+    report = site.reader.report(refs[-1].id)
+    if report is not None:
+        return report, None
+    newest = site.reader.open(refs[-1].id).manifest.window.label
+    for ref in reversed(refs[:-1]):
+        known = site.reader.known_report(ref.id)
+        if known is not None:
+            return known, newest
+    return None, None
+
+
+def _wait(site: Site, id: str) -> TrendReport:  # noqa: A002
+    report = site.reader.report(id, wait_s=60.0)
+    if report is None:
+        raise HTTPException(503, headers={"Retry-After": str(RETRY_S)})
+    return report
+
+
+def _brief(
+    site: Site, request: Request, report: TrendReport, newer: str | None = None
+) -> HTMLResponse:
+    t = site.words(request)
+    notes = brief.say(report.notes, report.snapshot.label, t)
+    if newer is not None:
+        notes.insert(0, t("note_older_report", window=formats.window_name(newer, t.language)))
+    return site.render(
+        request,
+        "brief.html",
+        report=report,
+        headline=brief.headline(report),
+        lede=brief.lede(report, t),
+        notes=notes,
+        sources=brief.completeness(report),
+        rows=site.config.front_rows,
+    )
+
+
+def _word(
+    site: Site, request: Request, word: str, then: str | None, now: str | None
+) -> HTMLResponse:
+    history = site.reader.history(word)
+    if not history.known:
+        nearest = site.reader.vocabulary().nearest_spellings(word)
+        return site.render(request, "unknown.html", 404, word=word, nearest=nearest)
+    t = site.words(request)
+    latest = history.points[-1]
+    return site.render(
+        request,
+        "word.html",
+        history=history,
+        view=word_view(history, then, now, t),
+        latest=latest,
+        before=history.points[-2] if len(history.points) > 1 else None,
+        notes=brief.say(history.notes, latest.label, t),
+    )
+
+
+def _search(site: Site, request: Request, query: str) -> HTMLResponse:
+    vocabulary = site.reader.vocabulary()
+    found = vocabulary.suggest(query, 60)
+    nearest = vocabulary.nearest_spellings(query) if query and not found else []
+    return site.render(request, "search.html", query=query, found=found, nearest=nearest)
+
+
+def _computing(site: Site, request: Request) -> HTMLResponse:
+    response = site.render(request, "computing.html", 202)
+    response.headers["Refresh"] = str(RETRY_S)
+    return response
+
+
+def _csv(text: str, name: str) -> Response:
+    # A byte order mark: spreadsheets take UTF-8 for another encoding without it.
+    return Response(
+        "\ufeff" + text,
+        media_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def error_page(site: Site, request: Request, status: int, about: str) -> HTMLResponse:
+    """A page that says what cannot be shown."""
+    t = site.words(request)
+    missing = status == 404 and not about
+    return site.render(
+        request,
+        "error.html",
+        status,
+        status=status,
+        title=t("not_found_title") if missing else t("error_title"),
+        about=about or (t("not_found_about") if missing else t("server_error")),
+    )

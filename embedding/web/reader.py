@@ -1,0 +1,166 @@
+"""What the pages read: snapshots kept open, reports saved or computed, histories."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from embedding.errors import InputError, SnapshotError
+from embedding.records import SnapshotRef
+from embedding.snapshots.snapshot import Snapshot
+from embedding.snapshots.store import LATEST, SnapshotStore
+from embedding.trends import storage
+from embedding.trends.history import WordHistory, word_history
+from embedding.trends.report import build_report
+from embedding.trends.rows import TrendReport
+from embedding.web.config import WebConfig
+from embedding.web.search import Vocabulary
+
+log = logging.getLogger(__name__)
+V = TypeVar("V")
+
+
+class Recent(Generic[V]):
+    """The values used last, at most `size` of them; safe between threads."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._values: OrderedDict[tuple[object, ...], V] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def peek(self, key: tuple[object, ...]) -> V | None:
+        """The kept value, if any."""
+        with self._lock:
+            return self._values.get(key)
+
+    def get(self, key: tuple[object, ...], make: Callable[[], V]) -> V:
+        """The kept value, or a new one; two threads may both make it, one is kept."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        value = make()
+        with self._lock:
+            kept = self._values.setdefault(key, value)
+            while len(self._values) > self._size:
+                self._values.popitem(last=False)
+        return kept
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The snapshots of the store, and the sentences about those that cannot be read."""
+
+    refs: tuple[SnapshotRef, ...]
+    broken: dict[str, str]
+
+
+class Reader:
+    """Reads a snapshot store and a folder of reports; writes nothing.
+
+    It is a `trends.material.Snapshots`: reports and histories are computed over the snapshots
+    that it keeps open.
+    """
+
+    def __init__(self, config: WebConfig) -> None:
+        self._config = config
+        self._store = SnapshotStore(config.snapshots)
+        self._snapshots: Recent[Snapshot] = Recent(config.open_snapshots)
+        self._histories: Recent[WordHistory] = Recent(512)
+        self._vocabularies: Recent[Vocabulary] = Recent(2)
+        self._saved: Recent[TrendReport] = Recent(config.open_snapshots)
+        self._computed: Recent[Future[TrendReport]] = Recent(config.open_snapshots)
+        # One at a time: a report takes both cores, and answers of pages come first.
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="trend-report")
+        self._listing: tuple[float, Listing] | None = None
+        self._lock = threading.Lock()
+
+    def listing(self) -> Listing:
+        """All snapshots, read again when the last reading is older than `refresh_s`."""
+        with self._lock:
+            now = time.monotonic()
+            if self._listing is None or now - self._listing[0] > self._config.refresh_s:
+                broken = self._store.broken()
+                refs = tuple(self._store.list())
+                self._listing = (now, Listing(refs, broken))
+            return self._listing[1]
+
+    def list(self) -> list[SnapshotRef]:
+        """All readable snapshots by window start."""
+        return [*self.listing().refs]
+
+    def open(self, id: str = LATEST) -> Snapshot:  # noqa: A002 - as the store names it
+        """One snapshot, kept open; raises SnapshotError."""
+        if id == LATEST:
+            refs = self.listing().refs
+            if not refs:
+                raise SnapshotError(f"{self._config.snapshots}: no snapshot has been cut yet.")
+            id = refs[-1].id  # noqa: A001
+        return self._snapshots.get((id,), lambda: self._store.open(id))
+
+    def report(self, id: str, wait_s: float = 3.0) -> TrendReport | None:  # noqa: A002
+        """The report of a snapshot: the saved one, else computed.
+
+        None while it is still being computed after `wait_s` seconds: ask again. Raises
+        SnapshotError when the snapshot cannot be read.
+        """
+        saved = self.saved_report(id)
+        if saved is not None:
+            return saved
+        self.open(id)
+        config = self._config.trends
+        task = self._computed.get(
+            (id,), lambda: self._worker.submit(build_report, self, id, config)
+        )
+        try:
+            return task.result(timeout=wait_s)
+        except Late:
+            return None
+
+    def saved_report(self, id: str) -> TrendReport | None:  # noqa: A002
+        """The saved report of a snapshot, None when there is none that can be read."""
+        folder = self._config.reports
+        if folder is None:
+            return None
+        try:
+            changed = (folder / id / storage.REPORT).stat().st_mtime_ns
+            return self._saved.get((id, changed), lambda: storage.load(folder, id))
+        except FileNotFoundError:
+            return None
+        except (InputError, OSError) as error:
+            log.warning("the report of %s is computed again: %s", id, error)
+            return None
+
+    def known_report(self, id: str) -> TrendReport | None:  # noqa: A002
+        """The report of a snapshot when it needs no computing."""
+        saved = self.saved_report(id)
+        task = self._computed.peek((id,)) if saved is None else None
+        if task is not None and task.done() and task.exception() is None:
+            return task.result()
+        return saved
+
+    def history(self, word: str) -> WordHistory:
+        """A word through all windows, kept until a snapshot is added; raises SnapshotError."""
+        refs = self.listing().refs
+        if not refs:
+            raise SnapshotError(f"{self._config.snapshots}: no snapshot has been cut yet.")
+        chosen = refs[-self._config.trends.history_windows :]
+        reports = {ref.id: report for ref in chosen if (report := self.known_report(ref.id))}
+        key = (word, tuple(ref.id for ref in refs), tuple(sorted(reports)))
+        return self._histories.get(
+            key, lambda: word_history(self, word, self._config.trends, reports=reports)
+        )
+
+    def vocabulary(self) -> Vocabulary:
+        """The words of the latest snapshot, searchable; raises SnapshotError."""
+        snapshot = self.open()
+        return self._vocabularies.get(
+            (snapshot.id,), lambda: Vocabulary(snapshot.words, snapshot.counts)
+        )

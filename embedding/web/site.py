@@ -1,0 +1,124 @@
+"""What all routes share: reader, live stream, templates, shipped files, login."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import urlencode
+
+from fastapi import Request
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.responses import HTMLResponse
+
+from embedding.web import charts, formats
+from embedding.web.config import WebConfig
+from embedding.web.links import Links
+from embedding.web.live import Stream
+from embedding.web.login import Login
+from embedding.web.reader import Reader
+from embedding.web.text import LANGUAGES, Words, choose
+
+HERE = Path(__file__).parent
+LANGUAGE_COOKIE = "yeoron_lang"
+FILTERS: tuple[Callable[..., str], ...] = (
+    formats.number,
+    formats.rate,
+    formats.chance,
+    formats.change,
+    formats.moment,
+    formats.seconds,
+    formats.short_word,
+    formats.short_label,
+)
+STATIC_TYPES = {
+    "app.css": "text/css; charset=utf-8",
+    "app.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True)
+class Site:
+    """One application's parts; `login` is None where somebody else guards the routes."""
+
+    config: WebConfig
+    reader: Reader
+    stream: Stream
+    login: Login | None
+
+    @cached_property
+    def static(self) -> dict[str, bytes]:
+        """The shipped files by name."""
+        return {name: (HERE / "static" / name).read_bytes() for name in STATIC_TYPES}
+
+    @cached_property
+    def version(self) -> str:
+        """Changes when a shipped file changes."""
+        digest = hashlib.sha256()
+        for content in self.static.values():
+            digest.update(content)
+        return digest.hexdigest()[:10]
+
+    @cached_property
+    def templates(self) -> Environment:
+        """Jinja with autoescape; an unknown name in a template is an error."""
+        environment = Environment(
+            loader=FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        for filter_ in FILTERS:
+            environment.filters[filter_.__name__] = filter_
+        environment.globals.update(charts=charts)
+        return environment
+
+    def links(self, request: Request) -> Links:
+        """Addresses under the prefix of this request."""
+        return Links(str(request.scope.get("root_path", "")).rstrip("/"), self.version)
+
+    def words(self, request: Request) -> Words:
+        """The texts in the reader's language."""
+        return Words(
+            choose(
+                request.query_params.get("lang"),
+                request.cookies.get(LANGUAGE_COOKIE),
+                request.headers.get("accept-language", ""),
+            )
+        )
+
+    def render(
+        self, request: Request, template: str, code: int = 200, **values: object
+    ) -> HTMLResponse:
+        """A page; a language asked for in the address is kept in a cookie."""
+        t, links = self.words(request), self.links(request)
+        html = self.templates.get_template(template).render(
+            t=t,
+            links=links,
+            window_name=lambda label: formats.window_name(label, t.language),
+            other_language=_with_language(request, t.other),
+            can_leave=self.login is not None,
+            has_stream=self.config.status_url is not None,
+            **{"query": "", **values},
+        )
+        response = HTMLResponse(html, status_code=code)
+        if request.query_params.get("lang") in LANGUAGES:
+            response.set_cookie(
+                LANGUAGE_COOKIE,
+                t.language,
+                max_age=365 * 24 * 3600,
+                path=links.root or "/",
+                httponly=True,
+                samesite="strict",
+            )
+        return response
+
+
+def _with_language(request: Request, language: str) -> str:
+    """The query string of this page in another language."""
+    kept = [(k, v) for k, v in request.query_params.multi_items() if k not in {"lang", "next"}]
+    return "?" + urlencode([*kept, ("lang", language)])

@@ -1,0 +1,141 @@
+"""A word page's content: charts and the two neighbour lists, taken from a history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from embedding.trends.history import HistoryPoint, ShiftFigure, WordHistory
+from embedding.web import formats
+from embedding.web.charts import Line, line_chart
+from embedding.web.text import Words
+
+
+@dataclass(frozen=True)
+class NearLine:
+    """One neighbour in a list; `state` is `new`, `lost` or empty."""
+
+    word: str
+    similarity: float
+    state: str
+
+
+@dataclass(frozen=True)
+class WordView:
+    """What the template shows."""
+
+    frequency: Markup
+    shift: Markup | None
+    sources: tuple[str, ...]
+    then: HistoryPoint | None
+    now: HistoryPoint
+    then_lines: tuple[NearLine, ...]
+    now_lines: tuple[NearLine, ...]
+    has_noise: bool
+
+
+def word_view(history: WordHistory, then: str | None, now: str | None, t: Words) -> WordView:
+    """Charts over all windows, and the neighbours of two of them (snapshot ids; None: choose).
+
+    Without a choice, `now` is the latest window that knows the word and `then` the one before.
+    """
+    sources = tuple(sorted({s.source for point in history.points for s in point.sources}))
+    with_near = [at for at, point in enumerate(history.points) if point.neighbours]
+    latest = with_near[-1] if with_near else len(history.points) - 1
+    now_at = _find(history, now, latest)
+    before = [at for at in with_near if at < now_at]
+    then_at = _find(history, then, before[-1] if before else -1)
+    then_point = history.points[then_at] if then_at >= 0 else None
+    now_point = history.points[now_at]
+    return WordView(
+        frequency=_frequency(history, sources, t),
+        shift=_shift(history, t) if len(history.points) > 1 else None,
+        sources=sources,
+        then=then_point,
+        now=now_point,
+        then_lines=_lines(then_point, now_point, "lost"),
+        now_lines=_lines(now_point, then_point, "new"),
+        has_noise=any(p.shift_previous and p.shift_previous.z is not None for p in history.points),
+    )
+
+
+def _find(history: WordHistory, id: str | None, otherwise: int) -> int:  # noqa: A002
+    for at, point in enumerate(history.points):
+        if id is not None and point.snapshot == id:
+            return at
+    return otherwise
+
+
+def _lines(
+    point: HistoryPoint | None, other: HistoryPoint | None, state: str
+) -> tuple[NearLine, ...]:
+    if point is None:
+        return ()
+    there = {n.word for n in other.neighbours} if other is not None else set()
+    return tuple(
+        NearLine(n.word, n.similarity, state if there and n.word not in there else "")
+        for n in point.neighbours
+    )
+
+
+def _labels(history: WordHistory) -> list[str]:
+    return [formats.short_label(point.label) for point in history.points]
+
+
+def _frequency(history: WordHistory, sources: Sequence[str], t: Words) -> Markup:
+    tables = [{s.source: s for s in point.sources} for point in history.points]
+    lines = [
+        Line(
+            name,
+            [row[name].per_1000_documents if name in row else None for row in tables],
+            colour=at,
+        )
+        for at, name in enumerate(sources)
+    ]
+    tips = []
+    for point in history.points:
+        parts = [formats.window_name(point.label, t.language)]
+        parts += [
+            f"{s.source}: {formats.rate(s.per_1000_documents)} ({s.documents:,})"
+            for s in point.sources
+        ]
+        tips.append("\n".join(parts))
+    title = f"{t('frequency')}: {formats.short_word(history.word)}. {t('chart_hint')}"
+    return line_chart(lines, _labels(history), tips, title=title)
+
+
+def _shift(history: WordHistory, t: Words) -> Markup:
+    previous = [point.shift_previous for point in history.points]
+    first = [point.shift_first for point in history.points]
+    lines = [
+        Line("noise", [f.expected_high if f else None for f in previous], dashed=True, colour=6),
+        Line("first", [f.shift if f else None for f in first], dashed=True, colour=7),
+        Line(
+            "previous",
+            [f.shift if f else None for f in previous],
+            low=[f.low if f else None for f in previous],
+            high=[f.high if f else None for f in previous],
+        ),
+    ]
+    tips = [_tip(point, t) for point in history.points]
+    title = f"{t('shift_over')}: {formats.short_word(history.word)}. {t('chart_hint')}"
+    return line_chart(lines, _labels(history), tips, title=title, top=1.0)
+
+
+def _tip(point: HistoryPoint, t: Words) -> str:
+    parts = [formats.window_name(point.label, t.language)]
+    for key, figure in (
+        ("shift_previous", point.shift_previous),
+        ("shift_first", point.shift_first),
+    ):
+        parts.append(f"{t(key)}: {_figure(figure)}")
+    high = point.shift_previous.expected_high if point.shift_previous else None
+    if high is not None:
+        parts.append(f"{t('noise_line')}: {high:.2f}")
+    return "\n".join(parts)
+
+
+def _figure(figure: ShiftFigure | None) -> str:
+    return f"{figure.shift:.2f} ({figure.low:.2f}–{figure.high:.2f})" if figure else "–"

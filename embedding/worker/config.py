@@ -1,0 +1,38 @@
+"""Settings of a node."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from embedding.config import Config
+
+
+class NodeConfig(Config):
+    """How a node fills its blocks and how much of the past it repeats."""
+
+    block_tokens: int = Field(default=16_384, ge=64, le=5_000_000)
+    """Fresh tokens a block holds at most; one block is one tick of the node's clock."""
+
+    flush_seconds: float = Field(default=1.0, gt=0, le=3600)
+    """A block is learnt after this many seconds even when it is not full."""
+
+    batch_documents: int = Field(default=32, ge=1, le=10_000)
+    """Documents of one source that are tokenised together."""
+
+    batch_seconds: float = Field(default=0.4, gt=0, le=60)
+    """A batch is tokenised after this many seconds even when it is not full."""
+
+    replay_ratio: float = Field(default=3.0, ge=0, le=100)
+    """Replayed tokens learnt for each fresh one."""
+
+    score_pairs: int = Field(default=24, ge=1, le=10_000)
+    """Word pairs of each document that are scored before the document is learnt from."""
+
+    vocabulary_seconds: float = Field(default=3.0, gt=0, le=600)
+    """Seconds between two looks at the server's vocabulary and counts."""
+
+    report_seconds: float = Field(default=1.0, gt=0, le=60)
+    """Seconds between two reports of a node's counters to the server."""
+
+    restarts: int = Field(default=20, ge=0, le=1_000_000)
+    """How often a node starts a dead crawler or gradient process again before it gives up."""

@@ -1,0 +1,81 @@
+"""What a token block adds to the counts: occurrences and documents by word, source and window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+
+from embedding.records import IntArray, SourceProgress, TokenBlock, WindowUnit, WordCounts
+
+
+def window_starts(block: TokenBlock, unit: WindowUnit) -> IntArray:
+    """int64 [n_documents]: start (Unix seconds) of the window each document belongs to."""
+    starts = [
+        int(unit.floor(datetime.fromtimestamp(when, UTC)).timestamp())
+        for when in block.published.tolist()
+    ]
+    return np.asarray(starts, dtype=np.int64)
+
+
+def count_words(blocks: Sequence[TokenBlock], unit: WindowUnit) -> WordCounts:
+    """Counts of several blocks, one row per (word, source, window)."""
+    words: list[str] = []
+    sources: list[str] = []
+    parts: list[tuple[IntArray, IntArray, IntArray]] = []
+    for block in blocks:
+        starts = window_starts(block, unit)
+        for window in np.unique(starts).tolist():
+            codes, counts, documents = _count(block, np.flatnonzero(starts == window))
+            words.extend(block.words[code] for code in codes.tolist())
+            sources.extend([block.source] * len(codes))
+            parts.append((np.full(len(codes), window, dtype=np.int64), counts, documents))
+    empty = np.empty(0, dtype=np.int64)
+    columns = [np.concatenate([part[i] for part in parts]) if parts else empty for i in range(3)]
+    return WordCounts(
+        words=words, sources=sources, windows=columns[0], counts=columns[1], documents=columns[2]
+    )
+
+
+def _count(block: TokenBlock, which: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Codes that occur in documents `which`, their occurrences, and in how many documents."""
+    ends = block.document_tokens().astype(np.int64)
+    lengths = ends[which + 1] - ends[which]
+    if not lengths.sum():
+        empty = np.empty(0, dtype=np.int64)
+        return empty, empty, empty
+    offsets = np.repeat(ends[which] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+    codes = block.codes[np.arange(int(lengths.sum())) + offsets].astype(np.int64)
+    owner = np.repeat(np.arange(len(which), dtype=np.int64), lengths)
+    counts = np.bincount(codes, minlength=len(block.words))
+    pairs = np.unique(owner * len(block.words) + codes)
+    documents = np.bincount(pairs % len(block.words), minlength=len(block.words))
+    present = np.flatnonzero(counts)
+    return present, counts[present], documents[present]
+
+
+def progress(
+    blocks: Sequence[TokenBlock], unit: WindowUnit, learnt_at: float
+) -> tuple[SourceProgress, ...]:
+    """How far each source came: one record per (source, window). `learnt_at` is wall time."""
+    records = []
+    for block in blocks:
+        if not block.n_documents:
+            continue
+        starts = window_starts(block, unit)
+        lengths = np.diff(block.document_tokens())
+        for window in np.unique(starts).tolist():
+            chosen = starts == window
+            lags = np.maximum(learnt_at - block.available[chosen], 0.0)
+            records.append(
+                SourceProgress(
+                    source=block.source,
+                    documents=int(chosen.sum()),
+                    tokens=int(lengths[chosen].sum()),
+                    published=float(block.published[chosen].max()),
+                    window=window,
+                    lags=tuple(np.round(lags, 3).tolist()),
+                )
+            )
+    return tuple(records)

@@ -1,0 +1,139 @@
+"""The crawler process of a node: fetch, extract, mask, tokenise, put into the queue.
+
+Text lives in this process's memory between fetching and tokenising and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from dataclasses import dataclass, field
+
+from embedding.crawl.crawler import Crawler
+from embedding.crawl.frontier import Frontier
+from embedding.records import Document, TokenBlock
+from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
+from embedding.stream.queue import BlockQueue
+from embedding.text.pipeline import TextPipeline
+from embedding.worker.lifetime import end_with_parent, stop_on_signals
+from embedding.worker.spec import NodeSpec
+
+logger = logging.getLogger(__name__)
+
+PUT_SECONDS = 0.5
+TICK_SECONDS = 0.1
+
+
+@dataclass
+class Batch:
+    """Documents of one source that wait to be tokenised together."""
+
+    documents: list[Document] = field(default_factory=list)
+    since: float = 0.0
+
+
+class CrawlProcess:
+    """Joins crawler, text pipeline and queue; one asyncio loop, tokenising in a thread."""
+
+    def __init__(self, spec: NodeSpec, queue: BlockQueue, stop: threading.Event) -> None:
+        self.spec = spec
+        self.queue = queue
+        self.stop = stop
+        self.frontier = Frontier(spec.crawl.frontier)
+        self.crawler = Crawler(spec.sources, spec.crawl, self.frontier)
+        self.pipeline = TextPipeline(spec.text)
+        self.full_waits = 0
+        self._batches: dict[str, Batch] = {}
+        self._sending = asyncio.Lock()
+        self._report_at = 0.0
+
+    async def run(self) -> None:
+        """Until told to stop, or until the gradient process is gone."""
+        ticker = asyncio.create_task(self._tick())
+        reader = asyncio.create_task(self._read())
+        try:
+            done, _ = await asyncio.wait({ticker, reader}, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        except (PeerLost, QueueClosed):
+            logger.info("%s: the gradient process is gone; the crawler ends", self.spec.name)
+        finally:
+            self.crawler.stop()
+            for task in (reader, ticker):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, PeerLost, QueueClosed):
+                    await task
+
+    async def _read(self) -> None:
+        async for document in self.crawler.documents():
+            batch = self._batches.setdefault(document.source, Batch())
+            if not batch.documents:
+                batch.since = time.monotonic()
+            batch.documents.append(document)
+            if len(batch.documents) >= self.spec.node.batch_documents:
+                await self._send(document.source)
+
+    async def _tick(self) -> None:
+        while not self.stop.is_set():
+            await asyncio.sleep(TICK_SECONDS)
+            now = time.monotonic()
+            for source, batch in list(self._batches.items()):
+                if batch.documents and now - batch.since >= self.spec.node.batch_seconds:
+                    await self._send(source)
+            keys = self.queue.acknowledged(0.0)
+            if keys:
+                await asyncio.to_thread(self.crawler.acknowledge, keys)
+            if now - self._report_at >= self.spec.node.report_seconds:
+                self._report_at = now
+                self.queue.send_report(self._report())
+
+    def _report(self) -> dict[str, object]:
+        report: dict[str, object] = {
+            "sources": self.crawler.report(),
+            "full_waits": self.full_waits,
+            "tokenizer": self.pipeline.digest,
+        }
+        clock = self.crawler.clock()
+        if clock.knots or self.spec.crawl.replay_clock_url is None:
+            # Until the replay clock was read, wall time would pass for event time and close
+            # every window of the past.
+            report["event_now"] = clock.event_now()
+        return report
+
+    async def _send(self, source: str) -> None:
+        """Tokenise the source's batch and put it; waits while the queue is full."""
+        async with self._sending:
+            batch = self._batches.get(source)
+            if batch is None or not batch.documents:
+                return
+            documents, batch.documents = batch.documents, []
+            clock = self.crawler.clock()
+            available = [clock.wall(document.published_at.timestamp()) for document in documents]
+            block = await asyncio.to_thread(self.pipeline.block, documents, available)
+            await self._put(block)
+
+    async def _put(self, block: TokenBlock) -> None:
+        while not self.stop.is_set():
+            try:
+                await asyncio.to_thread(self.queue.put, block, PUT_SECONDS)
+                return
+            except QueueFull:
+                self.full_waits += 1
+
+
+def crawl_forever(spec_json: str, queue: BlockQueue) -> None:
+    """Target of the crawler process."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    end_with_parent()
+    stop = stop_on_signals()
+    spec = NodeSpec.model_validate_json(spec_json)
+    try:
+        asyncio.run(CrawlProcess(spec, queue, stop).run())
+    finally:
+        queue.close()

@@ -1,0 +1,107 @@
+"""A node: a crawler process and a gradient process side by side, kept alive together.
+
+When one of them dies both are started again with a fresh queue. Nothing acknowledged is lost: the
+server has it; what was not acknowledged is still open in the frontier and is fetched again.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.context import SpawnProcess
+
+from embedding.errors import PlatformError
+from embedding.stream.queue import BlockQueue
+from embedding.worker.crawling import crawl_forever
+from embedding.worker.gradient import learn_forever
+from embedding.worker.reading import read_forever
+from embedding.worker.spec import NodeSpec
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.5
+STOP_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class NodeOutcome:
+    """How a node ended."""
+
+    name: str
+    restarts: int
+    seconds: float
+
+
+def run_node(spec: NodeSpec, should_stop: Callable[[], bool]) -> NodeOutcome:
+    """Run the two processes until `should_stop()`; raises PlatformError after too many restarts."""
+    started = time.monotonic()
+    restarts = 0
+    while True:
+        pair = _Pair(spec)
+        try:
+            dead = pair.watch(should_stop)
+        finally:
+            pair.end()
+        if dead is None:
+            return NodeOutcome(spec.name, restarts, time.monotonic() - started)
+        restarts += 1
+        if restarts > spec.node.restarts:
+            raise PlatformError(
+                f"{spec.name}: its {dead} process died {restarts} times; the node gives up "
+                f"(node.restarts is {spec.node.restarts}). Its log says why it died."
+            )
+        logger.warning("%s: the %s process died; starting both again", spec.name, dead)
+        time.sleep(min(2.0 ** min(restarts, 5) * 0.25, 8.0))
+
+
+class _Pair:
+    """The two processes of a node and the queue between them."""
+
+    def __init__(self, spec: NodeSpec) -> None:
+        context = multiprocessing.get_context("spawn")
+        crawler_end, gradient_end = BlockQueue.pair(spec.stream.queue_tokens, context)
+        text = spec.model_dump_json()
+        self.finite = spec.corpus is not None
+        feed = read_forever if self.finite else crawl_forever
+        self.processes: dict[str, SpawnProcess] = {
+            "crawler": context.Process(
+                target=feed, args=(text, crawler_end), name=f"{spec.name}-crawler"
+            ),
+            "gradient": context.Process(
+                target=learn_forever, args=(text, gradient_end), name=f"{spec.name}-gradient"
+            ),
+        }
+        for process in self.processes.values():
+            process.start()
+        crawler_end.release()
+        gradient_end.release()
+
+    def watch(self, should_stop: Callable[[], bool]) -> str | None:
+        """Name of the first process that died, None when told to stop or when all is learnt.
+
+        A reader ends by itself at the end of its corpus, and the gradient process after it.
+        """
+        while not should_stop():
+            for name, process in self.processes.items():
+                process.join(POLL_SECONDS / 2)
+                finished = self.finite and process.exitcode == 0
+                if process.exitcode is not None and not finished:
+                    return name
+            if all(process.exitcode is not None for process in self.processes.values()):
+                return None
+        return None
+
+    def end(self) -> None:
+        """End the crawler first, so that the gradient process learns what is already queued."""
+        deadline = time.monotonic() + STOP_SECONDS
+        for process in self.processes.values():
+            if process.is_alive():
+                process.terminate()
+            process.join(max(0.5, deadline - time.monotonic()))
+            if process.is_alive():
+                process.kill()
+                process.join(5)
+            process.close()

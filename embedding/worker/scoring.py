@@ -1,0 +1,73 @@
+"""Pairs of a document that the server scores before the document is learnt from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from embedding.records import CodeArray, IntArray, ScorePairs
+
+
+@dataclass(frozen=True)
+class PairSampler:
+    """Draws word pairs evenly from each document, so that a long one does not drown the others.
+
+    window    words on each side that count as context
+    pairs     pairs drawn from each document at most
+    negative  noise words for each pair
+    """
+
+    window: int
+    pairs: int
+    negative: int
+
+    def sample(
+        self,
+        source: str,
+        ids: IntArray,
+        sentences: CodeArray,
+        documents: CodeArray,
+        noise: IntArray,
+        rng: np.random.Generator,
+    ) -> ScorePairs | None:
+        """Pairs of one source's documents; None when no document holds a pair.
+
+        ids        int64 [n], row id of each token, -1 for unknown words
+        sentences  int32 [m + 1] token offsets; documents int32 [d + 1] sentence offsets
+        noise      int64 [p], row ids drawn from the noise distribution
+        """
+        if not len(noise) or not len(ids):
+            return None
+        starts = sentences[documents[:-1]].astype(np.int64)
+        lengths = sentences[documents[1:]].astype(np.int64) - starts
+        read = np.flatnonzero(lengths > 1)
+        if not len(read):
+            return None
+        # Half of the draws fall on unknown words or sentence borders; draw twice and cut.
+        owner = np.repeat(read, 2 * self.pairs)
+        centre = starts[owner] + (rng.random(len(owner)) * lengths[owner]).astype(np.int64)
+        reach = rng.integers(1, self.window + 1, len(owner))
+        other = centre + np.where(rng.random(len(owner)) < 0.5, -reach, reach)
+        inside = (other >= 0) & (other < len(ids))
+        other = np.where(inside, other, centre)
+        sentence = np.searchsorted(sentences, centre, side="right")
+        inside &= np.searchsorted(sentences, other, side="right") == sentence
+        inside &= (ids[centre] >= 0) & (ids[other] >= 0)
+        chosen = self._first(owner, np.flatnonzero(inside))
+        if not len(chosen):
+            return None
+        negatives = noise[rng.integers(0, len(noise), (len(chosen), self.negative))]
+        return ScorePairs(
+            source=source,
+            centres=ids[centre[chosen]],
+            contexts=ids[other[chosen]],
+            negatives=negatives,
+        )
+
+    def _first(self, owner: IntArray, valid: IntArray) -> IntArray:
+        """At most `pairs` of the valid draws of each document (draws are sorted by document)."""
+        owners = owner[valid]
+        first = np.searchsorted(owners, owners, side="left")
+        chosen: IntArray = valid[np.arange(len(valid)) - first < self.pairs]
+        return chosen

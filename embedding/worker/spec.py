@@ -1,0 +1,60 @@
+"""What a node must know to start: a JSON-safe description that travels through Dask."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from embedding.config import Config
+from embedding.crawl.config import CrawlConfig
+from embedding.exchange.config import ExchangeConfig
+from embedding.models.config import ModelConfig
+from embedding.sources.config import SourceConfig
+from embedding.stream.config import StreamConfig
+from embedding.text.config import TextConfig
+from embedding.worker.config import NodeConfig
+
+
+class CorpusShare(Config):
+    """The part of a corpus file that one node reads: every `count`-th line from `index` on."""
+
+    path: str
+    """Text (one sentence a line) or dated JSONL, plain or .xz."""
+    source: str = "corpus"
+    """Name under which its words are counted."""
+    index: int = Field(default=0, ge=0)
+    """Which share this is, from 0."""
+    count: int = Field(default=1, ge=1)
+    """Shares in all."""
+    epochs: int = Field(default=1, ge=1)
+    """How often the share is read."""
+    tokens: int | None = Field(default=None, ge=1)
+    """Tokens after which reading stops; None reads all."""
+
+
+class NodeSpec(Config):
+    """One node of a pool."""
+
+    name: str
+    """Name of the node, the same in every life: the server numbers its pushes by it."""
+
+    server: str
+    """Address of the parameter server, `grpc://host:port`."""
+
+    sources: tuple[SourceConfig, ...] = ()
+    """The sources this node reads; no other node reads them."""
+
+    corpus: CorpusShare | None = None
+    """A corpus to read instead of crawling; the node ends when it is learnt."""
+
+    crawl: CrawlConfig = CrawlConfig()
+    """Fetching, with this node's frontier."""
+    text: TextConfig = TextConfig()
+    """Text preparation."""
+    stream: StreamConfig = StreamConfig()
+    """Queue and replay."""
+    model: ModelConfig = ModelConfig()
+    """The model; server and node must agree on its digest."""
+    node: NodeConfig = NodeConfig()
+    """Blocks and replay ratio."""
+    exchange: ExchangeConfig = ExchangeConfig()
+    """The wire."""

@@ -1,0 +1,1 @@
+"""Yeoron's Airflow side: operators, sensors, triggers, links, assets."""

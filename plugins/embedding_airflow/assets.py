@@ -1,0 +1,14 @@
+"""The assets by which one DAG's result starts the next one."""
+
+from __future__ import annotations
+
+from airflow.sdk import Asset
+
+SNAPSHOTS = Asset(name="snapshots", uri="yeoron://snapshots", group="yeoron")
+"""A snapshot was published; its event's extra: `id`, `window`."""
+
+EVALUATIONS = Asset(name="evaluations", uri="yeoron://evaluations", group="yeoron")
+"""A snapshot was evaluated; extra: `id`, `run_id` (of MLflow)."""
+
+TRENDS = Asset(name="trends", uri="yeoron://trends", group="yeoron")
+"""A trend report was saved; extra: `id`."""

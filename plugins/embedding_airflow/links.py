@@ -1,0 +1,83 @@
+"""Buttons on a task's page: the MLflow run, the Dask dashboard, the trends page.
+
+A link's address is written to the run's XComs where the task runs, because only there are the
+settings; the web server reads it back.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperatorLink
+
+from embedding.errors import YeoronError
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
+    from airflow.sdk.types import TaskInstanceKey
+
+    from embedding.settings import Settings
+
+
+class SettingsLink(BaseOperatorLink):
+    """A link to an address that the settings know; empty when they cannot be read."""
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
+        """The address."""
+        from embedding.settings import load_settings
+
+        try:
+            return self.address(load_settings(), operator)
+        except YeoronError:
+            # The task itself fails with the sentence; a button needs no second one.
+            return ""
+
+    @abstractmethod
+    def address(self, settings: Settings, operator: Any) -> str:
+        """The address by these settings."""
+
+
+class MlflowLink(SettingsLink):
+    """The MLflow run that the task wrote, or MLflow's front page before there is one."""
+
+    @property
+    def name(self) -> str:
+        """Text of the button."""
+        return "MLflow run"
+
+    def address(self, settings: Settings, operator: Any) -> str:
+        """`operator.mlflow_run` is (experiment id, run id), set by the operator."""
+        run = getattr(operator, "mlflow_run", None)
+        if not run:
+            return settings.mlflow_url
+        return f"{settings.mlflow_url}/#/experiments/{run[0]}/runs/{run[1]}"
+
+
+class DaskLink(SettingsLink):
+    """The Dask dashboard."""
+
+    @property
+    def name(self) -> str:
+        """Text of the button."""
+        return "Dask dashboard"
+
+    def address(self, settings: Settings, operator: Any) -> str:  # noqa: ARG002
+        """Where the dashboard is."""
+        return settings.dask_dashboard_url
+
+
+class TrendsLink(SettingsLink):
+    """The trends page."""
+
+    @property
+    def name(self) -> str:
+        """Text of the button."""
+        return "Trends page"
+
+    def address(self, settings: Settings, operator: Any) -> str:  # noqa: ARG002
+        """Where the page is, behind Airflow's login."""
+        return settings.trends_url
+
+
+LINKS = (MlflowLink(), DaskLink(), TrendsLink())

@@ -1,0 +1,103 @@
+"""The trends page inside Airflow's web server, behind Airflow's login.
+
+An application that a plugin mounts is open to anybody unless each route asks for a login. The
+page has routes and static files, so one route that takes every path asks, and hands the request
+on only then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import PlainTextResponse, Response
+
+from embedding.errors import YeoronError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+log = logging.getLogger(__name__)
+
+PREFIX = "/yeoron"
+
+_ROUTING = {"router", "route", "endpoint", "path_params", "app"}
+
+
+class GuardedPage:
+    """An ASGI application: Airflow's login first, then the trends page.
+
+    Both are built at the first request, so that loading the plugin costs nothing in Airflow's
+    other processes, and settings that became readable later are found.
+    """
+
+    def __init__(self) -> None:
+        self._guard: ASGIApp | None = None
+        self._page: ASGIApp | None = None
+        self._lock = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if self._guard is None:
+            async with self._lock:
+                self._guard = self._guard or self._build_guard()
+        await self._guard(scope, receive, send)
+
+    async def page(self) -> Response:
+        """The page, as a response that lets it answer; 503 with a sentence when it cannot."""
+        async with self._lock:
+            if self._page is None:
+                try:
+                    self._page = await asyncio.to_thread(_build_page)
+                except YeoronError as error:
+                    log.warning("The trends page cannot be shown: %s", error)
+                    return PlainTextResponse(str(error), status_code=503)
+        return _Forward(self._page)
+
+    def _build_guard(self) -> ASGIApp:
+        """One route for every path, which only a logged-in user passes; read only."""
+        from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
+        from airflow.api_fastapi.core_api.security import requires_access_view
+        from fastapi import Depends, FastAPI
+
+        app = FastAPI(title="Yeoron", docs_url=None, redoc_url=None, openapi_url=None)
+        app.add_api_route(
+            "/{path:path}",
+            self.page,
+            methods=["GET", "HEAD"],
+            dependencies=[Depends(requires_access_view(AccessView.PLUGINS))],
+            response_model=None,
+        )
+        return app
+
+
+class _Forward(Response):
+    """Hands the request that it answers to another application."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__()
+        self._app = app
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        # The page must route by itself: what the guard's router found is not its own.
+        inner = {key: value for key, value in scope.items() if key not in _ROUTING}
+        await self._app(inner, receive, send)
+
+
+def _build_page() -> ASGIApp:
+    """The page by the platform's settings.
+
+    Given a login, it leaves out the token that it asks for when it is served alone.
+    """
+    from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
+    from airflow.api_fastapi.core_api.security import requires_access_view
+    from fastapi import Depends
+
+    from embedding.settings import load_settings
+    from embedding.web.app import create_app
+
+    login = Depends(requires_access_view(AccessView.PLUGINS))
+    app: ASGIApp = create_app(load_settings().page, dependencies=[login])
+    return app

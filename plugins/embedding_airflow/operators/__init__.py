@@ -1,0 +1,1 @@
+"""One operator a file: what a DAG's tasks do."""

@@ -1,0 +1,60 @@
+"""What the operators share: settings, the run's window, links that are there from the start."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from embedding_airflow.failures import plain_failures
+from embedding_airflow.links import DaskLink, TrendsLink
+from embedding_airflow.windows import run_window
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from embedding.records import Window
+    from embedding.settings import Settings
+
+
+class YeoronOperator(BaseOperator):
+    """Loads the settings when it runs, never when its DAG is parsed, and calls `work`.
+
+    Yeoron's errors fail the task with their one sentence, and at once where a retry cannot help.
+    """
+
+    operator_extra_links: Any = (DaskLink(), TrendsLink())
+    ui_color = "#eef3e2"
+
+    def execute(self, context: Context) -> Any:
+        """Run `work` with the platform's settings."""
+        from embedding.settings import load_settings
+
+        publish_links(self, context)
+        with plain_failures():
+            return self.work(load_settings(), context)
+
+    @abstractmethod
+    def work(self, settings: Settings, context: Context) -> Any:
+        """Do it; the result becomes an XCom, so it holds references and counts only."""
+
+
+def publish_links(operator: Any, context: Context) -> None:
+    """Write the addresses of the task's buttons now: Airflow itself does so only at the end."""
+    ti: Any = context["ti"]
+    for link in operator.operator_extra_links:
+        ti.xcom_push(key=link.xcom_key, value=link.get_link(operator, ti_key=ti))
+
+
+def window_of(context: Context, settings: Settings) -> Window:
+    """The run's window: the same for each of its tasks and each of their tries."""
+    run: Any = context["dag_run"]
+    when = run.logical_date or run.run_after or datetime.now(UTC)
+    return run_window(context["params"], when, str(settings.server.window.value))
+
+
+def tracking_uri(settings: Settings) -> str:
+    """MLflow's address: the settings' own, else the platform's MLflow."""
+    return settings.evaluation.tracking_uri or settings.mlflow_url

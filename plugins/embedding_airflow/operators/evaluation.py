@@ -1,0 +1,59 @@
+"""Evaluate one snapshot and log it as one MLflow run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from embedding_airflow.assets import EVALUATIONS
+from embedding_airflow.links import DaskLink, MlflowLink, TrendsLink
+from embedding_airflow.operators.base import YeoronOperator, tracking_uri
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from embedding.settings import Settings
+
+
+class EvaluateSnapshot(YeoronOperator):
+    """Computes what can be computed of `snapshot_id` and logs it to MLflow.
+
+    Figures that cannot be had, for instance without their gold file, are skipped with a sentence
+    in the log. A retry continues the MLflow run of the first try.
+    Result: `id`, `run_id`, `model_version` (of MLflow), `metrics`, `skipped` (their number).
+    Event on the asset `evaluations`: `id`, `run_id`.
+    """
+
+    operator_extra_links: Any = (MlflowLink(), DaskLink(), TrendsLink())
+
+    def __init__(self, *, snapshot_id: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.snapshot_id = snapshot_id
+        self.mlflow_run: tuple[str, str] | None = None
+
+    def work(self, settings: Settings, context: Context) -> dict[str, Any]:
+        """Evaluate and log."""
+        from embedding.evaluation.tracking import track_snapshot
+        from embedding.snapshots.store import SnapshotStore
+
+        wanted = settings.evaluation
+        tracked = track_snapshot(
+            SnapshotStore(str(settings.paths.snapshots)),
+            self.snapshot_id,
+            tracking_uri=tracking_uri(settings),
+            experiment=wanted.experiment,
+            model_name=wanted.model_name,
+            gold=wanted.gold,
+            device=wanted.device,
+        )
+        for sentence in tracked.skipped:
+            self.log.warning("Skipped: %s", sentence)
+        self.log.info("Snapshot %s: %d figures.", self.snapshot_id, len(tracked.metrics))
+        self.mlflow_run = (tracked.experiment_id, tracked.run_id)
+        event = {"id": self.snapshot_id, "run_id": tracked.run_id}
+        context["outlet_events"][EVALUATIONS].extra = dict(event)
+        return {
+            **event,
+            "model_version": tracked.model_version,
+            "metrics": dict(tracked.metrics),
+            "skipped": len(tracked.skipped),
+        }

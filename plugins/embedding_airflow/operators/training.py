@@ -1,0 +1,123 @@
+"""Compare training settings: a parent run in MLflow, one child run for each setting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from embedding_airflow.links import DaskLink, MlflowLink
+from embedding_airflow.operators.base import YeoronOperator, tracking_uri
+from embedding_airflow.training import label_of, settings_grid, train_setting
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from embedding.settings import Settings
+
+
+class OpenComparison(YeoronOperator):
+    """Opens the parent run in MLflow, or finds it again, and lists the settings.
+
+    Result: one `{"variant", "setting", "parent"}` for each combination: the mapped tasks.
+    """
+
+    operator_extra_links: Any = (MlflowLink(), DaskLink())
+
+    def work(self, settings: Settings, context: Context) -> list[dict[str, Any]]:
+        """Open the run; the Airflow run's id makes it the same on every try."""
+        from embedding.evaluation.comparison import start_parent
+
+        params = dict(context["params"])
+        grid = settings_grid(params)
+        chosen = {key: value for key, value in params.items() if value is not None}
+        parent = start_parent(
+            str(params["name"]),
+            chosen,
+            tracking_uri=tracking_uri(settings),
+            experiment=settings.evaluation.experiment,
+            key=f"{self.dag_id} {context['run_id']}",
+        )
+        self.mlflow_run = place_of(settings, parent)
+        self.log.info("%d settings, MLflow run %s.", len(grid), parent)
+        return [{"variant": label_of(one), "setting": one, "parent": parent} for one in grid]
+
+
+class TrainSetting(YeoronOperator):
+    """Trains one setting and logs it as a child run of `parent`.
+
+    Result: `variant`, `run_id` (of MLflow) and `metrics`.
+    """
+
+    operator_extra_links: Any = (MlflowLink(), DaskLink())
+
+    def __init__(
+        self, *, variant: str, setting: dict[str, Any], parent: str, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.variant = variant
+        self.setting = setting
+        self.parent = parent
+        self.mlflow_run: tuple[str, str] | None = None
+
+    def work(self, settings: Settings, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Train, then log; a retry continues the same child run."""
+        from embedding.evaluation.comparison import track_training
+
+        store = settings.paths.home.resolve() / "comparisons" / self.parent / self.variant
+        metrics, snapshot = train_setting(settings, self.setting, store)
+        run_id = track_training(
+            self.parent,
+            {key: value for key, value in self.setting.items() if value is not None},
+            metrics,
+            snapshot,
+            tracking_uri=tracking_uri(settings),
+            name=self.variant,
+        )
+        self.mlflow_run = place_of(settings, run_id)
+        self.log.info("%s: %d figures, MLflow run %s.", self.variant, len(metrics), run_id)
+        return {"variant": self.variant, "run_id": run_id, "metrics": metrics}
+
+
+class CloseComparison(YeoronOperator):
+    """Ends the parent run: as finished when every setting was trained, else as failed.
+
+    Result: `parent` and `trained`, the variants.
+    """
+
+    operator_extra_links: Any = (MlflowLink(), DaskLink())
+
+    def __init__(self, *, opened: str, trained: str, **kwargs: Any) -> None:
+        super().__init__(trigger_rule="all_done", **kwargs)
+        self.opened = opened
+        self.trained = trained
+        self.mlflow_run: tuple[str, str] | None = None
+
+    def work(self, settings: Settings, context: Context) -> dict[str, Any]:
+        """End it; AirflowFailException names the settings that failed."""
+        from embedding.evaluation.comparison import finish
+
+        ti: Any = context["ti"]
+        wanted = ti.xcom_pull(task_ids=self.opened) or []
+        if not wanted:
+            raise AirflowFailException("The comparison was not opened; see its first task.")
+        done = [result["variant"] for result in ti.xcom_pull(task_ids=self.trained) or []]
+        failed = [one["variant"] for one in wanted if one["variant"] not in done]
+        parent = str(wanted[0]["parent"])
+        finish(parent, tracking_uri=tracking_uri(settings), failed=bool(failed))
+        self.mlflow_run = place_of(settings, parent)
+        if failed:
+            raise AirflowFailException(
+                f"{len(failed)} of {len(wanted)} settings failed: {', '.join(failed)}."
+            )
+        return {"parent": parent, "trained": done}
+
+
+def place_of(settings: Settings, run_id: str) -> tuple[str, str]:
+    """(experiment id, run id), for the link."""
+    from embedding.evaluation.runs import connect, experiment_id, reported
+
+    uri = tracking_uri(settings)
+    client = connect(uri)
+    with reported(uri):
+        return experiment_id(client, settings.evaluation.experiment), run_id

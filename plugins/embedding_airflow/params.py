@@ -1,0 +1,162 @@
+"""The params of the DAGs: type, description and choices of each field of the run form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import Param
+
+from embedding_airflow.windows import LABEL
+
+UNITS = ["auto", "hour", "day", "week", "month"]
+POLICIES = ["bsp", "ssp", "asp"]
+MODELS = ["sgns", "cbow", "fasttext", "glove"]
+
+
+def stream_params() -> dict[str, Param]:
+    """`opinion_stream`: which window, and how long to wait for it."""
+    return {
+        "window": Param(
+            None,
+            type=["null", "string"],
+            pattern=LABEL,
+            title="Window",
+            description="Event time to cut: 2020-02 (a month), 2020-02-03 (a day) or "
+            "2020-02-03T04 (an hour). Empty: the last window that has ended.",
+        ),
+        "unit": Param(
+            "auto",
+            type="string",
+            enum=UNITS,
+            title="Unit",
+            description="Length of the window. auto: as the label says, else what the server "
+            "counts in. With week, a day stands for the week that holds it.",
+        ),
+        "window_start": _moment(
+            "Window start", "Start of a window of any length; give the end too."
+        ),
+        "window_end": _moment("Window end", "End (exclusive) of a window of any length."),
+        "on_timeout": Param(
+            "go_on",
+            type="string",
+            enum=["go_on", "fail"],
+            title="On timeout",
+            description="When a source group has not passed the window in time: cut what was read "
+            "and say so, or fail.",
+        ),
+        "time_limit_s": _seconds(
+            "Time limit", 86_400, 1, "Longest wait for a source group, in seconds."
+        ),
+        "idle_after_s": _seconds(
+            "Idle after",
+            60,
+            1,
+            "A source that is silent for so many seconds is waited for no longer once the window "
+            "is over for the others.",
+        ),
+        "poll_s": _seconds(
+            "Poll interval", 3, 0.1, "Seconds between two looks at the server's status."
+        ),
+        "unreachable_s": _seconds(
+            "Unreachable after",
+            120,
+            1,
+            "Seconds without any answer of the server after which the task is retried.",
+        ),
+    }
+
+
+def snapshot_params() -> dict[str, Param]:
+    """`evaluate_snapshot` and `trend_report` when they are run by hand."""
+    return {
+        "snapshot_id": Param(
+            "latest",
+            type="string",
+            minLength=1,
+            title="Snapshot",
+            description="Id of a snapshot (`yeoron snapshot list`), or latest. A run that an "
+            "asset event started takes the snapshots of its events instead.",
+        )
+    }
+
+
+def training_params() -> dict[str, Param]:
+    """`compare_training`: the grid of settings, one mapped run for each combination."""
+    return {
+        "corpus": Param(
+            None,
+            type=["null", "string"],
+            title="Corpus",
+            description="Text (one sentence a line) or dated JSONL to train on. Empty: an invented "
+            "corpus.",
+        ),
+        "policies": _choices(
+            "Policies", ["bsp", "ssp"], POLICIES, "How nodes and server synchronise."
+        ),
+        "models": _choices("Models", ["sgns"], MODELS, "Which model is trained."),
+        "dims": Param(
+            [64],
+            type="array",
+            items={"type": "integer", "minimum": 2, "maximum": 2048},
+            minItems=1,
+            uniqueItems=True,
+            title="Dimensions",
+            description="Length of the word vectors; one run for each.",
+        ),
+        "nodes": Param(
+            2,
+            type="integer",
+            minimum=1,
+            maximum=64,
+            title="Nodes",
+            description="Nodes that train at the same time in each run.",
+        ),
+        "tokens": Param(
+            200_000,
+            type="integer",
+            minimum=1_000,
+            title="Tokens",
+            description="Each run stops after so many tokens.",
+        ),
+        "epochs": Param(
+            1,
+            type="integer",
+            minimum=1,
+            maximum=1_000,
+            title="Epochs",
+            description="How often the corpus is read.",
+        ),
+        "name": Param(
+            "compare_training",
+            type="string",
+            minLength=1,
+            title="Name",
+            description="Name of the parent run in MLflow.",
+        ),
+    }
+
+
+def _moment(title: str, description: str) -> Param:
+    """An optional date and time."""
+    kind: dict[str, Any] = {"type": ["null", "string"], "format": "date-time"}
+    return Param(None, title=title, description=description, **kind)
+
+
+def _seconds(title: str, default: float, minimum: float, description: str) -> Param:
+    """A duration."""
+    return Param(default, title=title, type="number", minimum=minimum, description=description)
+
+
+def _choices(title: str, default: list[str], accepted: list[str], description: str) -> Param:
+    """Several of a few; `examples` makes the form show them as a list to pick from."""
+    items: dict[str, Any] = {"type": "string", "enum": accepted}
+    return Param(
+        default,
+        type="array",
+        items=items,
+        examples=accepted,
+        title=title,
+        minItems=1,
+        uniqueItems=True,
+        description=description,
+    )

@@ -1,0 +1,65 @@
+"""An Airflow of its own for these tests: AIRFLOW_HOME in a temporary folder, set before any import.
+
+Airflow reads its configuration when it is imported, so the environment is made while this file
+is imported, once for each test process. The database is made once and copied.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from embedding_airflow.environment import airflow_environment, migrate_command
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(Path(__file__).parent))
+HOME = Path(tempfile.mkdtemp(prefix="yeoron-airflow-"))
+atexit.register(shutil.rmtree, HOME, ignore_errors=True)
+
+for _name in [name for name in os.environ if name.startswith(("AIRFLOW", "YEORON_"))]:
+    del os.environ[_name]
+os.environ.update(
+    airflow_environment(HOME, port=8080, dags=ROOT / "dags", plugins=ROOT / "plugins")
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark these tests; a warning of Airflow's own web stack about its client is not ours."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.airflow)
+            item.add_marker(pytest.mark.filterwarnings("ignore:Using `httpx` with"))
+
+
+@pytest.fixture(scope="session")
+def airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """AIRFLOW_HOME with a migrated database; test processes share the one migration."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    template = shared / "airflow-template.db"
+    with (shared / "airflow-template.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not template.exists():
+            subprocess.run(
+                migrate_command(), check=True, timeout=120, capture_output=True, env=os.environ
+            )
+            shutil.copyfile(HOME / "airflow.db", template)
+        elif not (HOME / "airflow.db").exists():
+            shutil.copyfile(template, HOME / "airflow.db")
+    return HOME
+
+
+@pytest.fixture(scope="session")
+def dag_bag(airflow_home: Path):
+    """Every DAG, parsed as Airflow parses it."""
+    from airflow.dag_processing.dagbag import DagBag
+
+    return DagBag(dag_folder=str(ROOT / "dags"))

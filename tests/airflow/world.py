@@ -1,0 +1,97 @@
+"""A small world for DAG runs: settings, dated files to play, a parameter server, a Dask cluster."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+SYLLABLES = "가나다라마바사아자차카타파하거너더러머버서어저처커터퍼허"
+DIM = 16
+
+
+def documents(seed: int, count: int, start: datetime, days: int) -> list[dict[str, str]]:
+    """Dated lines of invented Korean words, sorted by time."""
+    rng = random.Random(seed)
+    words = ["".join(rng.sample(SYLLABLES, 2)) for _ in range(120)]
+    step = timedelta(days=days) / count
+    return [
+        {
+            "date": (start + i * step).isoformat(),
+            "title": f"제목 {seed} {i}",
+            "text": ". ".join(" ".join(rng.choices(words, k=8)) for _ in range(6)),
+        }
+        for i in range(count)
+    ]
+
+
+def write_sources(folder: Path) -> Path:
+    """Two groups of sources; the second one has nothing after February."""
+    february, march = datetime(2020, 2, 1, tzinfo=UTC), datetime(2020, 3, 1, 1, tzinfo=UTC)
+    files = {
+        "hani": documents(1, 60, february, 28) + documents(3, 5, march, 2),
+        "board": documents(2, 40, february, 27),
+    }
+    tables = []
+    for (name, lines), group in zip(files.items(), ("뉴스", "게시판"), strict=True):
+        path = folder / f"{name}.jsonl"
+        text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+        path.write_text(text + "\n", encoding="utf-8")
+        tables.append(
+            f'[[source]]\nname = "{name}"\nkind = "replayed"\ngroup = "{group}"\n'
+            f'path = "{path.name}"\nevery = 1.0\n'
+        )
+    sources = folder / "sources.toml"
+    sources.write_text("\n".join(tables), encoding="utf-8")
+    return sources
+
+
+def write_settings(folder: Path, **sections: dict[str, Any]) -> Path:
+    """A settings file; values as TOML understands JSON's."""
+    given: dict[str, dict[str, Any]] = {
+        "paths": {"home": str(folder / "var"), "sources": str(folder / "sources.toml")},
+        "cluster": {"nodes": 1},
+        "text": {"tokenizer": "whitespace"},
+        "model": {"dim": DIM},
+        "node": {"flush_seconds": 0.3, "batch_seconds": 0.1, "report_seconds": 0.3},
+        "exchange": {"connect_timeout_s": 3.0},
+        "evaluation": {
+            "tracking_uri": f"sqlite:///{folder / 'mlflow.db'}",
+            "gold": [str(folder / "no-such-gold.txt")],
+        },
+    }
+    for name, values in sections.items():
+        given.setdefault(name, {}).update(values)
+    path = folder / "yeoron.toml"
+    lines = []
+    for name, values in given.items():
+        lines.append(f"[{name}]")
+        lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@contextmanager
+def dask_cluster() -> Iterator[tuple[int, int]]:
+    """A Dask cluster with one worker that takes one node; ports of scheduler and dashboard."""
+    from distributed import LocalCluster
+
+    cluster = LocalCluster(
+        n_workers=1,
+        threads_per_worker=2,
+        processes=False,
+        protocol="tcp",
+        host="127.0.0.1",
+        scheduler_port=0,
+        dashboard_address="127.0.0.1:0",
+        resources={"node": 1},
+    )
+    try:
+        port = int(cluster.scheduler_address.rsplit(":", 1)[1])
+        yield port, int(cluster.dashboard_link.split(":")[2].split("/")[0])
+    finally:
+        cluster.close(timeout=20)

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from embedding.crawl.browser import BrowserPool
+from embedding.crawl.chromium import chromium_flags, find_chromium
+from embedding.crawl.fetcher import Fetcher, Request
+from embedding.errors import FetchError
+from embedding.sources.config import SourceConfig
+
+pytestmark = pytest.mark.browser
+needs_chromium = pytest.mark.skipif(find_chromium(None) is None, reason="no Chromium here")
+
+SHELL = """<html><body><ul></ul><img src="/pixel.png"><link rel=stylesheet href="/s.css">
+<script>
+const list = document.querySelector("ul");
+let n = 0;
+async function more() {
+  const answer = await fetch("/api?n=" + n);
+  for (const one of await answer.json()) {
+    const li = document.createElement("li");
+    li.dataset.id = one;
+    li.style.height = "400px";
+    li.innerHTML = `<a href="/p/${one}">제목 ${one}</a> <p>글 ${one}</p><b>홍길동</b>`;
+    list.append(li);
+  }
+  n += 1;
+}
+addEventListener("scroll", more);
+fetch("/private/x").catch(() => 0);
+try { new WebSocket("ws://" + location.host + "/socket"); } catch (e) { 0; }
+fetch("FOREIGN/secret").catch(() => 0);
+more();
+</script></body></html>"""
+
+
+def board(site: Any, **more: Any) -> SourceConfig:
+    fields = {"items": "li", "id": "@data-id", "link": "a", "title": "a", "text": "p"}
+    return SourceConfig(
+        name="b", kind="rendered", url=f"{site.base}/board", **{**fields, "author": "b", **more}
+    )
+
+
+@pytest.fixture
+async def shop(site: Any, other_site: Any, reply: Any) -> Any:
+    site.answers = {
+        "/robots.txt": reply("User-agent: *\nDisallow: /private/\n"),
+        "/board": reply(SHELL.replace("FOREIGN", other_site.base)),
+        "/moved": reply("", "302 Found", location="/board"),
+        "/s.css": reply("", content_type="text/css"),
+        **{
+            f"/api?n={n}": reply(
+                str([n * 3 + i for i in range(3)]), content_type="application/json"
+            )
+            for n in range(3)
+        },
+        **{f"/api?n={n}": reply("[]", content_type="application/json") for n in range(3, 40)},
+    }
+    return site
+
+
+@pytest.fixture
+async def pool(site: Any, quick: Any) -> AsyncIterator[BrowserPool]:
+    config = quick(site.host, render_deadline=30.0, recycle_pages=2)
+    fetcher = Fetcher(config)
+    browsers = BrowserPool(config, fetcher)
+    yield browsers
+    await browsers.close()
+    await fetcher.close()
+
+
+@needs_chromium
+async def test_a_scrolled_board_within_all_rules(
+    shop: Any, other_site: Any, pool: BrowserPool
+) -> None:
+    found = await pool.render(board(shop), Request(f"{shop.base}/moved"), lambda seen: False)
+    assert [one.id for one in found] == [str(n) for n in range(9)]
+    assert found[4].text == "글 4"
+    assert found[4].title == "제목 4"
+    assert found[4].link == f"{shop.base}/p/4"
+    assert found[4].author == "홍길동"
+    assert not any(path.startswith("/private/") for path in shop.asked)
+    assert "/pixel.png" not in shop.asked
+    assert "/socket" not in shop.asked
+    assert other_site.asked == []
+
+
+@needs_chromium
+async def test_scrolling_stops_when_there_is_enough(shop: Any, pool: BrowserPool) -> None:
+    found = await pool.render(board(shop), Request(f"{shop.base}/board"), lambda seen: True)
+    assert len(found) == 3
+
+
+@needs_chromium
+async def test_pages_that_never_show_an_item_or_never_end(
+    shop: Any, pool: BrowserPool, reply: Any
+) -> None:
+    shop.answers["/empty"] = reply("<p>글이 없습니다</p>")
+    with pytest.raises(FetchError) as caught:
+        await pool.render(board(shop), Request(f"{shop.base}/empty"), lambda seen: True)
+    assert caught.value.reason == "empty"
+    shop.answers["/busy"] = reply("<script>while (true) {}</script>")
+    pool._config = pool._config.model_copy(update={"render_deadline": 2.0})
+    began = time.monotonic()
+    with pytest.raises(FetchError) as caught:
+        await pool.render(board(shop), Request(f"{shop.base}/busy"), lambda seen: True)
+    assert caught.value.reason == "timeout"
+    assert time.monotonic() - began < 8
+    pool._config = pool._config.model_copy(update={"render_deadline": 30.0})
+    found = await pool.render(board(shop), Request(f"{shop.base}/board"), lambda seen: True)
+    assert len(found) == 3
+
+
+def browsers(process: psutil.Process) -> list[psutil.Process]:
+    """The Chromium processes below `process`; one that ends meanwhile is none."""
+    found = []
+    for child in process.children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if "chrom" in child.name():
+                found.append(child)
+    return found
+
+
+@needs_chromium
+async def test_a_browser_that_was_killed_is_started_anew(shop: Any, pool: BrowserPool) -> None:
+    request = Request(f"{shop.base}/board")
+    for _ in range(4):
+        assert len(await pool.render(board(shop), request, lambda seen: True)) == 3
+        for process in browsers(psutil.Process())[:1]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+            await asyncio.sleep(0.2)
+
+
+async def test_a_missing_browser_is_one_clear_sentence(site: Any, quick: Any, reply: Any) -> None:
+    site.answers["/board"] = reply("<p>글</p>")
+    config = quick(site.host, browser=Path("/nowhere/chromium"))
+    fetcher = Fetcher(config)
+    pool = BrowserPool(config, fetcher)
+    with pytest.raises(FetchError, match="/nowhere/chromium") as caught:
+        await pool.render(board(site), Request(f"{site.base}/board"), lambda seen: True)
+    assert caught.value.reason == "no_browser"
+    await pool.close()
+    await fetcher.close()
+
+
+def test_the_switches() -> None:
+    flags = chromium_flags()
+    for flag in ("--disable-gpu", "--disable-background-networking", "--disable-sync"):
+        assert flag in flags
+
+
+@needs_chromium
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGKILL])
+async def test_no_chromium_outlives_its_crawler(shop: Any, sign: signal.Signals) -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from embedding.crawl.browser import BrowserPool\n"
+        "from embedding.crawl.config import CrawlConfig\n"
+        "from embedding.crawl.fetcher import Fetcher, Request\n"
+        "from embedding.sources.config import SourceConfig\n"
+        "async def main(base):\n"
+        "    c = CrawlConfig(allow_private_hosts=(base[7:],), rate=1000)\n"
+        "    p = BrowserPool(c, Fetcher(c))\n"
+        "    s = SourceConfig(name='b', kind='rendered', url=base, items='li', text='p')\n"
+        "    await p.render(s, Request(base + '/board'), lambda seen: True)\n"
+        "    print('ready', flush=True)\n"
+        "    await asyncio.sleep(60)\n"
+        "asyncio.run(main(sys.argv[1]))\n"
+    )
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, shop.base, stdout=asyncio.subprocess.PIPE
+    )
+    assert parent.stdout is not None
+    assert await asyncio.wait_for(parent.stdout.readline(), 60) == b"ready\n"
+    family = psutil.Process(parent.pid).children(recursive=True)
+    assert browsers(psutil.Process(parent.pid))
+    parent.send_signal(sign)
+    await parent.communicate()
+    _, alive = await asyncio.to_thread(psutil.wait_procs, family, 5.0)
+    assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from embedding.crawl.extract import Extracted, digest, extract
+from embedding.crawl.extract_worker import decode, encode
+from embedding.crawl.extractor import Extractor
+from embedding.errors import FetchError
+
+URL = "https://example.org/news/1"
+LD = '<script type="application/ld+json">{}</script>'
+BODY = "".join(
+    f"<p>{n}번째 문단에서 시민들은 새 정책에 관한 의견을 길게 말하였다.</p>" for n in range(6)
+)
+
+
+def page(head: str = "", body: str = BODY) -> str:
+    return (
+        f"<html><head><title>제목</title>{head}</head><body><nav><a href='/'>홈</a></nav>"
+        f"<article><h1>제목</h1>{body}</article></body></html>"
+    )
+
+
+def test_text_title_and_canonical_address() -> None:
+    found = extract(page("<link rel='canonical' href='/news/canonical'>"), URL, "Asia/Seoul")
+    assert "3번째 문단에서" in found.text
+    assert "홈" not in found.text
+    assert found.title == "제목"
+    assert found.canonical == "https://example.org/news/canonical"
+    assert found.published_at is None
+    assert len(found.signature) == 256
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        LD.format('{"a": [{"datePublished": "2020-02-03T04:05"}]}'),
+        '<meta property="article:published_time" content="2020-02-03T04:05:00+09:00">',
+        '<meta name="pubdate" content="2020.02.03 04:05">',
+        '<meta itemprop="datePublished" content="2020-02-02T19:05:00Z">',
+        LD.format("{") + '<meta name="date" content="2020-02-03 04:05">',
+    ],
+)
+def test_the_publish_time_is_found(head: str) -> None:
+    assert extract(page(head), URL, "Asia/Seoul").published_at == datetime(
+        2020, 2, 2, 19, 5, tzinfo=UTC
+    )
+
+
+def test_json_ld_wins_over_the_time_element() -> None:
+    head = '<script type="application/ld+json">[{"datePublished": "2020-02-03"}]</script>'
+    html = page(head, BODY + "<time datetime='2024-01-01'>오늘</time>")
+    found = extract(html, URL, "UTC").published_at
+    assert found == datetime(2020, 2, 3, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("html", ["", "   ", "<html></html>", "<html><body><img>"])
+def test_pages_without_text_are_empty(html: str) -> None:
+    with pytest.raises(FetchError) as caught:
+        extract(html, URL, "UTC")
+    assert caught.value.reason in ("empty", "parse")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(alphabet="<>/!-[]{}\"'=&;# abp가나\0\n\ud800", max_size=120))
+def test_any_page_is_text_or_a_named_failure(html: str) -> None:
+    try:
+        found = extract(html, URL, "UTC")
+    except FetchError:
+        return
+    assert found.text
+
+
+def test_equal_texts_have_equal_digests() -> None:
+    assert digest("여론  은\n글") == digest("여론 은 글") == digest("여론 은 글")
+    assert digest("여론") != digest("여론.")
+
+
+def test_answers_of_the_worker_round_trip() -> None:
+    found = extract(page(), URL, "UTC")
+    assert decode(encode(found)) == found
+    with pytest.raises(FetchError) as caught:
+        decode({"reason": "empty", "message": "no text"})
+    assert caught.value.reason == "empty"
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+async def test_extraction_outside_the_loop(processes: int) -> None:
+    extractor = Extractor(processes, 20.0)
+    try:
+        jobs = [extractor.extract(page(), f"{URL}{n}", "UTC") for n in range(5)]
+        assert all("문단" in found.text for found in await asyncio.gather(*jobs))
+        with pytest.raises(FetchError) as caught:
+            await extractor.extract("<html></html>", URL, "UTC")
+        assert caught.value.reason in ("empty", "parse")
+    finally:
+        await extractor.close()
+
+
+async def test_a_killed_or_stuck_process_is_replaced() -> None:
+    extractor = Extractor(1, 20.0)
+    try:
+        await extractor.extract(page(), URL, "UTC")
+        (process,) = extractor._started
+        os.kill(process.pid, signal.SIGKILL)
+        await process.wait()
+        with pytest.raises(FetchError) as caught:
+            await extractor.extract(page(), URL, "UTC")
+        assert caught.value.reason == "parse"
+        await extractor.extract(page(), URL, "UTC")
+        (process,) = extractor._started
+        extractor._limit = 0.3
+        os.kill(process.pid, signal.SIGSTOP)
+        with pytest.raises(FetchError, match="longer than"):
+            await extractor.extract(page(), URL, "UTC")
+        assert isinstance(await extractor.extract(page(), URL, "UTC"), Extracted)
+    finally:
+        await extractor.close()
+
+
+async def test_extraction_processes_end_with_their_parent(tmp_path: Path) -> None:
+    code = (
+        "import asyncio, os, sys\n"
+        "from embedding.crawl.extractor import Extractor\n"
+        "async def main():\n"
+        "    e = Extractor(1, 20.0)\n"
+        "    try: await e.extract('<html></html>', 'http://e.org/', 'UTC')\n"
+        "    except Exception: pass\n"
+        "    print(next(iter(e._started)).pid, flush=True)\n"
+        "    await asyncio.sleep(60)\n"
+        "asyncio.run(main())\n"
+    )
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
+    )
+    assert parent.stdout is not None
+    child = int(await asyncio.wait_for(parent.stdout.readline(), 60))
+    parent.kill()
+    await parent.communicate()
+    assert await asyncio.to_thread(gone, child, 5.0)
+
+
+def gone(pid: int, seconds: float) -> bool:
+    """Whether the process ends within some seconds."""
+    deadline = time.monotonic() + seconds
+    while psutil.pid_exists(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not psutil.pid_exists(pid)

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from embedding.crawl.frontier import Frontier
+from embedding.errors import ConfigError
+
+
+@pytest.fixture(params=["file", "memory"])
+def frontier(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Frontier]:
+    url = "sqlite://" if request.param == "memory" else f"sqlite:///{tmp_path}/deep/f.db"
+    found = Frontier(url)
+    yield found
+    found.close()
+
+
+def claimed(frontier: Frontier, n: int = 10, now: float = 10.0) -> list[str]:
+    return [claim.key for claim in frontier.claim("s", n, now, 100.0)]
+
+
+def test_oldest_first_and_nothing_twice(frontier: Frontier) -> None:
+    assert frontier.discover("s", [("c", 3.0), ("a", 1.0), ("b", 2.0), ("a", 1.0)], 5.0) == 3
+    assert frontier.discover("s", [("a", 1.0)], 6.0) == 0
+    assert claimed(frontier, 2) == ["a", "b"]
+    assert claimed(frontier) == ["c"]
+    assert claimed(frontier) == []
+    assert claimed(frontier, now=200.0) == ["a", "b", "c"]
+
+
+def test_undated_references_are_taken_from_the_end_of_the_listing(frontier: Frontier) -> None:
+    frontier.discover("s", [("new", None), ("old", None)], 5.0)
+    assert claimed(frontier) == ["old", "new"]
+
+
+def test_pending_until_acknowledged(frontier: Frontier) -> None:
+    frontier.discover("s", [("a", 1.0), ("b", 2.0)], 5.0)
+    assert frontier.acknowledge(["a"], 6.0) == 0
+    for key in claimed(frontier):
+        frontier.fetched(key, 11.0)
+    assert frontier.backlog(["s", "t"]) == {"s": 2, "t": 0}
+    assert frontier.acknowledge(["a", "unknown"], 12.0) == 1
+    assert frontier.pending("s") == 1
+    assert claimed(frontier, now=1000.0) == []
+
+
+def test_what_was_not_acknowledged_is_new_after_a_restart(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/f.db"
+    first = Frontier(url)
+    first.discover("s", [(key, None) for key in "abcd"], 5.0)
+    keys = claimed(first)
+    first.fetched(keys[0], 11.0)
+    first.fetched(keys[1], 11.0)
+    first.acknowledge([keys[0]], 12.0)
+    first.fail(keys[2], 12.0, "http_4xx")
+    first.close()
+    second = Frontier(url)
+    assert second.recover(["other"]) == 0
+    assert second.recover(["s"]) == 2
+    assert set(claimed(second)) == {keys[1], keys[3]}
+    second.close()
+
+
+def test_postponed_keys_wait_and_failed_ones_do_not_come_back(frontier: Frontier) -> None:
+    frontier.discover("s", [("a", 1.0), ("b", 2.0)], 5.0)
+    claimed(frontier)
+    frontier.postpone("a", 50.0, "timeout")
+    frontier.fail("b", 11.0, "http_4xx")
+    assert claimed(frontier, now=49.0) == []
+    (again,) = frontier.claim("s", 5, 50.0, 10.0)
+    assert (again.key, again.attempts) == ("a", 2)
+    frontier.postpone("a", 51.0, "host_down", counts=False)
+    assert frontier.claim("s", 5, 51.0, 10.0)[0].attempts == 2
+    assert frontier.pending("s") == 1
+
+
+def test_released_claims_can_be_taken_at_once(frontier: Frontier) -> None:
+    frontier.discover("s", [("a", 1.0)], 5.0)
+    frontier.release(claimed(frontier))
+    assert frontier.claim("s", 5, 10.0, 10.0)[0].attempts == 1
+
+
+def test_inline_texts_are_taken_once_and_again_after_a_restart(frontier: Frontier) -> None:
+    assert frontier.offer("s", "p#comment-1", 1.0, 5.0)
+    assert not frontier.offer("s", "p#comment-1", 1.0, 6.0)
+    assert claimed(frontier, now=1000.0) == []
+    frontier.recover(["s"])
+    assert frontier.relist("s") == 1
+    assert claimed(frontier, now=1000.0) == []
+    assert frontier.offer("s", "p#comment-1", 1.0, 7.0)
+    frontier.acknowledge(["p#comment-1"], 8.0)
+    frontier.recover(["s"])
+    assert not frontier.offer("s", "p#comment-1", 1.0, 9.0)
+
+
+def test_inline_texts_that_vanished_are_given_up(frontier: Frontier) -> None:
+    frontier.offer("s", "p#comment-1", 1.0, 5.0)
+    frontier.recover(["s"])
+    assert frontier.expire("s", 5.0) == 0
+    assert frontier.expire("s", 6.0) == 1
+    assert frontier.pending("s") == 0
+
+
+def test_aliases_are_not_fetched_and_know_their_page(frontier: Frontier) -> None:
+    frontier.discover("s", [("a", 1.0), ("canonical", 2.0)], 5.0)
+    assert claimed(frontier, 1) == ["a"]
+    assert frontier.alias("canonical", "a", "s", 11.0)
+    assert frontier.alias("canonical", "a", "s", 12.0)
+    assert not frontier.alias("canonical", "b", "s", 13.0)
+    assert claimed(frontier) == []
+    assert not frontier.alias("a", "c", "s", 14.0)
+
+
+def test_equal_texts_are_found_under_other_keys_only(frontier: Frontier) -> None:
+    frontier.discover("s", [("a", 1.0)], 5.0)
+    claimed(frontier)
+    frontier.fetched("a", 11.0, content_hash="h")
+    assert frontier.has_content("h", "b")
+    assert not frontier.has_content("h", "a")
+    frontier.recover(["s"])
+    assert not frontier.has_content("h", "b")
+
+
+def test_large_listings(frontier: Frontier) -> None:
+    keys = [(f"k{n}", float(n)) for n in range(3000)]
+    assert frontier.discover("s", keys, 1.0) == 3000
+    assert frontier.known([key for key, _ in keys] + ["x"]) == 3000
+
+
+def test_two_processes_never_claim_the_same(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/f.db"
+    frontiers = [Frontier(url) for _ in range(3)]
+    frontiers[0].discover("s", [(f"k{n}", float(n)) for n in range(120)], 1.0)
+    taken: list[str] = []
+
+    def take(frontier: Frontier) -> None:
+        while keys := claimed(frontier, 3):
+            taken.extend(keys)
+
+    threads = [threading.Thread(target=take, args=(one,)) for one in frontiers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    for one in frontiers:
+        one.close()
+    assert len(taken) == len(set(taken)) == 120
+
+
+def test_there_is_no_column_for_text(tmp_path: Path) -> None:
+    Frontier(f"sqlite:///{tmp_path}/f.db").close()
+    with sqlite3.connect(tmp_path / "f.db") as connection:
+        columns = {row[1] for row in connection.execute("PRAGMA table_info(frontier_urls)")}
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+    connection.close()
+    assert not columns & {"text", "title", "body", "author", "content"}
+    assert mode == "wal"
+
+
+@pytest.mark.parametrize("url", ["nonsense", "sqlite:////proc/none/f.db", "mysql+nope://x/y"])
+def test_a_database_that_cannot_be_opened(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"crawl\.frontier"):
+        Frontier(url)
+
+
+class Lives(RuleBasedStateMachine):
+    """No key is in two hands, none is lost, acknowledged ones never come back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frontier = Frontier("sqlite://")
+        self.now = 0.0
+        self.known: set[str] = set()
+        self.held: set[str] = set()
+        self.read: set[str] = set()
+        self.done: set[str] = set()
+
+    @rule(n=st.integers(0, 9))
+    def discover(self, n: int) -> None:
+        added = self.frontier.discover("s", [(str(n), float(n))], self.now)
+        assert added == (str(n) not in self.known)
+        self.known.add(str(n))
+
+    @rule(n=st.integers(1, 4))
+    def claim(self, n: int) -> None:
+        self.now += 1.0
+        keys = {c.key for c in self.frontier.claim("s", n, self.now, 1e9)}
+        assert not keys & (self.held | self.read | self.done)
+        self.held |= keys
+
+    @rule()
+    def fetch(self) -> None:
+        for key in sorted(self.held)[:2]:
+            self.frontier.fetched(key, self.now)
+            self.held.discard(key)
+            self.read.add(key)
+
+    @rule()
+    def acknowledge(self) -> None:
+        keys = sorted(self.read)[:2]
+        assert self.frontier.acknowledge(keys, self.now) == len(keys)
+        self.read -= set(keys)
+        self.done |= set(keys)
+
+    @rule()
+    def restart(self) -> None:
+        self.frontier.recover(["s"])
+        self.held.clear()
+        self.read.clear()
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        assert self.frontier.pending("s") == len(self.known - self.done)
+
+    def teardown(self) -> None:
+        self.frontier.close()
+
+
+Lives.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestLives = Lives.TestCase

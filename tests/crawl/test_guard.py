@@ -1,0 +1,68 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embedding.crawl.guard import AddressGuard, is_public
+from embedding.errors import FetchError
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "10.1.2.3",
+        "172.16.0.1",
+        "192.168.1.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "255.255.255.255",
+        "::1",
+        "::",
+        "fe80::1",
+        "fe80::1%eth0",
+        "fc00::1",
+        "ff02::1",
+        "::ffff:127.0.0.1",
+        "::ffff:10.0.0.1",
+        "64:ff9b::7f00:1",
+        "2002:7f00:1::",
+        "not an address",
+    ],
+)
+def test_private_addresses_are_known(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "::ffff:8.8.8.8"])
+def test_public_addresses_are_known(address: str) -> None:
+    assert is_public(address)
+
+
+@given(st.ip_addresses(network="10.0.0.0/8"))
+def test_a_whole_private_network(address: object) -> None:
+    assert not is_public(str(address))
+    assert not is_public(f"::ffff:{address}")
+
+
+async def test_one_private_address_among_public_ones_is_enough() -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        return ["8.8.8.8", "127.0.0.1"]
+
+    with pytest.raises(FetchError) as caught:
+        await AddressGuard((), resolve).addresses("example.org", 80)
+    assert caught.value.reason == "private_address"
+    assert await AddressGuard(("example.org:80",), resolve).addresses("example.org", 80)
+    with pytest.raises(FetchError):
+        await AddressGuard(("example.org:80",), resolve).addresses("example.org", 81)
+
+
+async def test_a_name_that_does_not_resolve() -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        raise OSError("no such name")
+
+    with pytest.raises(FetchError) as caught:
+        await AddressGuard((), resolve).addresses("nowhere.example", 80)
+    assert caught.value.reason == "dns"
+    assert caught.value.retry_after is not None

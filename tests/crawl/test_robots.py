@@ -1,0 +1,73 @@
+import asyncio
+
+import pytest
+
+from embedding.crawl.robots import Robots
+from embedding.errors import FetchError
+
+URL = "https://example.org/news/1"
+
+
+def robots(status: int, text: str = "", asked: list[str] | None = None, ttl: float = 60) -> Robots:
+    async def get(url: str) -> tuple[int, str]:
+        if asked is not None:
+            asked.append(url)
+        await asyncio.sleep(0.01)
+        return status, text
+
+    return Robots("yeoron", ttl, get)
+
+
+@pytest.mark.parametrize(("status", "allowed"), [(200, True), (404, True), (403, True)])
+async def test_a_missing_file_allows_all(status: int, allowed: bool) -> None:
+    assert (await robots(status).verdict(URL)).allowed is allowed
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+async def test_a_failing_server_forbids_all_and_says_when_to_ask_again(status: int) -> None:
+    verdict = await robots(status, "User-agent: *\nAllow: /").verdict(URL)
+    assert not verdict.allowed
+    assert verdict.retry_after
+    assert verdict.retry_after > 1
+
+
+async def test_an_unreachable_server_forbids_all() -> None:
+    async def get(url: str) -> tuple[int, str]:
+        raise FetchError("timeout", "no answer", retry_after=0)
+
+    assert not (await Robots("yeoron", 60, get).verdict(URL)).allowed
+
+
+async def test_our_group_wins_and_the_longest_match_decides() -> None:
+    text = (
+        "User-agent: *\nDisallow: /\n\nUser-agent: Yeoron\nDisallow: /news/\n"
+        "Allow: /news/1\nCrawl-delay: 2.5\n"
+    )
+    one = robots(200, text)
+    assert (await one.verdict(URL)).allowed
+    assert (await one.verdict(URL)).crawl_delay == 2.5
+    forbidden = await one.verdict("https://example.org/news/2")
+    assert not forbidden.allowed
+    assert forbidden.retry_after is None
+
+
+async def test_an_origin_is_asked_once_however_many_wait() -> None:
+    asked: list[str] = []
+    one = robots(200, "", asked)
+    await asyncio.gather(*(one.verdict(f"{URL}{i}") for i in range(5)))
+    assert asked == ["https://example.org:443/robots.txt"]
+    await one.verdict("http://example.org/news/1")
+    assert len(asked) == 2
+
+
+async def test_it_is_asked_again_when_it_is_old() -> None:
+    asked: list[str] = []
+    one = robots(200, "", asked, ttl=0.02)
+    await one.verdict(URL)
+    await asyncio.sleep(0.05)
+    await one.verdict(URL)
+    assert len(asked) == 2
+
+
+async def test_rubbish_is_no_rule() -> None:
+    assert (await robots(200, "<html>\0\xff not robots </html>").verdict(URL)).allowed

@@ -1,0 +1,67 @@
+import gzip
+import zlib
+
+import brotli
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embedding.crawl.unpack import Unpacker
+from embedding.errors import FetchError
+
+PACK = {
+    "": lambda data: data,
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "br": brotli.compress,
+    "zstd": zstandard.ZstdCompressor().compress,
+}
+
+
+def unpack(encoding: str, data: bytes, limit: int = 10_000, size: int = 7) -> bytes:
+    packed = Unpacker(encoding, limit)
+    for at in range(0, len(data), size):
+        packed.feed(data[at : at + size])
+    return packed.body()
+
+
+@pytest.mark.parametrize("encoding", PACK)
+@given(data=st.binary(max_size=2000), size=st.integers(1, 3000))
+def test_every_encoding_round_trips_in_any_parts(encoding: str, data: bytes, size: int) -> None:
+    assert unpack(encoding, PACK[encoding](data), size=size) == data
+
+
+@pytest.mark.parametrize("encoding", PACK)
+def test_a_bomb_stops_at_the_limit(encoding: str) -> None:
+    bomb = PACK[encoding](bytes(50_000_000))
+    with pytest.raises(FetchError) as caught:
+        unpack(encoding, bomb, limit=1_000_000, size=65536)
+    assert caught.value.reason == "too_large"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd"])
+def test_broken_or_cut_bodies_are_refused(encoding: str) -> None:
+    whole = PACK[encoding](bytes(range(256)) * 8)
+    for data in (whole[: len(whole) // 2], b"\x07nonsense" * 20):
+        with pytest.raises(FetchError) as caught:
+            unpack(encoding, data)
+        assert caught.value.reason == "bad_encoding"
+
+
+def test_raw_deflate_is_read_too() -> None:
+    data = "여론".encode() * 50
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    assert unpack("deflate", packer.compress(data) + packer.flush()) == data
+
+
+def test_truncation_keeps_the_beginning() -> None:
+    packed = Unpacker("", 5, truncate=True)
+    assert packed.feed(b"abc")
+    assert not packed.feed(b"defgh")
+    assert packed.body(whole=False) == b"abcde"
+
+
+def test_an_encoding_that_was_not_asked_for_is_refused() -> None:
+    with pytest.raises(FetchError, match="compress"):
+        Unpacker("compress", 5)

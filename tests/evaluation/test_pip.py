@@ -1,0 +1,98 @@
+"""PIP loss."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import ortho_group
+
+from embedding.errors import InputError
+from embedding.evaluation.pip import pip_loss, sppmi
+
+
+def _counts(m: int = 30, seed: int = 0) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    topics = random.dirichlet(np.ones(4) * 0.2, size=m)
+    return random.poisson(300 * topics @ topics.T)
+
+
+def _best(counts: np.ndarray, d: int) -> np.ndarray:
+    values, basis = np.linalg.eigh(sppmi(counts))
+    order = np.argsort(-np.abs(values))[:d]
+    return basis[:, order] * np.sqrt(np.abs(values[order]))
+
+
+def test_sppmi_is_the_formula():
+    counts = np.array([[0, 4, 0], [4, 0, 1], [0, 1, 6]])
+    found = sppmi(counts, shift=1.0)
+    both = counts + counts.T
+    p = both / both.sum()
+    for i in range(3):
+        for j in range(3):
+            expected = 0.0
+            if p[i, j]:
+                expected = max(0.0, math.log(p[i, j] / (p[i].sum() * p[j].sum())))
+            assert found[i, j] == pytest.approx(expected)
+    assert (sppmi(counts, shift=3.0) <= found).all()
+
+
+def test_it_is_the_definition():
+    counts, ours = _counts(), torch.randn(30, 5, generator=torch.Generator().manual_seed(1))
+    theirs, own = _best(counts, 5), ours.numpy().astype(np.float64)
+    gram, other = own @ own.T, theirs @ theirs.T
+    expected = np.linalg.norm(gram - other)
+    assert pip_loss(ours, counts, normalised=False) == pytest.approx(expected, rel=1e-6)
+    scaled = np.linalg.norm(gram / np.linalg.norm(gram) - other / np.linalg.norm(other))
+    assert pip_loss(ours, counts) == pytest.approx(scaled, rel=1e-6)
+
+
+def test_the_count_embedding_itself_has_no_loss_however_turned_and_scaled():
+    counts = _counts()
+    turned = _best(counts, 5) @ ortho_group.rvs(5, random_state=3)
+    assert pip_loss(torch.from_numpy(turned), counts, normalised=False) == pytest.approx(
+        0, abs=1e-5
+    )
+    assert pip_loss(torch.from_numpy(turned * 7), counts) == pytest.approx(0, abs=1e-6)
+
+
+def test_noise_makes_it_worse():
+    counts, random = _counts(), np.random.default_rng(5)
+    clean, noise = _best(counts, 5), random.normal(size=(30, 5))
+    losses = [pip_loss(torch.from_numpy(clean + a * noise), counts) for a in (0, 0.2, 1.0, 5.0)]
+    assert losses == sorted(losses)
+    assert losses[-1] <= math.sqrt(2)
+
+
+def test_more_dimensions_than_words():
+    assert 0 <= pip_loss(torch.randn(30, 50), _counts()) <= math.sqrt(2)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "counts"),
+    [
+        (torch.ones(3, 2), np.zeros((3, 3))),
+        (torch.zeros(3, 2), np.eye(3)),
+        (torch.zeros(0, 2), np.zeros((0, 0))),
+        (torch.ones(3, 2), np.ones((3, 3))),
+    ],
+)
+def test_nothing_to_compare(vectors, counts):
+    assert math.isnan(pip_loss(vectors, counts))
+
+
+@pytest.mark.parametrize(
+    ("vectors", "counts", "shift", "sentence"),
+    [
+        (torch.ones(3, 2), np.ones((2, 2)), 1.0, r"got \[3, 2\] and \[2, 2\]"),
+        (torch.ones(3), np.ones((3, 3)), 1.0, "are accepted"),
+        (torch.ones(2, 2), -np.ones((2, 2)), 1.0, "at least 0"),
+        (torch.ones(2, 2), np.full((2, 2), np.nan), 1.0, "finite"),
+        (torch.ones(2, 2), np.ones((2, 2)), 0.0, "shift is a number above 0"),
+    ],
+)
+def test_bad_input(vectors, counts, shift, sentence):
+    with pytest.raises(InputError, match=sentence):
+        pip_loss(vectors, counts, shift)

@@ -1,0 +1,284 @@
+"""Snapshots in a real MLflow."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from embedding.errors import ConfigError, PlatformError
+from embedding.evaluation import comparison, registry, runs
+from embedding.evaluation.config import EvaluationConfig
+from embedding.evaluation.tracking import track_snapshot
+
+mlflow = pytest.importorskip("mlflow")
+
+
+@pytest.fixture(scope="session")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An MLflow database with its tables: making them takes seconds, copying them none."""
+    path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
+    runs.connect(f"sqlite:///{path}").search_experiments()
+    return path
+
+
+@pytest.fixture
+def uri(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    shutil.copy(database, tmp_path / "mlflow.db")
+    monkeypatch.chdir(tmp_path)
+    return f"sqlite:///{tmp_path}/mlflow.db"
+
+
+def _artifacts(client, run_id, path=None):
+    return sorted(item.path for item in client.list_artifacts(run_id, path))
+
+
+def test_a_snapshot_becomes_a_run_and_a_model_version(store, make, gold, uri, tmp_path):
+    ref = store.publish(make())
+    missing = tmp_path / "none.tsv"
+    tracked = track_snapshot(store, ref.id, tracking_uri=uri, gold=[missing, *gold], device="cpu")
+    client = runs.connect(uri)
+    run = client.get_run(tracked.run_id)
+    assert run.info.status == "FINISHED"
+    assert run.info.run_name == ref.id
+    assert run.info.experiment_id == tracked.experiment_id
+    assert run.data.params["config.sync.policy"] == "ssp"
+    assert run.data.params["dim"] == "8"
+    assert run.data.metrics == pytest.approx(tracked.metrics)
+    assert run.data.metrics["nll/뉴스"] == pytest.approx(2.4)
+    assert len(tracked.skipped) == 1
+    assert str(missing) in tracked.skipped[0]
+    assert _artifacts(client, tracked.run_id) == ["manifest.json", "model", "plots"]
+    assert _artifacts(client, tracked.run_id, "plots") == [
+        "plots/nll_by_source.png",
+        "plots/norm_frequency.png",
+        "plots/vocabulary.png",
+    ]
+    version = client.get_model_version_by_alias("yeoron", registry.NEWEST)
+    assert str(version.version) == tracked.model_version == "1"
+    assert version.tags["yeoron.snapshot"] == ref.id
+    assert version.tags["yeoron.window"] == "2020-02"
+    assert version.tags["yeoron.sources"] == "뉴스,청원"
+    assert version.tags["yeoron.tokenizer_digest"] == "t" * 64
+
+
+def test_tracking_again_continues_the_same_run(store, make, uri):
+    ref = store.publish(make())
+    first = track_snapshot(store, ref.id, tracking_uri=uri, device="cpu")
+    again = track_snapshot(store, "latest", tracking_uri=uri, device="cpu")
+    assert again == first
+    client = runs.connect(uri)
+    found = client.search_runs([first.experiment_id], f"tags.`{runs.KIND}` = 'snapshot'")
+    assert [run.info.run_id for run in found] == [first.run_id]
+    assert len(client.search_model_versions("name = 'yeoron'")) == 1
+    assert len(client.get_metric_history(first.run_id, "words")) == 1
+
+
+def test_a_run_that_died_half_way_is_continued(store, make, uri, monkeypatch):
+    ref = store.publish(make())
+    with monkeypatch.context() as patch:
+        patch.setattr(registry, "register", lambda *_: (_ for _ in ()).throw(OSError("killed")))
+        with pytest.raises(OSError, match="killed"):
+            track_snapshot(store, ref.id, tracking_uri=uri, device="cpu")
+    client = runs.connect(uri)
+    (failed,) = client.search_runs(["1"], f"tags.`{runs.KIND}` = 'snapshot'")
+    assert failed.info.status == "FAILED"
+    tracked = track_snapshot(store, ref.id, tracking_uri=uri, device="cpu")
+    assert tracked.run_id == failed.info.run_id
+    assert client.get_run(tracked.run_id).info.status == "FINISHED"
+
+
+def test_windows_form_a_series(store, make, uri):
+    parent = None
+    tracked = []
+    for month, nll in ((1, 3.0), (2, 2.5), (3, 2.0)):
+        parent = store.publish(make(month=month, nll=nll, parent=parent)).id
+        tracked.append(track_snapshot(store, parent, tracking_uri=uri, device="cpu"))
+    client = runs.connect(uri)
+    (stream,) = client.search_runs(["1"], f"tags.`{runs.KIND}` = 'stream'")
+    history = client.get_metric_history(stream.info.run_id, "nll")
+    assert [(entry.step, entry.value) for entry in history] == [(0, 3.0), (1, 2.5), (2, 2.0)]
+    assert history[0].timestamp < history[1].timestamp < history[2].timestamp
+    children = [client.get_run(entry.run_id) for entry in tracked]
+    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {stream.info.run_id}
+    assert client.get_model_version_by_alias("yeoron", "newest").version == 3
+
+
+def test_a_backfill_does_not_move_newest(store, make, uri):
+    march, january = store.publish(make(month=3)), store.publish(make(month=1))
+    late = track_snapshot(store, march.id, tracking_uri=uri, device="cpu")
+    track_snapshot(store, january.id, tracking_uri=uri, device="cpu")
+    client = runs.connect(uri)
+    holder = client.get_model_version_by_alias("yeoron", "newest")
+    assert str(holder.version) == late.model_version
+
+
+def test_the_registered_model_answers(store, make, uri, monkeypatch):
+    ref = store.publish(make())
+    track_snapshot(store, ref.id, tracking_uri=uri, device="cpu")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    mlflow.set_tracking_uri(None)
+    expected = store.open(ref.id).neighbours("왕", 3)
+    for address in ("models:/yeoron@latest", "models:/yeoron@newest", "models:/yeoron/1"):
+        model = mlflow.pyfunc.load_model(address)
+        found = model.predict(["왕", "없는말"], params={"n": 3})
+        known = found[found.word == "왕"]
+        assert list(known.neighbour) == [word for word, _ in expected]
+        assert list(known.cosine) == pytest.approx([cosine for _, cosine in expected])
+        assert list(known["rank"]) == [1, 2, 3]
+        (unknown,) = found[found.word == "없는말"].to_dict("records")
+        assert (unknown["neighbour"], unknown["rank"]) == ("", 0)
+        assert unknown["reason"] == f"not in the vocabulary of snapshot {ref.id}"
+    everything = model.predict(pd.DataFrame({"word": ["코로나"]}))
+    assert len(everything) == 7
+    assert "코로나" not in set(everything.neighbour)
+
+
+def test_the_model_is_a_script_and_no_pickle(store, make, uri, tmp_path):
+    store.publish(make())
+    tracked = track_snapshot(store, tracking_uri=uri, device="cpu")
+    path = Path(runs.connect(uri).download_artifacts(tracked.run_id, "model", str(tmp_path)))
+    names = {file.name for file in path.rglob("*") if file.is_file()}
+    assert {"pyfunc.py", "vectors.arrow", "manifest.json", "MLmodel"} <= names
+    assert not [name for name in names if name.endswith((".pkl", ".pickle"))]
+    script = (path / "pyfunc.py").read_text()
+    assert "import embedding" not in script
+    assert "from embedding" not in script
+
+
+def test_a_given_parent_gets_the_series(store, make, uri):
+    parent = comparison.start_parent("비교", {"dims": "8"}, tracking_uri=uri)
+    tracked = track_snapshot(
+        store, store.publish(make()).id, tracking_uri=uri, device="cpu", parent_run=parent
+    )
+    client = runs.connect(uri)
+    assert client.get_run(tracked.run_id).data.tags["mlflow.parentRunId"] == parent
+    assert client.get_run(parent).data.metrics["nll"] == 2.5
+    assert not client.search_runs(["1"], f"tags.`{runs.KIND}` = 'stream'")
+
+
+def test_compared_trainings_are_children(store, make, uri):
+    ref = store.publish(make())
+    parent = comparison.start_parent("비교", {"grid": "dim"}, tracking_uri=uri, key="manual__1")
+    assert comparison.start_parent("비교", {}, tracking_uri=uri, key="manual__1") == parent
+    other = comparison.start_parent("비교", {}, tracking_uri=uri, key="manual__2")
+    assert other != parent
+    figures = {"nll": 2.0, "broken": float("nan")}
+    children = [
+        comparison.track_training(parent, {"dim": dim}, figures, ref, tracking_uri=uri)
+        for dim in (8, 16, 8)
+    ]
+    assert children[0] == children[2] != children[1]
+    client = runs.connect(uri)
+    child = client.get_run(children[1])
+    assert child.data.tags["mlflow.parentRunId"] == parent
+    assert child.data.tags["yeoron.snapshot"] == ref.id
+    assert child.data.params == {"dim": "16"}
+    assert child.data.metrics == {"nll": 2.0}
+    comparison.finish(parent, tracking_uri=uri)
+    comparison.finish(parent, tracking_uri=uri)
+    assert client.get_run(parent).info.status == "FINISHED"
+
+
+def test_a_server_that_is_not_there(store, make, monkeypatch):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"http://user:secret@127.0.0.1:{free.getsockname()[1]}"
+    store.publish(make())
+    with pytest.raises(PlatformError, match=r"MLflow at http://127\.0\.0\.1") as caught:
+        track_snapshot(store, tracking_uri=address, device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_deleted_experiment_is_named(store, make, uri):
+    store.publish(make())
+    client = runs.connect(uri)
+    client.delete_experiment(client.create_experiment("지움"))
+    with pytest.raises(ConfigError, match="'지움' was deleted"):
+        track_snapshot(store, tracking_uri=uri, experiment="지움", device="cpu")
+
+
+def test_names_that_mlflow_would_refuse():
+    assert runs.metric_name("nll/뉴스 (속보)!") == "nll/뉴스 _속보__"
+    assert runs.metric_name("") == "_"
+    assert runs.flatten({"a": {"b": {"c": 1}}, "d": [2]}) == {"a.b.c": 1, "d": [2]}
+
+
+def test_mlflow_is_not_imported_with_the_module():
+    program = (
+        "import sys, embedding.evaluation.tracking, embedding.evaluation.comparison;"
+        "print([m for m in ('mlflow', 'matplotlib') if m in sys.modules])"
+    )
+    root = str(Path(__file__).parents[2])
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+    assert ran.stdout.strip() == "[]"
+
+
+@pytest.fixture
+def server(uri: str, tmp_path: Path):
+    """`mlflow server` on a free port of the loopback."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--workers", "1"]
+    command += ["--port", str(port), "--backend-store-uri", uri]
+    command += ["--artifacts-destination", str(tmp_path / "artifacts")]
+    log = (tmp_path / "server.log").open("w")
+    process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        _wait(f"http://127.0.0.1:{port}/health", process, 90)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(timeout=15)
+        log.close()
+
+
+def _wait(url: str, process: subprocess.Popen[bytes], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.3)
+    raise RuntimeError("mlflow server did not start")
+
+
+@pytest.mark.slow
+def test_over_a_real_server(store, make, gold, server, monkeypatch):
+    ref = store.publish(make())
+    config = EvaluationConfig(tracking_uri=server, gold=gold, device="cpu", experiment="여론")
+    tracked = track_snapshot(store, ref.id, **config.model_dump())
+    assert track_snapshot(store, ref.id, **config.model_dump()) == tracked
+    client = runs.connect(server)
+    manifest = client.download_artifacts(tracked.run_id, "manifest.json")
+    assert json.loads(Path(manifest).read_text())["id"] == ref.id
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
+    mlflow.set_tracking_uri(None)
+    model = mlflow.pyfunc.load_model("models:/yeoron@latest")
+    assert list(model.predict(["왕"], params={"n": 1}).neighbour) == [
+        store.open().neighbours("왕", 1)[0][0]
+    ]

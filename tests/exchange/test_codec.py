@@ -1,0 +1,119 @@
+"""Records as messages: exact round trips, and refusals that name what is wrong."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from embedding.errors import RefusedError
+from embedding.exchange import codec
+from embedding.exchange.protocol import Push, VocabularyDelta
+from embedding.exchange.wire import Message, decode, encode
+from embedding.records import RowDelta, ScorePairs, SourceProgress, Table, WordCounts
+
+
+def sent(message: Message) -> Message:
+    batch, header = encode(message)
+    return decode(batch, pa.py_buffer(header))
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
+def a_push(**changes) -> Push:
+    push = Push(
+        node="n0",
+        sequence=3,
+        clock=2,
+        deltas=(
+            RowDelta(Table.IN, ints(1, 4), np.ones((2, 3), dtype=np.float32)),
+            RowDelta(Table.OUT, ints(0), np.zeros((1, 3), dtype=np.float32)),
+        ),
+        counts=WordCounts(["말", "글"], ["뉴스", "글판"], ints(0, 60), ints(3, 1), ints(1, 1)),
+        progress=(SourceProgress("뉴스", 2, 7, 12.5, 0, (0.5, 1.5)),),
+        tokens=7,
+        loss_sum=1.25,
+        pairs=9,
+        tokenizer_digest="d",
+    )
+    return replace(push, **changes)
+
+
+def test_a_push_comes_back_as_it_was():
+    push = a_push()
+    back = codec.decode_push(sent(codec.encode_push(push)))
+    for name in ("node", "sequence", "clock", "progress", "tokens", "loss_sum", "pairs"):
+        assert getattr(back, name) == getattr(push, name)
+    for one, other in zip(back.deltas, push.deltas, strict=True):
+        assert one.table == other.table
+        assert np.array_equal(one.ids, other.ids)
+        assert np.array_equal(one.values, other.values)
+    assert back.counts.words.to_pylist() == ["말", "글"]
+    assert back.counts.sources.to_pylist() == ["뉴스", "글판"]
+    assert np.array_equal(back.counts.counts, push.counts.counts)
+
+
+def test_an_empty_push_comes_back():
+    back = codec.decode_push(sent(codec.encode_push(Push("n", 1, 0))))
+    assert back.deltas == ()
+    assert len(back.counts.words) == 0
+
+
+def counts(**changes) -> Push:
+    return a_push(counts=replace(a_push().counts, **changes))
+
+
+@pytest.mark.parametrize(
+    ("push", "reason"),
+    [
+        (a_push(sequence=0), "sequence"),
+        (a_push(clock=-1), "clock"),
+        (a_push(tokens=-1), "tokens"),
+        (a_push(loss_sum=float("inf")), "loss_sum"),
+        (a_push(node="n" * 5000), "node"),
+        (counts(counts=ints(3)), "differ in length"),
+        (counts(counts=ints(0, 1)), "below 1"),
+        (counts(documents=ints(4, 1)), "more documents"),
+        (a_push(progress=(SourceProgress("s", -1, 0, 0.0, 0),)), "negative"),
+        (a_push(progress=(SourceProgress("s", 1, 0, float("nan"), 0),)), "finite"),
+        (a_push(progress=(SourceProgress("s", 1, 0, 0.0, 0, (float("inf"),)),)), "finite"),
+        (a_push(progress=(SourceProgress("s", 1.5, 0, 0.0, 0),)), "whole"),
+    ],
+)
+def test_a_malformed_push_is_refused(push, reason):
+    with pytest.raises(RefusedError, match=reason):
+        codec.decode_push(sent(codec.encode_push(push)))
+
+
+def test_half_a_delta_is_refused():
+    message = codec.encode_push(a_push())
+    arrays = {name: part for name, part in message.arrays.items() if name != "in.values"}
+    with pytest.raises(RefusedError, match=r"in\.values"):
+        codec.decode_push(Message(message.header, arrays, message.texts))
+
+
+def test_a_pull_comes_back_with_its_pairs():
+    pairs = ScorePairs("뉴스", ints(1), ints(2), np.array([[3, 4]], dtype=np.int64))
+    vectors, contexts, clock, score = codec.decode_pull(
+        sent(codec.encode_pull(ints(5, 6), ints(), 7, pairs))
+    )
+    assert vectors.tolist() == [5, 6]
+    assert contexts.tolist() == []
+    assert clock == 7
+    assert score.source == "뉴스"
+    assert score.negatives.tolist() == [[3, 4]]
+
+
+def test_pairs_of_unequal_length_are_refused():
+    pairs = ScorePairs("s", ints(1, 2), ints(2), np.array([[3, 4]], dtype=np.int64))
+    with pytest.raises(RefusedError, match="differ in length"):
+        codec.decode_pull(sent(codec.encode_pull(ints(), ints(), 0, pairs)))
+
+
+def test_a_vocabulary_comes_back():
+    delta = VocabularyDelta(9, ["말"], ints(3), ints(8), ints(1))
+    back = codec.decode_vocabulary(sent(codec.encode_vocabulary(delta)))
+    assert (back.version, list(back.words), back.ids.tolist()) == (9, ["말"], [3])
+    assert (back.counts.tolist(), back.evicted.tolist()) == ([8], [1])

@@ -1,0 +1,50 @@
+"""A taken port is named together with its setting."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from embedding.errors import PlatformError
+from embedding.platform.ports import is_free, port_settings, require_free, variable
+from embedding.settings import Settings
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def test_a_taken_port_names_port_setting_and_variable(taken: int) -> None:
+    with pytest.raises(PlatformError) as error:
+        require_free({"ports.mlflow": taken})
+    for part in (str(taken), "ports.mlflow", "YEORON_PORTS__MLFLOW"):
+        assert part in str(error.value)
+
+
+def test_two_settings_with_one_port_are_refused() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        free = probe.getsockname()[1]
+    with pytest.raises(PlatformError, match=r"ports\.a and ports\.b"):
+        require_free({"ports.a": free, "ports.b": free})
+
+
+def test_a_free_port_is_free_again_after_closing() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        assert not is_free(port)
+    assert is_free(port)
+
+
+def test_every_service_has_a_port_of_its_own() -> None:
+    ports = port_settings(Settings(), simweb=True)
+    assert len(set(ports.values())) == len(ports)
+    assert variable("server.http_port") == "YEORON_SERVER__HTTP_PORT"

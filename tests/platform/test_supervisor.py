@@ -1,0 +1,89 @@
+"""A real supervisord: services start, restart, and end with every orphan."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from embedding.errors import PlatformError
+from embedding.platform.processes import end_all, marked
+from embedding.platform.services import Service
+from embedding.platform.supervisor import Supervisor
+
+# Leaves a grandchild in a session of its own behind, as Airflow's scheduler does, and writes over
+# its environment, as Airflow's API server does.
+ORPHANING = (
+    "import subprocess, sys, time; "
+    "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(300)'], "
+    "start_new_session=True); "
+    "from setproctitle import setproctitle; setproctitle('retitled'); time.sleep(300)"
+)
+
+
+def service(name: str, code: str, ready: str = "") -> Service:
+    return Service(name, (sys.executable, "-c", code), ready=ready, stop_seconds=2)
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path):
+    found = Supervisor(tmp_path / "home", tmp_path / "home" / "logs")
+    yield found
+    found.stop()
+
+
+def until(condition, timeout: float = 20.0) -> bool:
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_orphans_end_with_the_platform(supervisor: Supervisor) -> None:
+    supervisor.write([service("parent", ORPHANING)])
+    supervisor.start()
+    assert until(lambda: len(marked(supervisor.home)) >= 3)
+    mine = {p.pid for p in marked(supervisor.home)}
+    assert supervisor.stop() >= 3
+    assert not any(psutil.pid_exists(pid) for pid in mine)
+    assert supervisor.states() == {}
+
+
+def test_orphans_are_found_after_the_supervisor_was_killed(supervisor: Supervisor) -> None:
+    supervisor.write([service("parent", ORPHANING)])
+    supervisor.start()
+    assert until(lambda: len(marked(supervisor.home)) >= 3)
+    os.kill(supervisor.pid() or 0, signal.SIGKILL)
+    assert until(lambda: supervisor.pid() is None)
+    assert len(marked(supervisor.home)) >= 2
+    end_all(supervisor.home, patience=3)
+    assert marked(supervisor.home) == []
+
+
+def test_a_service_that_dies_is_started_again(supervisor: Supervisor) -> None:
+    supervisor.write([service("short", "import time; time.sleep(300)")])
+    supervisor.start()
+    assert until(lambda: supervisor.states().get("short") == "RUNNING")
+    first = int(supervisor.control("pid", "short"))
+    os.kill(first, signal.SIGKILL)
+    assert until(lambda: supervisor.control("pid", "short") not in {str(first), "0"})
+
+
+def test_a_service_that_cannot_start_shows_the_end_of_its_log(supervisor: Supervisor) -> None:
+    broken = service("broken", "raise SystemExit('no such thing')", ready="http://127.0.0.1:9/")
+    supervisor.write([broken])
+    supervisor.start()
+    with pytest.raises(PlatformError, match="no such thing"):
+        supervisor.wait_ready([broken], timeout=40)
+
+
+def test_the_configuration_is_private(supervisor: Supervisor) -> None:
+    supervisor.write([service("x", "pass")])
+    assert supervisor.configuration.stat().st_mode & 0o077 == 0

@@ -1,0 +1,222 @@
+"""Cutting windows while training goes on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from embedding.errors import RefusedError
+from embedding.records import RowDelta, Table, Window, WindowUnit, WordCounts
+from embedding.server.config import ServerConfig
+from embedding.server.service import running_server
+from embedding.snapshots.store import SnapshotStore
+
+DIM, DAY = 4, 86_400
+START = datetime(2020, 2, 1, tzinfo=UTC)
+AT = int(START.timestamp())
+WINDOW = Window.holding(START, WindowUnit.DAY)
+
+
+def counted(words, n=1, *, source="뉴스", window=AT) -> WordCounts:
+    size = len(words)
+    column = np.full(size, n, dtype=np.int64)
+    windows = np.full(size, window, dtype=np.int64)
+    return WordCounts(words, [source] * size, windows, column, np.ones_like(column))
+
+
+def config(tmp_path, **changes) -> ServerConfig:
+    return ServerConfig(snapshots=str(tmp_path / "snapshots"), min_count=2, **changes)
+
+
+def test_a_snapshot_holds_the_window_and_later_training_does_not_touch_it(tmp_path, connect):
+    with running_server(config(tmp_path), dim=DIM) as server:
+        node = connect(server)
+        node.push(counts=counted(["말"]), window=AT, published=AT + 60.0, digest="kiwi")
+        node.words("말", "글")
+        rows = node.pull()
+        node.push(counts=counted(["말", "글", "드문"]), window=AT, source="글판", digest="kiwi")
+        node.push(counts=counted(["말"], window=AT + DAY), window=AT + DAY)
+        ref = node.client.cut(WINDOW)
+        node.push((RowDelta(Table.IN, node.ids, np.ones((2, DIM), dtype=np.float32)),))
+        snapshot = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id)
+        snapshot.verify()
+        assert list(snapshot.words) == ["말", "글"]
+        assert snapshot.counts.tolist() == [3, 1]
+        assert np.array_equal(snapshot.vectors, rows.vectors)
+        kept = snapshot.by_source
+        found = dict(zip(zip(kept.words, kept.sources, strict=True), kept.counts, strict=True))
+        # The first mention of 말 came before it had a row, and counts all the same.
+        assert found[("말", "뉴스")] == 2
+        assert "드문" not in kept.words
+        assert snapshot.manifest.tokens == {"뉴스": 1, "글판": 3}
+        assert snapshot.manifest.documents == {"뉴스": 1, "글판": 1}
+        assert snapshot.manifest.tokenizer_digest == "kiwi"
+        status = node.client.status()
+        assert status["windows"]["2020-02-01"]["snapshot"] == ref.id
+        assert status["windows"]["2020-02-01"]["tokens"] == 4
+        assert [s["id"] for s in status["snapshots"]] == [ref.id]
+        assert status["windows"]["2020-02-02"]["snapshot"] is None
+
+
+def test_a_window_is_cut_once_also_when_many_ask_at_the_same_time_and_after_a_restart(
+    tmp_path, connect
+):
+    found = []
+    with running_server(config(tmp_path), dim=DIM) as server:
+        node = connect(server)
+        node.words("말")
+        node.push(counts=counted(["말"]), window=AT)
+
+        def cut() -> None:
+            found.append(server.cutter.cut(WINDOW))
+
+        threads = [threading.Thread(target=cut) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        found.append(node.client.cut(WINDOW))
+    with running_server(config(tmp_path), dim=DIM) as server:
+        found.append(connect(server).client.cut(WINDOW))
+    assert len(found) == 6
+    assert len({ref.id for ref in found}) == 1
+    assert len(SnapshotStore(str(tmp_path / "snapshots")).list()) == 1
+
+
+def test_what_comes_late_changes_no_snapshot_and_is_counted_as_late(tmp_path, connect):
+    with running_server(config(tmp_path), dim=DIM) as server:
+        node = connect(server)
+        node.words("말")
+        node.push(counts=counted(["말"]), window=AT)
+        node.client.cut(WINDOW)
+        both = counted(["말", "말"])
+        both = WordCounts(
+            both.words, both.sources, np.array([AT, AT + DAY]), both.counts, both.documents
+        )
+        node.push(counts=both, window=AT)
+        status = node.client.status()
+        assert status["sources"]["뉴스"]["late_documents"] == 1
+        assert status["tokens"] == 3
+        assert server.state.accounts.windows.windows() == [AT + DAY]
+        assert server.state.accounts.windows.table(AT + DAY).num_rows == 1
+
+
+def test_parents_follow_the_windows(tmp_path, connect):
+    with running_server(config(tmp_path), dim=DIM) as server:
+        node = connect(server)
+        node.words("말")
+        node.push(counts=counted(["말"]), window=AT)
+        first = node.client.cut(WINDOW)
+        second = node.client.cut(Window(WINDOW.end, WINDOW.end + timedelta(days=1)))
+        assert (first.parent, second.parent) == (None, first.id)
+        assert second.words == 1
+
+
+def test_a_window_over_several_days_holds_them_all_and_overlaps_are_refused(tmp_path, connect):
+    with running_server(config(tmp_path), dim=DIM) as server:
+        node = connect(server)
+        node.words("말")
+        for day in range(3):
+            node.push(counts=counted(["말"], window=AT + day * DAY), window=AT + day * DAY)
+        ref = node.client.cut(Window(START, START + timedelta(days=2)))
+        snapshot = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id)
+        assert snapshot.by_source.windows.tolist() == [AT, AT + DAY]
+        assert snapshot.manifest.tokens == {"뉴스": 2}
+        with pytest.raises(RefusedError, match="overlaps"):
+            node.client.cut(WINDOW)
+
+
+def test_the_watermark_cuts_windows_by_itself(tmp_path, connect):
+    chosen = config(tmp_path, cut="watermark", source_idle_s=60.0)
+    with running_server(chosen, dim=DIM) as server:
+        node = connect(server)
+        node.words("말")
+        node.push(counts=counted(["말"]), window=AT, published=AT + 10.0)
+        node.push(
+            counts=counted(["말"], window=AT + DAY), window=AT + DAY, published=AT + DAY + 10.0
+        )
+        deadline = time.monotonic() + 10
+        while not server.cutter.refs() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        (ref,) = server.cutter.refs()
+        assert ref.window_start == START
+        assert node.client.cut(WINDOW) == ref
+
+
+def test_quality_is_measured_on_the_way(tmp_path, connect):
+    from embedding.records import ScorePairs
+
+    gold = tmp_path / "pairs.tsv"
+    gold.write_text("가\t나\t3\n나\t다\t2\n가\t다\t1\n", encoding="utf-8")
+    with running_server(config(tmp_path, gold=gold), dim=DIM) as server:
+        node = connect(server)
+        ids = node.words("가", "나", "다")
+        node.push(counts=counted(["가", "나", "다"]), window=AT)
+        node.pull(score=ScorePairs("뉴스", ids, ids[::-1].copy(), ids.reshape(3, 1)))
+        ref = node.client.cut(WINDOW)
+        quality = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id).manifest.quality
+        assert quality["nll"] == pytest.approx(2 * np.log(2))
+        assert quality["nll.뉴스"] == quality["nll"]
+        assert -1 <= quality["similarity/pairs"] <= 1
+        assert quality["coverage/pairs"] == 1.0
+
+
+def test_what_cannot_be_cut_is_refused_with_the_reason(tmp_path, connect):
+    with running_server(ServerConfig(), dim=DIM) as server:
+        node = connect(server)
+        with pytest.raises(RefusedError, match="no snapshot store"):
+            node.client.cut(WINDOW)
+    with running_server(config(tmp_path), dim=DIM) as server:
+        node = connect(server)
+        with pytest.raises(RefusedError, match="no word has a row"):
+            node.client.cut(WINDOW)
+        node.words("말")
+        node.push(counts=counted(["말"]), window=AT)
+        assert node.client.cut(WINDOW).words == 1, "a refused cut can be tried again"
+
+
+def test_a_window_whose_snapshot_failed_keeps_its_counts_and_can_be_cut_again(tmp_path, connect):
+    with running_server(config(tmp_path), dim=DIM) as server:
+        node = connect(server)
+        node.words("말")
+        node.push(counts=counted(["말"]), window=AT)
+        bad = np.full((1, DIM), np.inf, dtype=np.float32)
+        server.state.tables.add(Table.IN, np.array([0]), bad)
+        with pytest.raises(RefusedError, match="not finite"):
+            node.client.cut(WINDOW)
+        node.push(counts=counted(["말"]), window=AT)
+        good = np.ones((1, DIM), dtype=np.float32)
+        server.state.tables.restore(Table.IN, np.array([0]), good, good[:, 0])
+        ref = node.client.cut(WINDOW)
+        snapshot = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id)
+        assert snapshot.manifest.tokens == {"뉴스": 2}
+
+
+def test_training_goes_on_while_a_window_is_written(tmp_path, connect):
+    with running_server(config(tmp_path), dim=DIM) as server:
+        node = connect(server)
+        ids = node.words(*[f"말{i}" for i in range(300)])
+        node.push(counts=counted([f"말{i}" for i in range(300)]), window=AT)
+        stop = threading.Event()
+
+        def train() -> None:
+            while not stop.is_set():
+                node.pull()
+                values = np.ones((len(ids), DIM), dtype=np.float32)
+                node.push((RowDelta(Table.IN, ids, values), RowDelta(Table.OUT, ids, values)))
+
+        trainer = threading.Thread(target=train)
+        trainer.start()
+        try:
+            time.sleep(0.1)
+            ref = server.cutter.cut(WINDOW)
+        finally:
+            stop.set()
+            trainer.join(10)
+        snapshot = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id)
+        # Every push adds one to every value of both tables: a torn copy would show.
+        assert len(np.unique(snapshot.contexts)) == 1

@@ -1,0 +1,254 @@
+"""Every policy against generated orders of events, and against the invariant that defines it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from embedding.errors import ConfigError, RefusedError
+from embedding.server.config import SyncConfig
+from embedding.server.consistency import ConsistencyMachine
+from embedding.server.policies import POLICIES, Apply, Ticket
+
+NODES = ("a", "b", "c")
+events = st.lists(
+    st.tuples(
+        st.sampled_from(["step", "step", "step", "idle", "leave", "join", "wait"]),
+        st.sampled_from(NODES),
+    ),
+    max_size=60,
+)
+
+
+class World:
+    """Honest nodes around a machine; remembers what was pushed, applied and read."""
+
+    def __init__(self, policy: str, **more) -> None:
+        self.machine = ConsistencyMachine(SyncConfig(policy=policy, **more))
+        self.now = 0.0
+        self.sequence = dict.fromkeys(NODES, 0)
+        self.clock: dict[str, int] = {}
+        self.reading: set[str] = set()
+        self.pushed: list[Ticket] = []
+        self.applied: list[Ticket] = []
+        self.reads: list[tuple[str, int]] = []
+
+    def run(self, event: str, node: str) -> None:
+        self.now += 1
+        if event == "join" or node not in self.clock:
+            self.clock[node], instructions = self.machine.join(node, now=self.now)
+            self.carry_out(instructions)
+            self.reading.discard(node)
+        elif event == "idle":
+            self.carry_out(self.machine.idle(node, now=self.now))
+            self.reading.discard(node)
+        elif event == "leave":
+            self.carry_out(self.machine.leave(node))
+            del self.clock[node]
+        elif event == "wait":
+            _, instructions = self.machine.tick(now=self.now)
+            self.carry_out(instructions)
+        elif node in self.reading:
+            self.push(node)
+        else:
+            self.pull(node)
+
+    def pull(self, node: str) -> bool:
+        clock, waiting_for = self.machine.pull(node, self.clock[node], now=self.now)
+        if waiting_for:
+            return False
+        self.clock[node] = clock
+        self.reading.add(node)
+        self.reads.append((node, clock))
+        self.check_read(node, clock)
+        return True
+
+    def push(self, node: str) -> None:
+        self.sequence[node] += 1
+        ticket = Ticket(node, self.clock[node], self.sequence[node])
+        self.pushed.append(ticket)
+        self.carry_out(self.machine.push(ticket, now=self.now))
+        self.clock[node] = self.machine.board.members[node].clock
+        self.reading.discard(node)
+
+    def carry_out(self, instructions) -> None:
+        for instruction in instructions:
+            assert isinstance(instruction, Apply)
+            self.applied.extend(instruction.tickets)
+
+    def live(self) -> list[str]:
+        return [m.name for m in self.machine.board.members.values() if m.active]
+
+    def check_read(self, node: str, clock: int) -> None:
+        name, staleness = self.machine.policy.name, self.machine.config.staleness
+        done = set(self.applied)
+        members = self.machine.board.members
+        if name == "bsp":
+            # Everybody alive has given its delta of every clock before this one …
+            assert all(members[other].clock >= clock for other in self.live())
+            # … all of them are in the tables, and none of this clock is.
+            assert all(t in done for t in self.pushed if t.clock < clock)
+            assert not any(t.clock >= clock for t in done)
+        if name == "ssp":
+            # Ho 2013: all updates up to c-s-1 are seen, and one's own.
+            assert all(members[other].clock >= clock - staleness for other in self.live())
+            assert all(t in done for t in self.pushed if t.clock <= clock - staleness - 1)
+            assert all(t in done for t in self.pushed if t.node == node)
+
+
+policies = pytest.mark.parametrize(
+    ("policy", "more"),
+    [
+        ("bsp", {}),
+        ("bsp", {"combine": "mean"}),
+        ("ssp", {"staleness": 0}),
+        ("ssp", {"staleness": 2}),
+        ("asp", {}),
+    ],
+)
+
+
+def test_every_policy_is_tested():
+    assert set(POLICIES) == {"bsp", "ssp", "asp"}
+
+
+@policies
+@settings(max_examples=150, deadline=None)
+@given(events=events)
+def test_reads_keep_the_invariant_and_nothing_is_lost(policy, more, events):
+    world = World(policy, **more)
+    for event, node in events:
+        world.run(event, node)
+    world.carry_out(world.machine.flush())
+    assert len(world.applied) == len(set(world.applied))
+    assert set(world.applied) == set(world.pushed)
+    for node in NODES:
+        sequences = [ticket.sequence for ticket in world.applied if ticket.node == node]
+        assert sequences == sorted(sequences)
+
+
+@policies
+@settings(max_examples=100, deadline=None)
+@given(events=events)
+def test_somebody_can_always_go_on(policy, more, events):
+    """No deadlock: whatever happened, when the active nodes go on working all advance."""
+    world = World(policy, **more)
+    for event, node in events:
+        world.run(event, node)
+    live = world.live()
+    before = dict(world.clock)
+    for _ in range(20):
+        for node in live:
+            if node in world.reading or world.pull(node):
+                world.push(node)
+    for node in live:
+        assert world.clock[node] >= before[node] + 5
+
+
+def stepped(world: World, node: str, times: int) -> int:
+    done = 0
+    for _ in range(times):
+        if node in world.reading or world.pull(node):
+            world.push(node)
+            done += 1
+    return done
+
+
+@pytest.mark.parametrize(
+    ("policy", "more", "ahead"),
+    [("bsp", {}, 1), ("ssp", {"staleness": 3}, 4), ("asp", {}, 20)],
+)
+def test_how_far_a_fast_node_gets_ahead_of_one_that_reads_and_does_not_push(policy, more, ahead):
+    world = World(policy, **more)
+    for node in ("a", "b"):
+        world.run("join", node)
+        assert world.pull(node)
+    assert stepped(world, "a", 20) == ahead
+
+
+@pytest.mark.parametrize("policy", ["bsp", "ssp"])
+@pytest.mark.parametrize("how", ["idle", "leave"])
+def test_an_idle_or_departed_node_holds_nobody_back_and_comes_back_at_the_current_clock(
+    policy, how
+):
+    world = World(policy, staleness=1)
+    for node in ("a", "b"):
+        world.run("join", node)
+        assert world.pull(node)
+    world.run(how, "b")
+    assert stepped(world, "a", 10) == 10
+    world.run("join", "b")
+    assert world.pull("b")
+    assert world.clock["b"] == world.clock["a"] == 10
+
+
+def test_a_silent_node_is_gone_after_the_limit_and_frees_the_others():
+    world = World("bsp", liveness_timeout_s=5)
+    for node in ("a", "b"):
+        world.run("join", node)
+        assert world.pull(node)
+    world.push("a")
+    assert not world.pull("a")
+    world.now += 6
+    world.machine.seen("a", now=world.now)
+    gone, instructions = world.machine.tick(now=world.now)
+    assert gone == ["b"]
+    world.carry_out(instructions)
+    assert world.pull("a")
+    assert [ticket.node for ticket in world.applied] == ["a"]
+
+
+def test_bsp_applies_a_clock_at_once_in_the_order_of_names():
+    world = World("bsp", combine="mean")
+    for node in NODES:
+        world.run("join", node)
+        assert world.pull(node)
+    found = []
+    for node in ("c", "a", "b"):
+        ticket = Ticket(node, 0, 1)
+        found.append(world.machine.push(ticket, now=1.0))
+    assert found[:2] == [[], []]
+    (instruction,) = found[2]
+    assert [ticket.node for ticket in instruction.tickets] == list(NODES)
+    assert instruction.scale == pytest.approx(1 / 3)
+
+
+def test_another_policy_takes_over_what_was_held_back():
+    world = World("bsp")
+    for node in ("a", "b"):
+        world.run("join", node)
+        assert world.pull(node)
+    world.push("a")
+    world.carry_out(world.machine.configure(SyncConfig(policy="asp")))
+    assert [ticket.node for ticket in world.applied] == ["a"]
+    assert stepped(world, "a", 5) == 5
+
+
+def test_clocks_from_the_future_and_out_of_order_are_refused():
+    world = World("bsp")
+    for node in ("a", "b"):
+        world.run("join", node)
+        assert world.pull(node)
+    machine = world.machine
+    with pytest.raises(RefusedError, match="reads at clock 0"):
+        machine.push(Ticket("a", 1, 1), now=1)
+    with pytest.raises(RefusedError, match="has finished 0"):
+        machine.pull("a", 3, now=1)
+    with pytest.raises(RefusedError, match="greet"):
+        machine.pull("stranger", 0, now=1)
+    machine.board.members["a"].clock = 5
+    machine.push(Ticket("a", 5, 1), now=1)
+    with pytest.raises(RefusedError, match="before that was at clock 5"):
+        machine.push(Ticket("a", 4, 2), now=1)
+
+
+def test_an_unknown_policy_is_refused_by_name():
+    with pytest.raises(ConfigError, match="asp, bsp, ssp"):
+        ConsistencyMachine(SyncConfig(policy="none"))
+
+
+def test_a_node_that_knows_a_later_clock_keeps_it():
+    machine = ConsistencyMachine(SyncConfig())
+    assert machine.join("a", now=0, clock=7)[0] == 7
+    assert machine.join("b", now=0)[0] == 7

@@ -1,0 +1,111 @@
+"""Scores before learning, kept pairs, co-occurrences, gold files."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from embedding.records import ScorePairs, Table
+from embedding.server.config import ServerConfig
+from embedding.server.gold import measure_gold
+from embedding.server.quality import Cooccurrence, PairRing, ScoreKeeper, positions
+from embedding.server.tables import Optimizer, Tables, pick_device
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
+def keeper(device: str = "cpu", **changes) -> tuple[ScoreKeeper, Tables]:
+    tables = Tables(4, device=pick_device(device), capacity=64, seed=1, optimizer=Optimizer())
+    tables.start(np.arange(64), np.arange(64))
+    return ScoreKeeper(ServerConfig(**changes), tables), tables
+
+
+def score(scores: ScoreKeeper, source: str, centres, contexts, negatives) -> float | None:
+    pairs = ScorePairs(source, centres, contexts, negatives)
+    drawn = (centres, contexts, negatives)
+    return scores.score(pairs, drawn, scores.gather(drawn))
+
+
+def test_untrained_rows_score_the_loss_of_a_coin(device):
+    scores, _ = keeper(device)
+    found = score(scores, "뉴스", ints(0, 1), ints(2, 3), np.array([[4, 5], [6, 7]]))
+    assert found == pytest.approx(3 * math.log(2))
+
+
+def test_losses_are_kept_by_source_since_the_last_cut(device):
+    scores, tables = keeper(device)
+    ids = np.arange(64)
+    score(scores, "뉴스", ints(0), ints(1), np.array([[2]]))
+    tables.add(Table.OUT, ints(3), np.full((1, 4), 1.0, dtype=np.float32))
+    tables.add(Table.IN, ints(4), np.full((1, 4), 5.0, dtype=np.float32))
+    score(scores, "글판", ints(4), ints(3), np.array([[5]]))
+    rows = [tables.read(table, ids) for table in Table]
+    found = scores.measure(ids, *rows)
+    assert found["nll.뉴스"] == pytest.approx(2 * math.log(2))
+    assert found["nll.글판"] < found["nll.뉴스"]
+    assert found["nll"] == pytest.approx((found["nll.뉴스"] + found["nll.글판"]) / 2)
+    assert "nll" not in scores.measure(ids, *rows)
+
+
+def test_pairs_of_evicted_words_are_left_out(device):
+    scores, _ = keeper(device)
+    assert score(scores, "뉴스", ints(-1), ints(1), np.array([[2]])) is None
+
+
+def test_pip_loss_is_measured_on_words_seen_together(device):
+    scores, tables = keeper(device)
+    scores.follow(np.arange(32))
+    rng = np.random.default_rng(0)
+    centres = rng.integers(0, 32, 500)
+    contexts = (centres // 4) * 4 + rng.integers(0, 4, 500)
+    score(scores, "뉴스", centres, contexts, rng.integers(0, 32, (500, 3)))
+    ids = np.arange(64)
+    found = scores.measure(ids, tables.read(Table.IN, ids), tables.read(Table.OUT, ids))
+    assert 0 < found["pip"] <= math.sqrt(2)
+    assert found["nll_sample"] == pytest.approx(4 * math.log(2))
+
+
+def test_the_ring_holds_the_last_pairs():
+    ring = PairRing(3)
+    assert ring.pairs() is None
+    for i in range(5):
+        ring.add(ints(i), ints(i), ints(i).reshape(1, 1))
+    assert sorted(ring.pairs()[0].tolist()) == [2, 3, 4]
+    ring.add(np.arange(9), np.arange(9), np.arange(9).reshape(9, 1))
+    assert sorted(ring.pairs()[0].tolist()) == [6, 7, 8]
+    ring.add(ints(1), ints(1), ints(1, 2).reshape(1, 2))
+    assert ring.pairs()[2].tolist() == [[1, 2]]
+    assert PairRing(0).pairs() is None
+
+
+def test_co_occurrences_survive_a_change_of_the_followed_words():
+    together = Cooccurrence(2)
+    together.follow(ints(5, 9))
+    together.add(ints(5, 5, 1), ints(9, 9, 5))
+    together.follow(ints(9, 7))
+    together.add(ints(9), ints(7))
+    ids, counts = together.table()
+    assert ids.tolist() == [7, 9]
+    assert counts.tolist() == [[0, 0], [1, 0]]
+    together.follow(ints(5, 9))
+    assert together.table()[1].tolist() == [[0, 0], [0, 0]]
+
+
+def test_positions_of_ids():
+    assert positions(ints(2, 5, 9), ints(9, 3, 2)).tolist() == [2, -1, 0]
+    assert positions(ints(), ints(1)).tolist() == [-1]
+
+
+def test_a_gold_file_is_measured_and_a_missing_one_only_noted(tmp_path, caplog):
+    gold = tmp_path / "짝.tsv"
+    gold.write_text("말\t글\t9\n말\t집\t1\n글\t집\t2\n말\t없음\t5\n", encoding="utf-8")
+    vectors = np.array([[1, 0], [1, 0.1], [0, 1]], dtype=np.float32)
+    found = measure_gold(gold, ["말", "글", "집"], vectors, torch.device("cpu"))
+    assert found["similarity/짝"] == pytest.approx(1.0)
+    assert found["coverage/짝"] == pytest.approx(0.75)
+    missing = tmp_path / "none.tsv"
+    assert measure_gold(missing, ["말"], vectors[:1], torch.device("cpu")) == {}
+    assert "none.tsv" in caplog.text

@@ -1,0 +1,140 @@
+"""Who may talk to a server."""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+
+import numpy as np
+import pytest
+
+from embedding.config import validate
+from embedding.errors import ConfigError, PlatformError, RefusedError, UnavailableError
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.config import ExchangeConfig
+from embedding.server.config import ServerConfig, is_loopback
+from embedding.server.service import ParameterServer, running_server
+
+
+@pytest.fixture
+def token(tmp_path):
+    path = tmp_path / "token"
+    path.write_text("secret-word\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """A self-signed certificate for 127.0.0.1: (cert, key)."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "yeoron")])
+    now = dt.datetime.now(dt.UTC)
+    cert = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
+            critical=False,
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    paths = tmp_path / "cert.pem", tmp_path / "key.pem"
+    paths[0].write_bytes(cert.public_bytes(serialization.Encoding.PEM))
+    paths[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return paths
+
+
+def quick(**changes) -> ExchangeConfig:
+    return ExchangeConfig(connect_timeout_s=1.0, max_backoff_s=0.2, **changes)
+
+
+def test_a_token_is_asked_for_on_streams_and_control_calls(token, tmp_path):
+    wrong = tmp_path / "wrong"
+    wrong.write_text("other")
+    with running_server(ServerConfig(token_file=token, min_count=1)) as server:
+        with ParameterClient(server.location, node="n", config=quick(token_file=token)) as client:
+            assert client.hello().dim == 8
+            assert client.admit(["말"], np.array([1])).tolist() == [0]
+            assert client.status()["vocabulary"] == 1
+        for config in (quick(), quick(token_file=wrong)):
+            with ParameterClient(server.location, node="n", config=config) as client:
+                for call in (client.hello, client.status):
+                    with pytest.raises(RefusedError, match="token is missing or wrong"):
+                        call()
+
+
+def test_tls_carries_the_exchange_and_an_unknown_authority_is_not_trusted(certificate, token):
+    cert, key = certificate
+    chosen = ServerConfig(tls_cert=cert, tls_key=key, token_file=token, min_count=1)
+    with running_server(chosen) as server:
+        assert server.location.startswith("grpc+tls://")
+        good = quick(tls_ca=cert, token_file=token)
+        with ParameterClient(server.location, node="n", config=good) as client:
+            assert client.admit(["말"], np.array([1])).tolist() == [0]
+        plain = server.location.replace("grpc+tls", "grpc")
+        for location, config in (
+            (server.location, quick(token_file=token)),
+            (plain, quick(token_file=token)),
+        ):
+            client = ParameterClient(location, node="n", config=config)
+            with client, pytest.raises(UnavailableError):
+                client.hello()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "example.org"])
+def test_other_addresses_than_loopback_need_token_and_tls(host, token, certificate):
+    cert, key = certificate
+    for given in (
+        {},
+        {"token_file": token},
+        {"tls_cert": cert, "tls_key": key},
+    ):
+        with pytest.raises(ConfigError, match="not loopback"):
+            validate(ServerConfig, {"host": host, **given}, "server")
+    validate(
+        ServerConfig,
+        {"host": host, "token_file": token, "tls_cert": cert, "tls_key": key},
+        "server",
+    )
+    with pytest.raises(ConfigError, match="http_host"):
+        validate(ServerConfig, {"http_host": host}, "server")
+
+
+def test_loopback_is_known():
+    assert all(is_loopback(host) for host in ("127.0.0.1", "127.8.9.1", "::1", "localhost"))
+    assert not any(is_loopback(host) for host in ("0.0.0.0", "10.0.0.1", "here", ""))
+
+
+def test_half_a_certificate_and_an_empty_token_are_refused(tmp_path, certificate):
+    with pytest.raises(ConfigError, match="together"):
+        validate(ServerConfig, {"tls_cert": certificate[0]}, "server")
+    for content in (" ", "비밀", "two words", "a\x00b"):
+        odd = tmp_path / "odd"
+        odd.write_text(content, encoding="utf-8")
+        with pytest.raises(ConfigError, match="printable ASCII"):
+            ParameterServer(ServerConfig(token_file=odd), dim=4).start()
+    with pytest.raises(ConfigError, match="token_file"):
+        ParameterServer(ServerConfig(token_file=tmp_path / "none"), dim=4).start()
+
+
+def test_two_servers_do_not_share_a_port():
+    with running_server() as server:
+        port = int(server.location.rsplit(":", 1)[1])
+        with pytest.raises(PlatformError, match=f"port {port}"):
+            ParameterServer(ServerConfig(port=port), dim=4).start()

@@ -1,0 +1,291 @@
+"""A running server and its clients: words, rows, clocks, status."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import httpx
+import numpy as np
+import pytest
+
+from embedding.errors import RefusedError, UnavailableError
+from embedding.exchange.config import ExchangeConfig
+from embedding.records import ScorePairs, Table
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.service import running_server
+from embedding.server.tables import first_vectors
+
+DIM = 4
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
+@pytest.fixture
+def make_delta():
+    from embedding.records import RowDelta
+
+    def make(table, ids, value=1.0, dim=DIM):
+        ids = np.asarray(ids, dtype=np.int64)
+        return RowDelta(table, ids, np.full((len(ids), dim), value, dtype=np.float32))
+
+    return make
+
+
+@pytest.fixture
+def counted():
+    from embedding.records import WordCounts
+
+    def make(words, n=1, source="뉴스", window=0):
+        size = len(words)
+        column = np.full(size, n, dtype=np.int64)
+        windows = np.full(size, window, dtype=np.int64)
+        return WordCounts(words, [source] * size, windows, column, np.ones_like(column))
+
+    return make
+
+
+@pytest.fixture
+def server(device):
+    with running_server(ServerConfig(min_count=2, device=device), dim=DIM, seed=3) as running:
+        yield running
+
+
+def test_rows_go_out_as_they_were_made_and_come_back_changed(server, connect, make_delta):
+    node = connect(server)
+    ids = node.words("말", "글", "집")
+    rows = node.pull(contexts=ids[:2])
+    assert np.array_equal(rows.vectors, first_vectors(ids, DIM, 3))
+    assert not rows.contexts.any()
+    node.push((make_delta(Table.IN, ids[1:]), make_delta(Table.OUT, ids[:1], 0.5)))
+    after = node.pull(contexts=ids)
+    assert np.allclose(after.vectors - rows.vectors, [[0] * 4, [1] * 4, [1] * 4])
+    assert after.contexts.tolist() == [[0.5] * 4, [0.0] * 4, [0.0] * 4]
+
+
+def test_ids_may_repeat_and_come_in_any_order_in_a_pull(server, connect):
+    node = connect(server)
+    ids = node.words("말", "글")
+    rows = node.pull(ids[[1, 0, 1]])
+    assert np.array_equal(rows.vectors[0], rows.vectors[2])
+    assert rows.vectors.shape == (3, DIM)
+    assert node.pull(ints(), ints()).vectors.shape == (0, DIM)
+
+
+def test_words_are_admitted_once_counts_were_pushed(server, connect, counted):
+    one, two = connect(server, "n0"), connect(server, "n1")
+    assert one.words("새말", counts=1).tolist() == [-1]
+    one.push(counts=counted(["새말"]))
+    (first,) = two.words("새말", counts=1).tolist()
+    assert first >= 0
+    assert one.words("새말", counts=1).tolist() == [first]
+    delta = one.client.vocabulary()
+    assert (list(delta.words), delta.ids.tolist(), delta.counts.tolist()) == (
+        ["새말"],
+        [first],
+        [1],
+    )
+    assert list(one.client.vocabulary(delta.version).words) == []
+
+
+def test_two_nodes_that_admit_the_same_words_at_once_get_the_same_ids(server, connect):
+    nodes = [connect(server, f"n{i}") for i in range(3)]
+    words = [f"말{i}" for i in range(500)]
+    found = {}
+
+    def admit(node) -> None:
+        order = np.random.default_rng(len(node.name)).permutation(500)
+        ids = node.client.admit([words[i] for i in order], np.full(500, 5))
+        found[node.name] = dict(zip(order.tolist(), ids.tolist(), strict=True))
+
+    threads = [threading.Thread(target=admit, args=(node,)) for node in nodes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert found["n0"] == found["n1"] == found["n2"]
+    assert sorted(found["n0"].values()) == list(range(500))
+
+
+def test_pairs_are_scored_before_the_push_that_learns_them(server, connect, make_delta):
+    node = connect(server)
+    ids = node.words("말", "글", "집")
+    pairs = ScorePairs("뉴스", ids[:1], ids[1:2], ids[2:].reshape(1, 1))
+    assert node.pull(score=pairs).nll == pytest.approx(2 * np.log(2))
+    node.push((make_delta(Table.IN, ids), make_delta(Table.OUT, ids[1:2])))
+    assert node.pull(score=pairs).nll < 2 * np.log(2)
+    node.push(source="뉴스")
+    assert node.client.status()["sources"]["뉴스"]["nll"] > 0
+
+
+def test_a_push_is_applied_once_however_often_it_is_sent(server, connect, make_delta, counted):
+    node = connect(server)
+    ids = node.words("말", "글")
+    before = node.pull().vectors
+    node.push((make_delta(Table.IN, ids),), counted(["말"]))
+    sent = node.client.log
+    assert len(sent) == 0, "without checkpoints a push is durable at once"
+    from embedding.exchange.protocol import Push
+
+    again = Push("n0", 1, 0, (make_delta(Table.IN, ids),), counted(["말"]), tokens=1)
+    ack = node.client.push(again)
+    assert ack.duplicate
+    assert ack.sequence == 1
+    assert np.allclose(node.pull().vectors - before, 1.0)
+    status = node.client.status()
+    assert (status["pushes"], status["duplicates"], status["tokens"]) == (1, 1, 1)
+
+
+def test_a_gap_is_refused_and_nothing_changes(server, connect, make_delta):
+    node = connect(server)
+    ids = node.words("말")
+    before = node.pull().vectors
+    node.sequence = 4
+    with pytest.raises(RefusedError, match="push 5 of node n0: gap, the server expects 1"):
+        node.push((make_delta(Table.IN, ids),))
+    assert np.array_equal(node.pull().vectors, before)
+    node.sequence = 0
+    assert node.push((make_delta(Table.IN, ids),)).sequence == 1
+
+
+def test_bsp_waits_for_the_other_and_an_idle_one_frees_it(connect, make_delta):
+    with running_server(ServerConfig(min_count=1), SyncConfig(policy="bsp"), dim=DIM) as server:
+        one, two = connect(server, "n0"), connect(server, "n1")
+        ids = one.words("말")
+        start = one.pull().vectors
+        two.pull(ids)
+        one.push((make_delta(Table.IN, ids),))
+        two.push((make_delta(Table.IN, ids),))
+        assert np.allclose(one.pull().vectors - start, 2.0)
+        two.pull(ids)
+        one.push((make_delta(Table.IN, ids),))
+        threading.Timer(0.3, two.client.idle).start()
+        began = time.monotonic()
+        rows = one.pull()
+        assert time.monotonic() - began > 0.2
+        assert rows.waited_s > 0.2
+        assert np.allclose(rows.vectors - start, 3.0)
+        assert server.status()["nodes"]["n1"]["state"] == "idle"
+
+
+def test_a_pull_gives_up_after_its_limit_and_says_whom_it_waits_for(connect, make_delta):
+    quick = ExchangeConfig(pull_timeout_s=0.2)
+    with running_server(ServerConfig(min_count=1), SyncConfig(policy="bsp"), dim=DIM) as server:
+        one, two = connect(server, "n0", config=quick), connect(server, "n1")
+        ids = one.words("말")
+        one.pull()
+        two.pull(ids)
+        one.push((make_delta(Table.IN, ids),))
+        with pytest.raises(UnavailableError, match="n1"):
+            one.pull()
+
+
+def test_a_node_that_dies_frees_the_others(connect, make_delta):
+    sync = SyncConfig(policy="bsp", liveness_timeout_s=1.0)
+    with running_server(ServerConfig(min_count=1), sync, dim=DIM) as server:
+        one, two = connect(server, "n0"), connect(server, "n1")
+        ids = one.words("말")
+        one.pull()
+        two.pull(ids)
+        two.client._channel.close()
+        one.push((make_delta(Table.IN, ids),))
+        assert one.pull().clock == 1
+        assert server.status()["nodes"]["n1"]["state"] == "gone"
+
+
+def test_the_policy_can_be_changed_while_running(connect, make_delta):
+    with running_server(ServerConfig(min_count=1), SyncConfig(policy="bsp"), dim=DIM) as server:
+        one, two = connect(server, "n0"), connect(server, "n1")
+        ids = one.words("말")
+        one.pull()
+        two.pull(ids)
+        one.push((make_delta(Table.IN, ids),))
+        one.client.configure(policy="asp")
+        for _ in range(5):
+            one.pull()
+            one.push((make_delta(Table.IN, ids),))
+        assert one.client.hello().policy == "asp"
+        with pytest.raises(RefusedError, match="asp, bsp, ssp"):
+            one.client.configure(policy="none")
+        with pytest.raises(RefusedError, match="unknown setting 'colour'"):
+            one.client.configure(colour="red")
+
+
+def test_a_later_process_of_the_same_name_takes_over(server, connect):
+    first = connect(server, "n0")
+    first.words("말")
+    second = connect(server, "n0")
+    with pytest.raises(RefusedError, match="another process"):
+        first.pull()
+    second.words("말")
+    assert second.pull().clock == 0
+
+
+def test_a_node_of_another_configuration_is_refused(server, connect):
+    connect(server, "n0", digest="a" * 64)
+    with pytest.raises(RefusedError, match="digest bbbbbbbbbbbb"):
+        connect(server, "n1", digest="b" * 64)
+    connect(server, "cli")
+
+
+def test_evicted_words_read_as_zero_and_their_deltas_are_left_out(connect, make_delta, counted):
+    with running_server(ServerConfig(min_count=1, max_words=2), dim=DIM) as server:
+        node = connect(server)
+        old = node.words("가", "나")
+        node.pull()
+        node.push(counts=counted(["나"], 5))
+        node.pull()
+        (new,) = node.words("다").tolist()
+        assert new == 2
+        rows = node.pull(old)
+        assert not rows.vectors[0].any()
+        assert rows.vectors[1].any()
+        before = node.pull(ints(1, 2)).vectors
+        node.push((make_delta(Table.IN, [0, 1]),))
+        assert np.allclose(node.pull(ints(1, 2)).vectors - before, [[1] * 4, [0] * 4])
+        assert server.status()["dropped_rows"] == 1
+        assert node.client.vocabulary(1).ids.tolist() == [1, 2]
+
+
+def test_status_health_and_metrics(server, connect, make_delta, counted):
+    node = connect(server)
+    ids = node.words("말", "글")
+    node.pull()
+    node.client.report({"queue": 12, "sources": {"뉴스": {"pending": 4}}, "event_now": 50.0})
+    node.push((make_delta(Table.IN, ids),), counted(["말", "글"], 3), published=30.0)
+    with httpx.Client(base_url=server.http_url) as http:
+        assert http.get("/health").json() == {"status": "ok"}
+        status = http.get("/status").json()
+        metrics = http.get("/metrics").text
+        assert http.get("/docs").status_code == 404
+    assert status["tokens"] == 6
+    assert status["documents"] == 1
+    assert status["vocabulary"] == 2
+    assert status["watermark"] == "1970-01-01T00:00:30+00:00"
+    assert status["lag"] == {"p50_s": 1.0, "p95_s": 1.0}
+    assert status["nodes"]["n0"]["report"]["queue"] == 12
+    assert status["nodes"]["n0"]["clock"] == 1
+    assert status["sources"]["뉴스"]["pending"] == 4
+    assert status["windows"]["1970-01-01"]["tokens"] == 6
+    assert status["windows"]["1970-01-01"]["snapshot"] is None
+    for line in (
+        "yeoron_tokens_total 6.0",
+        'yeoron_node_queue{node="n0"} 12.0',
+        'yeoron_source_documents{source="뉴스"} 1.0',
+        'yeoron_staleness_bucket{le="0"} 1.0',
+    ):
+        assert line in metrics
+    assert node.client.status()["tokens"] == 6
+
+
+def test_stopping_closes_ports_and_clients_see_it_as_away(connect):
+    with running_server(ServerConfig(), dim=DIM) as server:
+        quick = ExchangeConfig(connect_timeout_s=0.3, max_backoff_s=0.1)
+        node = connect(server, config=quick)
+        url = server.http_url
+    with pytest.raises(UnavailableError):
+        node.client.hello()
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{url}/health")

@@ -1,0 +1,106 @@
+"""The watermark, and windows that are due."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embedding.records import WindowUnit
+from embedding.server.windows import WindowTracker
+
+HOUR = 3600
+
+
+def tracker(**changes) -> WindowTracker:
+    return WindowTracker(WindowUnit.HOUR, idle_s=changes.pop("idle_s", 10.0), **changes)
+
+
+def test_the_slowest_live_source_holds_the_watermark():
+    t = tracker()
+    assert t.advance(now=0) is None
+    t.progress("빠름", 5000.0, now=0)
+    t.progress("느림", 4000.0, now=0)
+    assert t.advance(now=1) == 4000.0
+
+
+def test_an_idle_source_holds_nothing_back_unless_something_is_pending():
+    t = tracker()
+    t.progress("빠름", 5000.0, now=0)
+    t.progress("느림", 4000.0, now=0)
+    t.report("n0", {"느림": 3}, now=0)
+    t.progress("빠름", 9000.0, now=20)
+    assert t.advance(now=21) == 4000.0
+    t.report("n0", {"느림": 0}, now=21)
+    assert t.advance(now=22) == 9000.0
+
+
+def test_a_source_that_is_known_and_has_given_nothing_yet_holds_the_watermark():
+    t = tracker()
+    t.report("n0", {"새": 5}, now=0)
+    t.progress("뉴스", 5000.0, now=0)
+    assert t.advance(now=5) is None
+    t.progress("새", 100.0, now=6)
+    assert t.advance(now=6) == 100.0
+
+
+def test_what_a_departed_node_had_pending_is_not_waited_for():
+    t = tracker()
+    t.progress("느림", 4000.0, now=0)
+    t.report("n0", {"느림": 3}, now=0)
+    t.progress("빠름", 9000.0, now=20)
+    t.leave("n0")
+    assert t.advance(now=20) == 9000.0
+
+
+def test_event_time_goes_on_when_all_sources_are_silent():
+    t = tracker()
+    t.progress("뉴스", 4000.0, now=0)
+    t.report("n0", {"뉴스": 0}, now=0, event_now=8000.0)
+    t.report("n1", {}, now=0, event_now=7000.0)
+    assert t.advance(now=5) == 4000.0
+    assert t.advance(now=50) == 7000.0
+
+
+def test_windows_are_due_in_order_once_passed_and_after_the_lateness():
+    t = tracker(lateness_s=100.0)
+    t.progress("뉴스", 2 * HOUR + 99.0, now=0)
+    starts = [HOUR, 0, 2 * HOUR]
+    assert [w.start.timestamp() for w in t.due(starts, now=0)] == [0]
+    t.progress("뉴스", 2 * HOUR + 100.0, now=0)
+    assert [w.start.timestamp() for w in t.due(starts, now=0)] == [0, HOUR]
+
+
+def test_window_bounds_follow_the_unit():
+    t = WindowTracker(WindowUnit.MONTH, idle_s=1)
+    start = int(datetime(2020, 2, 1, tzinfo=UTC).timestamp())
+    assert t.window(start).label == "2020-02"
+
+
+happenings = st.lists(
+    st.tuples(st.sampled_from("가나다"), st.floats(-1e6, 1e6), st.integers(0, 2), st.floats(0, 30)),
+    max_size=40,
+)
+
+
+@given(happenings)
+def test_the_watermark_never_goes_back_nor_past_a_live_source(happenings):
+    t = tracker()
+    now, before = 0.0, None
+    for source, published, pending, passed in happenings:
+        now += passed
+        t.progress(source, published, now=now)
+        t.report("n0", {source: pending}, now=now)
+        previous = t.watermark
+        mark = t.advance(now=now)
+        assert mark is not None
+        if before is not None:
+            assert mark >= before
+        if previous is None or mark > previous:
+            live = [
+                s.published
+                for s in t.sources.values()
+                if any(s.pending.values()) or now - s.last_news <= t.idle_s
+            ]
+            assert mark == pytest.approx(min(live))
+        before = mark

@@ -1,0 +1,61 @@
+"""Finding snapshots."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from embedding.errors import SnapshotError
+from embedding.snapshots.catalogue import Catalogue
+
+
+@pytest.fixture
+def months(folder, make):
+    january = folder.publish(make(month=1))
+    february = folder.publish(make(month=2, parent=january.id))
+    again = folder.publish(make(month=2, seed=7, parent=february.id))
+    march = folder.publish(make(month=3, parent=again.id))
+    return january, february, again, march
+
+
+def test_series_has_the_last_cut_of_each_window(folder, months):
+    january, _, again, march = months
+    assert Catalogue(folder).series() == [january, again, march]
+
+
+def test_by_window(folder, months):
+    catalogue = Catalogue(folder)
+    assert catalogue.window("2020-02") == months[2]
+    with pytest.raises(SnapshotError, match=r"no snapshot of window '2019-12'.*2020-01 … 2020-03"):
+        catalogue.window("2019-12")
+
+
+def test_by_time(folder, months):
+    catalogue = Catalogue(folder)
+    assert catalogue.at(datetime(2020, 1, 20, tzinfo=UTC)) is None
+    assert catalogue.at(datetime(2020, 2, 1, tzinfo=UTC)) == months[0]
+    assert catalogue.at(datetime(2021, 1, 1, tzinfo=UTC)) == months[3]
+
+
+def test_before(folder, months):
+    january, _, again, march = months
+    catalogue = Catalogue(folder)
+    assert catalogue.before(march.id) == again
+    assert catalogue.before(again.id) == january
+    assert catalogue.before(january.id) is None
+
+
+def test_lineage(folder, months):
+    assert Catalogue(folder).lineage("latest") == list(months)
+
+
+def test_unknown(folder, months):
+    with pytest.raises(SnapshotError, match="there is none of that id"):
+        Catalogue(folder).ref("2020-02-00000000")
+
+
+def test_empty(folder):
+    with pytest.raises(SnapshotError, match="no window"):
+        Catalogue(folder).window("2020-02")
+    assert Catalogue(folder).series() == []

@@ -1,0 +1,176 @@
+"""Snapshots that are broken, half-written, or written at the same time."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from embedding.errors import SnapshotError, YeoronError
+from embedding.snapshots.store import SnapshotStore
+
+
+def _hidden(store: SnapshotStore) -> list[str]:
+    return [path.name for path in Path(store.uri).glob(".publishing*")]
+
+
+@pytest.mark.parametrize("name", ["vectors.arrow", "counts.arrow", "manifest.json"])
+def test_a_missing_file_is_named(folder, make, caplog, name):
+    whole = folder.publish(make(month=1))
+    ref = folder.publish(make(month=2))
+    (Path(ref.uri) / name).unlink()
+    with pytest.raises(SnapshotError, match=f"snapshot {ref.id}: {name} is missing"):
+        folder.open(ref.id)
+    with caplog.at_level(logging.WARNING):
+        assert folder.list() == [whole]
+        assert folder.list() == [whole]
+    assert caplog.text.count(f"{name} is missing") == 1
+    assert name in folder.broken()[ref.id]
+
+
+def test_a_damaged_file_is_named_with_both_digests(folder, make):
+    ref = folder.publish(make())
+    path = Path(ref.uri) / "vectors.arrow"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    snapshot = folder.open(ref.id)
+    expected = snapshot.manifest.files["vectors.arrow"].sha256
+    with pytest.raises(SnapshotError, match=r"vectors\.arrow is damaged") as caught:
+        snapshot.verify()
+    digests = [word.strip(",.") for word in str(caught.value).split() if len(word) > 60]
+    assert len(set(digests)) == 2
+    assert expected in digests
+
+
+def test_a_truncated_file_is_refused_at_once(folder, make):
+    ref = folder.publish(make())
+    path = Path(ref.uri) / "counts.arrow"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(SnapshotError, match=r"counts\.arrow has \d+ bytes, the manifest says \d+"):
+        folder.open(ref.id)
+    assert ref.id in folder.broken()
+
+
+def test_an_edited_manifest_does_not_verify(folder, make):
+    ref = folder.publish(make())
+    path = Path(ref.uri) / "manifest.json"
+    content = json.loads(path.read_text())
+    content["tokens"]["뉴스"] += 1
+    path.write_text(json.dumps(content))
+    with pytest.raises(SnapshotError, match=r"manifest\.json was changed"):
+        folder.open(ref.id).verify()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "not valid JSON"),
+        ("[]", "format None is not readable"),
+        ('{"format": 99}', "format 99 is not readable here; format 1 is"),
+        ('{"format": 1}', "Field required"),
+    ],
+)
+def test_an_unreadable_manifest(folder, make, text, sentence):
+    ref = folder.publish(make())
+    (Path(ref.uri) / "manifest.json").write_text(text)
+    assert sentence in folder.broken()[ref.id]
+    assert folder.list() == []
+
+
+def test_a_renamed_snapshot_is_broken(folder, make):
+    ref = folder.publish(make())
+    Path(ref.uri).rename(Path(ref.uri).with_name("2020-02-ffffffff"))
+    assert "belongs to" in folder.broken()["2020-02-ffffffff"]
+
+
+def test_publishing_repairs_a_snapshot_that_lost_a_file(folder, make):
+    ref = folder.publish(make())
+    (Path(ref.uri) / "vectors.arrow").unlink()
+    assert folder.publish(make()) == ref
+    folder.open(ref.id).verify()
+    assert _hidden(folder) == []
+
+
+def test_a_failed_write_leaves_nothing(folder, make, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("embedding.snapshots.format.write_counts", full)
+    with pytest.raises(SnapshotError, match="No space left on device; nothing was published"):
+        folder.publish(make())
+    assert folder.list() == []
+    assert _hidden(folder) == []
+
+
+def test_a_publisher_that_is_killed_leaves_nothing_visible(folder, make):
+    """A process dies between writing and renaming; the next publisher cleans up."""
+    program = (
+        "import os, sys; sys.path.insert(0, sys.argv[2])\n"
+        "import conftest\n"
+        "from embedding.snapshots import places\n"
+        "from embedding.snapshots.store import SnapshotStore\n"
+        "places.sync = lambda path: os._exit(9)\n"
+        "SnapshotStore(sys.argv[1]).publish(conftest.build())\n"
+    )
+    command = [sys.executable, "-c", program, folder.uri, str(Path(__file__).parent)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    ended = subprocess.run(command, timeout=60, check=False, env=environment)
+    assert ended.returncode == 9
+    assert len(_hidden(folder)) == 1
+    assert folder.list() == []
+    assert folder.broken() == {}
+    ref = folder.publish(make())
+    assert folder.list() == [ref]
+    assert _hidden(folder) == []
+
+
+def test_publishers_at_the_same_time(folder, make):
+    datas = [make(month=month, seed=seed) for month in (1, 2, 3) for seed in (1, 1, 2)]
+    failures: list[YeoronError] = []
+
+    def publish(data: object) -> None:
+        try:
+            SnapshotStore(folder.uri).publish(data)
+        except YeoronError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=publish, args=(data,)) for data in datas]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert failures == []
+    assert len(folder.list()) == 6
+    for ref in folder.list():
+        folder.open(ref.id).verify()
+    assert _hidden(folder) == []
+
+
+def test_a_remote_snapshot_without_its_manifest_is_not_there_yet(make, tmp_path):
+    import fsspec
+
+    store = SnapshotStore("memory://half", cache=tmp_path / "cache")
+    fsspec.filesystem("memory").pipe("/half/2020-02-aaaaaaaa/vectors.arrow", b"x")
+    assert store.list() == []
+    assert "manifest.json is missing" in store.broken()["2020-02-aaaaaaaa"]
+    with pytest.raises(SnapshotError, match="missing"):
+        store.open("2020-02-aaaaaaaa")
+    fsspec.filesystem("memory").rm("/half", recursive=True)
+
+
+def test_a_remote_snapshot_is_read_by_another_machine(make, tmp_path):
+    import fsspec
+
+    first = SnapshotStore("memory://shared", cache=tmp_path / "one")
+    second = SnapshotStore("memory://shared", cache=tmp_path / "two")
+    ref = first.publish(make())
+    assert second.list() == [ref]
+    second.open(ref.id).verify()
+    fsspec.filesystem("memory").rm("/shared", recursive=True)

@@ -1,0 +1,66 @@
+"""Exports open in gensim."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gensim.models import KeyedVectors
+
+from embedding.errors import InputError
+from embedding.snapshots.export import ExportFormat, export
+
+
+def _read(kind, path):
+    if kind == "keyedvectors":
+        return KeyedVectors.load(str(path))
+    return KeyedVectors.load_word2vec_format(str(path), binary=kind == "word2vec")
+
+
+@pytest.mark.parametrize("kind", list(ExportFormat))
+def test_gensim_reads_what_was_written(folder, make, tmp_path, kind):
+    data = make(counts=np.array([5, 9, 1, 7, 3, 2, 4, 8]))
+    snapshot = folder.open(folder.publish(data).id)
+    out = tmp_path / "new" / "vectors.bin"
+    assert export(snapshot, kind, out) == 8
+    read = _read(kind, out)
+    assert list(read.index_to_key) == [data.words[at] for at in np.argsort(-data.counts)]
+    for row, word in enumerate(data.words):
+        np.testing.assert_array_equal(read[word], data.vectors[row])
+    assert [path.name for path in out.parent.iterdir()] == ["vectors.bin"]
+    ours = [word for word, _ in snapshot.neighbours("코로나", 4)]
+    assert [word for word, _ in read.most_similar("코로나", topn=4)] == ours
+    if kind == "keyedvectors":
+        assert read.get_vecattr("마스크", "count") == 9
+
+
+@pytest.mark.parametrize("kind", ["word2vec", "word2vec-text"])
+def test_words_with_white_space_are_left_out(folder, make, tmp_path, kind, caplog):
+    words = ("코로나", "두 낱말", "", "a\nb", "일본")
+    snapshot = folder.open(folder.publish(make(words=words)).id)
+    assert export(snapshot, kind, tmp_path / "out") == 2
+    assert _read(kind, tmp_path / "out").index_to_key == ["코로나", "일본"]
+    assert "left out 3 words" in caplog.text
+
+
+def test_an_unknown_format(folder, make, tmp_path):
+    snapshot = folder.open(folder.publish(make()).id)
+    with pytest.raises(InputError, match="'glove': accepted are word2vec, word2vec-text, keyed"):
+        export(snapshot, "glove", tmp_path / "out")
+
+
+def test_a_place_that_cannot_be_written(folder, make, tmp_path):
+    snapshot = folder.open(folder.publish(make()).id)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="cannot be written"):
+        export(snapshot, "word2vec", tmp_path / "file" / "out")
+
+
+def test_a_failed_export_keeps_the_old_file(folder, make, tmp_path, monkeypatch):
+    snapshot = folder.open(folder.publish(make()).id)
+    out = tmp_path / "out"
+    out.write_text("old")
+    monkeypatch.setattr("os.fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "full")))
+    with pytest.raises(InputError, match="full"):
+        export(snapshot, "word2vec", out)
+    assert out.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "snapshots"]

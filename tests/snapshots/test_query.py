@@ -1,0 +1,89 @@
+"""Nearest words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from embedding.errors import InputError
+from embedding.snapshots import query
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 60), st.integers(1, 5), st.integers(1, 70), st.integers(0, 2**31))
+def test_blocks_agree_with_brute_force(n, dim, k, seed):
+    random = np.random.default_rng(seed)
+    vectors = random.normal(size=(n, dim)).astype(np.float32)
+    vectors[random.random(n) < 0.1] = 0
+    queries = random.normal(size=(3, dim)).astype(np.float32)
+    block, query.BLOCK = query.BLOCK, 7
+    try:
+        rows, cosines = query.nearest(vectors, query.inverse_norms(vectors), queries, k)
+    finally:
+        query.BLOCK = block
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
+    full = queries / np.linalg.norm(queries, axis=1, keepdims=True) @ unit.T
+    expected = -np.sort(-full, axis=1)[:, :k]
+    assert rows.shape == (3, min(k, n))
+    np.testing.assert_allclose(cosines, expected, atol=1e-5)
+    assert all(len(set(line)) == len(line) for line in rows.tolist())
+
+
+def test_a_word_leaves_itself_out(folder, make):
+    data = make()
+    snapshot = folder.open(folder.publish(data).id)
+    found = snapshot.neighbours("코로나", 20)
+    unit = data.vectors / np.linalg.norm(data.vectors, axis=1, keepdims=True)
+    cosines = unit @ unit[0]
+    order = [at for at in np.argsort(-cosines) if at != 0]
+    assert [word for word, _ in found] == [data.words[at] for at in order]
+    np.testing.assert_allclose([c for _, c in found], cosines[order], atol=1e-6)
+
+
+def test_a_vector_finds_its_own_word_first(folder, make):
+    data = make()
+    snapshot = folder.open(folder.publish(data).id)
+    (word, cosine), *_ = snapshot.neighbours(data.vectors[2] * 5, 3)
+    assert (word, round(cosine, 5)) == ("일본", 1.0)
+
+
+def test_equal_rows_come_in_row_order(folder, make):
+    vectors = np.ones((8, 6), np.float32)
+    snapshot = folder.open(folder.publish(make(vectors=vectors)).id)
+    assert [word for word, _ in snapshot.neighbours("일본", 3)] == ["코로나", "마스크", "조국"]
+
+
+def test_lookups(folder, make):
+    snapshot = folder.open(folder.publish(make()).id)
+    assert snapshot.index("조국") == 3
+    assert snapshot.index("없는말") is None
+    assert "🙂" in snapshot
+    assert 5 not in snapshot
+    assert snapshot.rows(["방역", "없는말", "코로나"]).tolist() == [7, -1, 0]
+    assert snapshot.rows([]).tolist() == []
+    assert snapshot.rows(snapshot.word_column).tolist() == list(range(8))
+    assert snapshot.index("\ud800") is None
+    assert snapshot.source_counts("\ud800") == {}
+
+
+@pytest.mark.parametrize(
+    ("question", "n", "sentence"),
+    [
+        ("없는말", 3, "no word '없는말' among 8"),
+        (np.ones(4, np.float32), 3, r"length 6 is accepted, got shape \[4\]"),
+        ("코로나", 0, "n is at least 1"),
+    ],
+)
+def test_questions_that_cannot_be_answered(folder, make, question, n, sentence):
+    snapshot = folder.open(folder.publish(make()).id)
+    with pytest.raises(InputError, match=sentence):
+        snapshot.neighbours(question, n)
+
+
+def test_tables_are_mapped_not_loaded(folder, make):
+    snapshot = folder.open(folder.publish(make()).id)
+    for table in (snapshot.vectors, snapshot.contexts, snapshot.ids):
+        assert not table.flags.owndata
+        assert not table.flags.writeable

@@ -1,0 +1,184 @@
+"""What only one kind of adapter does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from embedding.clock import EventClock
+from embedding.errors import FetchError
+from embedding.sources.base import Found, Page, Pseudonyms
+from embedding.sources.config import SourceConfig
+from embedding.sources.dotted import dotted, dotted_text
+from embedding.sources.registry import make_adapter
+from embedding.sources.sitemap import read_sitemap
+
+BASE = "https://example.org"
+
+
+def adapter(kind: str, **more: Any) -> Any:
+    url = {} if kind == "replayed" else {"url": f"{BASE}/list"}
+    config = SourceConfig(name="s", kind=kind, **{**url, **more})  # type: ignore[arg-type]
+    return make_adapter(config, Pseudonyms(b"key"))
+
+
+async def keys(one: Any, web: Any) -> list[str]:
+    return [getattr(item, "url", None) or item.key async for item in one.poll(web)]
+
+
+async def test_a_sitemap_index_reads_only_changed_children(web: Any) -> None:
+    index = (
+        "<sitemapindex>"
+        f"<sitemap><loc>{BASE}/1.xml</loc><lastmod>2020-01-01</lastmod></sitemap>"
+        f"<sitemap><loc>{BASE}/2.xml.gz</loc><lastmod>2020-01-02</lastmod></sitemap>"
+        "</sitemapindex>"
+    )
+    child = "<urlset><url><loc>{}</loc><lastmod>2020-01-01</lastmod></url></urlset>"
+    web.pages = {
+        f"{BASE}/list": index,
+        f"{BASE}/1.xml": child.format(f"{BASE}/a"),
+        f"{BASE}/2.xml.gz": gzip.compress(child.format(f"{BASE}/b").encode()),
+    }
+    one = adapter("sitemap")
+    assert await keys(one, web) == [f"{BASE}/b", f"{BASE}/a"]
+    web.asked.clear()
+    web.pages[f"{BASE}/list"] = index.replace("2020-01-01", "2020-01-03")
+    assert await keys(one, web) == [f"{BASE}/a"]
+    assert web.asked == [f"{BASE}/list", f"{BASE}/1.xml"]
+
+
+def test_entities_of_a_sitemap_are_not_expanded() -> None:
+    bomb = (
+        '<!DOCTYPE urlset [<!ENTITY a "x"><!ENTITY f SYSTEM "file:///etc/hostname">]>'
+        f"<urlset><url><loc>{BASE}/&f;</loc></url></urlset>"
+    )
+    page = Page(BASE, bomb, bomb.encode(), {})
+    assert all(r.url == f"{BASE}/" for r in read_sitemap(page, "UTC").references)
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_break_the_sitemap_reader(body: bytes) -> None:
+    page = Page(BASE, body.decode("utf-8", "replace"), body, {})
+    with suppress(FetchError):
+        read_sitemap(page, "UTC")
+
+
+async def test_pages_are_followed_until_all_links_are_known(web: Any) -> None:
+    for n in range(1, 5):
+        name = "list" if n == 1 else f"list{n}"
+        web.pages[f"{BASE}/{name}"] = (
+            f'<a href="/a/{n}#top">글</a><a href="javascript:void(0)">x</a>'
+            f'<a rel="next" href="/list{n + 1}">다음</a>'
+        )
+    one = adapter("page", links="/a/", next="a[rel=next]", pages=3)
+    assert await keys(one, web) == [f"{BASE}/a/{n}" for n in (1, 2, 3)]
+    web.known = {f"{BASE}/a/2"}
+    assert await keys(one, web) == [f"{BASE}/a/1", f"{BASE}/a/2"]
+
+
+def comments(ids: list[int], following: object = None) -> str:
+    listed = [{"id": i, "text": f"글 {i}", "time": 1580670306 + i} for i in ids]
+    return json.dumps({"comments": listed, "next": following})
+
+
+async def test_cursors_are_followed_to_known_comments(web: Any) -> None:
+    web.pages = {
+        f"{BASE}/list": comments([9, 8], "c1"),
+        f"{BASE}/list?cursor=c1": comments([7, 6], "c2"),
+        f"{BASE}/list?cursor=c2": comments([5]),
+    }
+    one = adapter("comments")
+    assert await keys(one, web) == [f"{BASE}/list#comment-{i}" for i in (9, 8, 7, 6, 5)]
+    web.known = {f"{BASE}/list#comment-{i}" for i in (7, 6)}
+    assert len(await keys(one, web)) == 4
+
+
+async def test_oldest_first_goes_on_at_the_last_cursor(web: Any) -> None:
+    web.pages = {f"{BASE}/list": comments([1, 2], 2), f"{BASE}/list?cursor=2": comments([3])}
+    one = adapter("comments", order="oldest")
+    assert len(await keys(one, web)) == 3
+    web.asked.clear()
+    await keys(one, web)
+    assert web.asked == [f"{BASE}/list?cursor=2"]
+
+
+async def test_a_cursor_that_repeats_ends_the_walk(web: Any) -> None:
+    web.pages = {f"{BASE}/list": comments([1], "x"), f"{BASE}/list?cursor=x": comments([2], "x")}
+    assert len(await keys(adapter("comments"), web)) == 2
+
+
+async def test_nested_names_and_the_page_of_a_comment(web: Any) -> None:
+    item = {"no": 5, "body": {"text": "글"}, "page": "/news/1#x", "user": {"nick": "가"}}
+    web.pages = {f"{BASE}/list": json.dumps({"data": {"list": [item, {"no": 6}, 7]}})}
+    one = adapter(
+        "comments", items="data.list", id="no", text="body.text", link="page", author="user.nick"
+    )
+    assert await keys(one, web) == [f"{BASE}/news/1#comment-5"]
+
+
+async def test_a_board_is_not_scrolled_past_known_items(web: Any) -> None:
+    web.found = [Found(str(i), "", "", "", f"글 {i}", "") for i in range(9)]
+    web.known = {f"{BASE}/list#item-2"}
+    one = adapter("rendered", items="li", text="p")
+    assert await keys(one, web) == [f"{BASE}/list#item-{i}" for i in range(3)]
+
+
+async def test_a_file_is_played_back_by_the_clock(web: Any, tmp_path: Path) -> None:
+    path = tmp_path / "old.jsonl.xz"
+    lines = [
+        '{"date": "2020-01-01", "text": "하나"}',
+        "broken",
+        '{"date": "2020-03-01", "text": "둘"}',
+    ]
+    path.write_bytes(lzma.compress("\n".join(lines).encode()))
+    one = adapter("replayed", path=path, timezone="UTC")
+    web.now = EventClock(((1580515200.0, 0.0), (1580515200.0, 1.0)))
+    assert await keys(one, web) == ["replayed://s/1"]
+    assert await keys(one, web) == []
+    web.now = EventClock()
+    assert await keys(one, web) == ["replayed://s/3"]
+    assert await keys(one, web) == []
+    assert one.skipped == 1
+
+
+async def test_a_missing_file_is_a_fetch_error(web: Any, tmp_path: Path) -> None:
+    with pytest.raises(FetchError, match=r"gone\.jsonl"):
+        await keys(adapter("replayed", path=tmp_path / "gone.jsonl"), web)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(JSON, st.text(alphabet="ab.0", max_size=6))
+def test_dotted_names_never_fail(value: object, name: str) -> None:
+    dotted(value, name)
+    assert isinstance(dotted_text(value, name), str)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(JSON)
+async def test_any_json_is_comments_or_a_fetch_error(web: Any, value: object) -> None:
+    web.pages = {f"{BASE}/list": json.dumps(value)}
+    with suppress(FetchError):
+        await keys(adapter("comments", items="a"), web)
+
+
+def test_pseudonyms_need_the_key() -> None:
+    one, other = Pseudonyms(b"a"), Pseudonyms(b"b")
+    assert one.of("s", "홍길동") == one.of("s", " 홍길동 ") != other.of("s", "홍길동")
+    assert one.of("s", "홍길동") != one.of("t", "홍길동")
+    assert one.of("s", " ") is None

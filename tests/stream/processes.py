@@ -1,0 +1,38 @@
+"""What the tests run in other processes (spawned ones import this file by its path)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from embedding.records import TokenBlock
+from embedding.stream import BlockQueue
+
+
+def crawl(queue: BlockQueue, blocks: int, tokens: int) -> None:
+    """Put numbered blocks, wait until all their keys came back, say how it went."""
+    for number in range(blocks):
+        words = [[f"낱말{number}"] * tokens]
+        queue.put(
+            TokenBlock.build("news", [words], published=[float(number)], keys=[f"key-{number}"]),
+            timeout=20.0,
+        )
+    learnt: list[str] = []
+    while len(learnt) < blocks:
+        learnt.extend(queue.acknowledged(timeout=20.0))
+    queue.send_report({"learnt": learnt, "pid": os.getpid()})
+    queue.close()
+
+
+def die(queue: BlockQueue) -> None:
+    """Put one block and end without a goodbye."""
+    queue.put(TokenBlock.build("news", [[["끝"]]], published=[0.0], keys=["last"]), timeout=20.0)
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hang(queue: BlockQueue) -> None:
+    """Take nothing until killed."""
+    queue.latest_report()
+    time.sleep(60.0)

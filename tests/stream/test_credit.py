@@ -1,0 +1,126 @@
+"""The queue's flow control as a state machine, and frames: no process, no clock."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from embedding.errors import InputError
+from embedding.stream import frames
+from embedding.stream.credit import Phase, ReceiverState, SenderState, cost
+from embedding.stream.frames import Kind
+
+CAPACITY = 100
+
+
+class Flow(RuleBasedStateMachine):
+    """Sender and receiver with a slow wire in each direction."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sender, self.receiver = SenderState(CAPACITY), ReceiverState(CAPACITY)
+        self.there: deque[tuple[bytes, int]] = deque()
+        self.back: deque[int] = deque()
+        self.put: list[bytes] = []
+        self.got: list[bytes] = []
+
+    @rule(tokens=st.integers(0, 150))
+    def offer(self, tokens: int) -> None:
+        if self.sender.admits(tokens):
+            before = self.sender.depth
+            self.sender.sent(tokens)
+            assert self.sender.depth <= CAPACITY or before == 0
+            payload = str(len(self.put)).encode()
+            self.put.append(payload)
+            self.there.append((payload, tokens))
+        else:
+            assert self.sender.depth > 0
+            assert self.sender.depth + cost(tokens) > CAPACITY
+
+    @rule()
+    def deliver(self) -> None:
+        if self.there:
+            self.receiver.arrived(*self.there.popleft())
+
+    @rule()
+    def take(self) -> None:
+        waiting = self.receiver.depth > 0
+        taken = self.receiver.take()
+        assert (taken is not None) == waiting
+        if taken is not None:
+            self.got.append(taken[0])
+            self.back.append(taken[1])
+
+    @rule()
+    def credit(self) -> None:
+        if self.back:
+            self.sender.credited(self.back.popleft())
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        under_way = sum(cost(tokens) for _, tokens in self.there) + sum(self.back)
+        assert self.sender.depth == self.receiver.depth + under_way
+        assert self.receiver.depth <= self.sender.depth
+        assert self.got == self.put[: len(self.got)]
+
+    def teardown(self) -> None:
+        while self.there or self.receiver.depth or self.back:
+            self.deliver()
+            self.take()
+            self.credit()
+        assert self.got == self.put
+        assert self.sender.admits(CAPACITY)
+
+
+Flow.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestFlow = Flow.TestCase
+
+
+def test_a_closed_or_lost_sender_admits_nothing() -> None:
+    sender = SenderState(10)
+    for phase in (Phase.CLOSED, Phase.LOST):
+        sender.phase = phase
+        assert not sender.admits(1)
+
+
+@pytest.mark.parametrize("tokens", [-1, 6])
+def test_credit_that_was_not_given_is_refused(tokens: int) -> None:
+    sender = SenderState(10)
+    sender.sent(5)
+    with pytest.raises(InputError, match="5 are under way"):
+        sender.credited(tokens)
+
+
+@given(st.sampled_from(Kind), st.integers(0, 2**60), st.binary(max_size=200))
+def test_frames_come_back(kind: Kind, number: int, payload: bytes) -> None:
+    assert frames.decode(frames.encode(kind, number, payload)) == (kind, number, payload)
+
+
+@given(st.binary(max_size=40))
+def test_other_bytes_are_refused_or_are_a_frame(data: bytes) -> None:
+    try:
+        kind, number, payload = frames.decode(data)
+    except InputError:
+        return
+    assert frames.encode(kind, number, payload) == data
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=[]))))
+def test_keys_come_back(keys: list[str]) -> None:
+    assert frames.decode_keys(frames.encode_keys(keys)) == keys
+
+
+@pytest.mark.parametrize("payload", [b"\xff", b"{", b'"a"', b"[1]", b"{}"])
+def test_keys_that_are_none_are_refused(payload: bytes) -> None:
+    with pytest.raises(InputError):
+        frames.decode_keys(payload)
+
+
+@pytest.mark.parametrize("payload", [b"\xff", b"{", b"[]", b"1"])
+def test_reports_that_are_none_are_refused(payload: bytes) -> None:
+    with pytest.raises(InputError):
+        frames.decode_report(payload)

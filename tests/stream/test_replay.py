@@ -1,0 +1,270 @@
+"""One contract for both replay memories, then what each promises of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from embedding.errors import ConfigError, InputError
+from embedding.stream import (
+    PrioritisedReplay,
+    ReplayMemory,
+    StreamConfig,
+    UniformReplay,
+    make_replay,
+)
+
+Make = Callable[..., ReplayMemory]
+both = pytest.mark.parametrize("make", [UniformReplay, PrioritisedReplay])
+
+
+def sentences(*lengths: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Sentence i consists of the token first + i, repeated."""
+    tokens = np.repeat(np.arange(first, first + len(lengths), dtype=np.int64), lengths)
+    return tokens, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+
+
+@both
+def test_it_is_a_replay_memory(make: Make) -> None:
+    assert isinstance(make(1_000, 0), ReplayMemory)
+
+
+@both
+def test_a_sample_holds_whole_sentences_and_the_asked_tokens(make: Make) -> None:
+    memory = make(1_000, 1)
+    memory.add(*sentences(*range(1, 21)))
+    sample = memory.sample(333)
+    assert sample.tokens.dtype == np.int64
+    assert sample.sentences.dtype == np.int32
+    assert sample.keys.dtype == np.int64
+    assert sample.weights.dtype == np.float32
+    assert len(sample.tokens) == sample.sentences[-1] == 333
+    assert len(sample.keys) == len(sample.weights) == len(sample.sentences) - 1
+    lengths = np.diff(sample.sentences)
+    for at, length in enumerate(lengths):
+        part = sample.tokens[sample.sentences[at] : sample.sentences[at + 1]]
+        assert (part == part[0]).all()
+        assert length == part[0] + 1 or at == len(lengths) - 1
+    assert sample.weights.max() == 1
+
+
+@both
+def test_an_empty_memory_gives_an_empty_sample(make: Make) -> None:
+    sample = make(1_000, 0).sample(50)
+    assert (len(sample.tokens), sample.sentences.tolist(), len(sample.keys)) == (0, [0], 0)
+
+
+@both
+def test_the_oldest_leave_first_and_memory_stays_flat(make: Make) -> None:
+    memory = make(1_000, 3)
+    size = memory.nbytes
+    for first in range(0, 3_000, 10):
+        memory.add(*sentences(*[7] * 10, first=first))
+        assert memory.tokens <= 1_000
+    assert memory.nbytes == size
+    assert len(memory) == 1_000 // 7
+    assert memory.sample(5_000).tokens.min() == 3_000 - 1_000 // 7
+
+
+@both
+def test_a_batch_larger_than_the_memory_leaves_its_end(make: Make) -> None:
+    memory = make(100, 0)
+    memory.add(*sentences(*[5] * 100))
+    assert set(memory.sample(2_000).tokens.tolist()) == set(range(80, 100))
+
+
+@both
+def test_very_short_sentences_are_bounded_too(make: Make) -> None:
+    memory = make(100, 0)
+    for first in range(0, 200, 10):
+        memory.add(*sentences(*[1] * 10, first=first))
+    assert len(memory) == 25
+    assert set(memory.sample(2_000).tokens.tolist()) == set(range(175, 200))
+
+
+@both
+def test_empty_sentences_are_left_out_and_long_ones_cut(make: Make) -> None:
+    memory = make(100, 0)
+    memory.add(*sentences(0, 3, 0))
+    assert (len(memory), memory.tokens) == (1, 3)
+    memory.add(*sentences(250, first=9))
+    assert (len(memory), memory.tokens) == (1, 100)
+    memory.add(*sentences())
+    assert len(memory) == 1
+
+
+@both
+def test_the_same_seed_draws_the_same(make: Make) -> None:
+    def run(seed: int) -> list[int]:
+        memory = make(500, seed)
+        drawn: list[int] = []
+        for first in range(0, 100, 10):
+            memory.add(*sentences(*range(1, 11), first=first))
+            sample = memory.sample(60)
+            memory.update(sample.keys, np.linspace(0, 3, len(sample.keys), dtype=np.float32))
+            drawn += sample.tokens.tolist()
+        return drawn
+
+    assert run(5) == run(5)
+    assert run(5) != run(6)
+
+
+@both
+def test_priorities_of_sentences_that_left_are_passed_over(make: Make) -> None:
+    memory = make(100, 0)
+    memory.add(*sentences(*[10] * 10))
+    old = memory.sample(100).keys
+    memory.add(*sentences(*[10] * 10, first=50))
+    memory.update(old, np.full(len(old), 1e6, np.float32))
+    assert memory.sample(1_000).tokens.min() >= 50
+
+
+@both
+@pytest.mark.parametrize("priority", [[-1.0], [float("nan")], [float("inf")], [1.0, 2.0]])
+def test_priorities_that_make_no_sense_are_refused(make: Make, priority: list[float]) -> None:
+    memory = make(100, 0)
+    with pytest.raises(InputError, match="priorities"):
+        memory.add(*sentences(4), np.array(priority, np.float32))
+    memory.add(*sentences(4))
+    with pytest.raises(InputError, match="priorities"):
+        memory.update(np.zeros(1, np.int64), np.array(priority, np.float32))
+
+
+@both
+def test_offsets_that_do_not_fit_are_refused(make: Make) -> None:
+    memory = make(100, 0)
+    for offsets in ([0, 9], [1, 4], [0, 3, 2, 4], []):
+        with pytest.raises(InputError, match="offsets"):
+            memory.add(np.arange(4), np.array(offsets, np.int32))
+    with pytest.raises(InputError, match="-1 tokens"):
+        memory.sample(-1)
+
+
+@both
+def test_a_capacity_that_holds_nothing_is_refused(make: Make) -> None:
+    with pytest.raises(ConfigError, match="at least 100"):
+        make(99, 0)
+
+
+@both
+@settings(max_examples=40, deadline=None)
+@given(
+    batches=st.lists(st.lists(st.integers(0, 150), min_size=0, max_size=40), min_size=1, max_size=8)
+)
+def test_it_holds_exactly_the_newest_that_fit(make: Make, batches: list[list[int]]) -> None:
+    memory, added, first = make(120, 0), [], 0
+    for lengths in batches:
+        memory.add(*sentences(*lengths, first=first))
+        added += [(first + i, min(n, 120)) for i, n in enumerate(lengths) if n]
+        first += len(lengths)
+    held: list[int] = []
+    total = 0
+    for name, length in reversed(added):
+        if total + length > 120 or len(held) == 30:
+            break
+        held.append(name)
+        total += length
+    assert memory.tokens == total
+    assert len(memory) == len(held)
+    assert set(memory.sample(4_000).tokens.tolist()) <= set(held)
+
+
+def chi_square(counts: np.ndarray, share: np.ndarray) -> float:
+    return float(stats.chisquare(counts, counts.sum() * share / share.sum()).pvalue)
+
+
+def draws(memory: ReplayMemory, n: int, length: int) -> np.ndarray:
+    """How often each of the first `n` tokens opened a drawn sentence."""
+    sample = memory.sample(40_000 * length)
+    return np.bincount(sample.tokens[sample.sentences[:-1]], minlength=n)
+
+
+def test_uniform_draws_are_uniform() -> None:
+    memory = UniformReplay(1_000, 11)
+    memory.add(*sentences(*[5] * 300))  # wraps around: 100 of them leave
+    counts = draws(memory, 300, 5)
+    assert counts[:100].sum() == 0
+    assert chi_square(counts[100:], np.ones(200)) > 0.001
+    assert chi_square(counts[100:], np.linspace(1, 1.5, 200)) < 0.001  # the test can tell
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+def test_prioritised_draws_follow_priority_to_the_alpha(alpha: float) -> None:
+    memory = PrioritisedReplay(1_000, 12, alpha=alpha)
+    priority = np.linspace(0.5, 4.0, 200).astype(np.float32)
+    memory.add(*sentences(*[5] * 200), priority[::-1].copy())
+    memory.update(np.arange(200), priority)
+    assert chi_square(draws(memory, 200, 5), priority.astype(float) ** alpha) > 0.001
+
+
+def test_importance_weights_undo_the_priorities() -> None:
+    priority = np.array([1, 2, 4, 8] * 25, np.float32)
+    memory = PrioritisedReplay(1_000, 13, alpha=1.0, beta=1.0, weights="unbiased")
+    memory.add(*sentences(*[4] * 100), priority)
+    sample = memory.sample(4 * 60_000)
+    value = sample.keys.astype(float)
+    assert abs(np.mean(sample.weights) - 1.0) < 0.02
+    assert abs(np.mean(value * sample.weights) - 49.5) < 1.0
+    assert np.mean(value) > 50.0
+    expected = priority.sum() / (100 * priority[sample.keys])
+    np.testing.assert_allclose(sample.weights, expected, rtol=1e-5)
+
+
+def test_weights_are_divided_by_the_largest() -> None:
+    memory = PrioritisedReplay(1_000, 1, alpha=1.0, beta=0.5)
+    memory.add(*sentences(*[4] * 2), np.array([1.0, 9.0], np.float32))
+    sample = memory.sample(400)
+    np.testing.assert_allclose(
+        sample.weights, np.where(sample.keys == 0, 1.0, 1.0 / 3.0), rtol=1e-5
+    )
+
+
+def test_a_new_sentence_gets_the_largest_priority() -> None:
+    memory = PrioritisedReplay(1_000, 2, alpha=1.0)
+    memory.add(*sentences(*[4] * 9), np.full(9, 1.0, np.float32))
+    memory.update(np.array([3]), np.array([9.0], np.float32))
+    memory.add(*sentences(4, first=9))
+    counts = draws(memory, 10, 4)
+    assert chi_square(counts, np.array([1, 1, 1, 9, 1, 1, 1, 1, 1, 9.0])) > 0.001
+
+
+def test_beta_rises_to_one() -> None:
+    memory = PrioritisedReplay(1_000, 2, beta=0.4, anneal=4)
+    memory.add(*sentences(4))
+    betas = []
+    for _ in range(6):
+        betas.append(memory.beta)
+        memory.sample(4)
+    assert betas == pytest.approx([0.4, 0.55, 0.7, 0.85, 1.0, 1.0])
+
+
+def test_a_sentence_without_priority_can_still_be_drawn() -> None:
+    memory = PrioritisedReplay(1_000, 2)
+    memory.add(*sentences(4, 4), np.zeros(2, np.float32))
+    assert set(memory.sample(400).tokens.tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("alpha", 1.5), ("beta", -0.1), ("anneal", -1), ("weights", "other")]
+)
+def test_settings_that_cannot_work_are_refused(setting: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=setting):
+        PrioritisedReplay(1_000, **{setting: value})  # type: ignore[arg-type]
+
+
+def test_a_key_never_given_out_is_refused() -> None:
+    memory = PrioritisedReplay(1_000)
+    with pytest.raises(InputError, match="never given out"):
+        memory.update(np.array([0]), np.ones(1, np.float32))
+
+
+def test_the_configuration_chooses() -> None:
+    assert isinstance(make_replay(StreamConfig()), UniformReplay)
+    memory = make_replay(StreamConfig(replay="prioritised", replay_tokens=5_000, replay_alpha=0.3))
+    assert isinstance(memory, PrioritisedReplay)
+    assert (memory.capacity, memory.alpha) == (5_000, 0.3)

@@ -1,0 +1,128 @@
+"""A word's history, and the terminal's tables, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from embedding.errors import ConfigError
+from embedding.trends import table
+from embedding.trends.config import TrendsConfig
+from embedding.trends.history import word_history
+from embedding.trends.report import build_report
+
+
+@pytest.fixture(scope="module")
+def report(store):
+    return build_report(store)
+
+
+@pytest.fixture(scope="module")
+def history(store, report):
+    return word_history(store, "코로나", reports={report.snapshot.id: report})
+
+
+def test_the_shift_stands_out_in_the_planted_window_only(history):
+    shifts = [point.shift_previous for point in history.points]
+    assert shifts[0] is None
+    assert shifts[1].high < shifts[3].low
+    assert shifts[2].high < shifts[3].low
+    assert shifts[3].z > 5
+    assert shifts[3].shift > shifts[3].expected_high > shifts[3].expected
+    assert shifts[2].z is None  # no report of that window was given
+
+
+def test_the_history_agrees_with_the_report(history, report):
+    assert history.points[-1].shift_previous.shift == pytest.approx(report.moved[0].shift, abs=0.05)
+    assert history.points[-1].documents == report.moved[0].documents
+
+
+def test_shift_against_the_first_window(history):
+    first = [point.shift_first for point in history.points]
+    assert first[0] is None
+    assert first[-1].against == history.points[0].snapshot
+    assert first[1].shift < 0.5 < first[3].shift
+
+
+def test_frequencies_by_source_add_up(history):
+    point = history.points[-1]
+    assert [s.source for s in point.sources] == ["게시판", "뉴스", "댓글"]
+    assert point.documents == sum(s.documents for s in point.sources)
+    assert point.per_1000_documents == pytest.approx(point.documents / 6.5)
+    news = point.sources[1]
+    assert news.per_1000_tokens == pytest.approx(news.count / (60 * 3))
+
+
+def test_new_neighbours_are_marked(history):
+    assert not any(n.changed for n in history.points[0].neighbours)
+    assert all(n.changed for n in history.points[-1].neighbours)
+
+
+def test_a_born_word_has_no_shift_and_no_past(store):
+    history = word_history(store, "신천지")
+    assert [point.in_vocabulary for point in history.points] == [False, False, False, True]
+    assert history.points[-1].shift_previous is None
+    assert history.points[-1].neighbours
+    assert [point.count > 0 for point in history.points] == [False, False, False, True]
+
+
+def test_an_unknown_word_is_not_known(store):
+    history = word_history(store, "없는말")
+    assert not history.known
+    assert len(history.points) == 4
+
+
+def test_only_the_latest_windows_are_covered(store):
+    history = word_history(store, "코로나", TrendsConfig(history_windows=2))
+    assert [point.label for point in history.points] == ["2020-01", "2020-02"]
+
+
+def text_of(renderable) -> str:
+    console = Console(width=160, record=True, file=io.StringIO())
+    console.print(renderable)
+    return console.export_text()
+
+
+def test_tables_name_the_words(report, history):
+    moved = text_of(table.ranking_table(report, "moved", limit=2))
+    assert "코로나 *" in moved
+    assert "2020-01" in moved
+    assert "신천지" in text_of(table.ranking_table(report, "born"))
+    assert "2019-11" in text_of(table.word_table(history))
+
+
+def test_json_is_canonical(report, history):
+    text = table.ranking_json(report, "moved", 1)
+    answer = json.loads(text)
+    assert answer["rows"][0]["word"] == "코로나"
+    assert len(answer["rows"]) == 1
+    assert text == json.dumps(answer, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+    assert json.loads(table.word_json(history))["points"][3]["label"] == "2020-02"
+
+
+def test_csv_has_one_line_a_row(report, history):
+    rows = list(csv.DictReader(io.StringIO(table.ranking_csv(report, "risen"))))
+    assert [row["word"] for row in rows] == [row.word for row in report.risen]
+    assert rows[0]["rank"] == "1"
+    assert "뉴스:" in rows[0]["sources"]
+    lines = list(csv.DictReader(io.StringIO(table.word_csv(history))))
+    assert len(lines) == 4 * 3
+    assert lines[0]["shift_previous"] == ""
+
+
+def test_a_word_that_looks_like_a_formula_stays_text(store, report, planted, tmp_path):
+    hostile = planted.make_store(
+        str(tmp_path), planted.Plan(windows=2, fillers=60, risen={"=1+1": 1}, moved={}, born={})
+    )
+    text = table.ranking_csv(build_report(hostile), "risen")
+    assert "'=1+1" in text
+    assert "\n1,=1" not in text
+
+
+def test_an_unknown_ranking_is_refused(report):
+    with pytest.raises(ConfigError, match="moved, born, risen, fallen"):
+        table.ranking_csv(report, "best")

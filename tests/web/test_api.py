@@ -1,0 +1,115 @@
+"""The JSON answers and the live panel."""
+
+from __future__ import annotations
+
+import pytest
+from fastapi import Depends, FastAPI
+
+from embedding.trends.rows import RANKINGS
+from embedding.web.app import create_app
+from embedding.web.live import Stream, summary
+
+STATUS = {
+    "words_per_second": 1234.5,
+    "documents": 99,
+    "watermark": "2020-02-03T00:00:00+00:00",
+    "lag": {"p50_s": 1.5, "p95_s": 4.0},
+    "nodes": {"a": {}, "b": {}},
+    "sources": {"뉴스": {"documents": 70, "idle_s": 2.0, "lag_p50_s": 1.0}},
+}
+
+
+@pytest.mark.parametrize("ranking", RANKINGS)
+def test_rankings(client, ranking):
+    answer = client.get(f"/api/{ranking}", params={"limit": 1}).json()
+    assert answer["ranking"] == ranking
+    assert len(answer["rows"]) <= 1
+    assert answer["snapshot"]["label"] == "2020-03"
+
+
+def test_moved_is_what_was_planted(client):
+    assert client.get("/api/moved").json()["rows"][0]["word"] == "코로나"
+
+
+def test_the_report_is_the_saved_one(client, config):
+    answer = client.get("/api/report")
+    saved = config.reports / answer.json()["snapshot"]["id"] / "report.json"
+    assert answer.text == saved.read_text("utf-8")
+
+
+def test_a_word(client):
+    answer = client.get("/api/word/코로나").json()
+    assert [p["label"] for p in answer["points"]][-1] == "2020-03"
+    assert answer["points"][-1]["shift_previous"]["z"] > 3
+
+
+def test_snapshots_without_addresses_of_the_store(client, config):
+    answer = client.get("/api/snapshots")
+    assert len(answer.json()["snapshots"]) == 5
+    assert config.snapshots not in answer.text
+
+
+def test_suggestions_put_the_word_itself_first(client):
+    assert client.get("/api/suggest", params={"q": "코로나"}).json()["words"][0] == "코로나"
+    assert client.get("/api/suggest", params={"q": ""}).json()["words"] == []
+    assert len(client.get("/api/suggest", params={"q": "가", "n": 3}).json()["words"]) <= 3
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/best", 404),
+        ("/api/moved?id=2031-01-abcdef01", 404),
+        ("/api/moved?id=../../etc", 404),
+        ("/api/moved?limit=0", 422),
+        ("/api/suggest?q=a&n=1000", 422),
+        ("/api/word/쀍쀍", 404),
+        ("/api/word", 422),
+    ],
+)
+def test_bad_questions_get_a_sentence(client, path, status):
+    answer = client.get(path)
+    assert answer.status_code == status
+    assert answer.json()["error"].endswith(".")
+
+
+def test_without_a_status_address_there_is_no_panel(client):
+    assert client.get("/api/stream").json() == {"state": "off"}
+    assert "data-stream" not in client.get("/").text
+
+
+def test_the_panel_reads_the_parameter_server(config, serve, client_of):
+    server = FastAPI()
+    server.get("/status")(lambda: STATUS)
+    address = serve(server)
+    live = config.model_copy(update={"status_url": f"{address}/status"})
+    client = client_of(create_app(live, dependencies=[Depends(lambda: None)]))
+    answer = client.get("/api/stream").json()
+    assert answer["state"] == "live"
+    assert (answer["lag_p50_s"], answer["lag_p95_s"]) == (1.5, 4.0)
+    assert answer["sources"][0] == {
+        "source": "뉴스",
+        "documents": 70.0,
+        "idle_s": 2.0,
+        "lag_p50_s": 1.0,
+    }
+    assert "data-stream" in client.get("/").text
+
+
+@pytest.mark.parametrize("body", ["[]", "nonsense", '{"sources": 3}'])
+def test_an_answer_that_is_none_counts_as_unreachable(serve, body):
+    from starlette.responses import Response
+
+    server = FastAPI()
+    server.get("/status")(lambda: Response(body, media_type="application/json"))
+    assert Stream(f"{serve(server)}/status", 2.0).read() == {"state": "unreachable"}
+
+
+def test_a_server_that_is_not_there_is_unreachable():
+    assert Stream("http://127.0.0.1:9/status", 0.5).read() == {"state": "unreachable"}
+    assert Stream("not an address", 0.5).read() == {"state": "unreachable"}
+
+
+def test_missing_figures_are_none():
+    assert summary({})["lag_p50_s"] is None
+    assert summary({"words_per_second": "many"})["words_per_second"] is None

@@ -1,0 +1,224 @@
+"""The pages in a real Chromium."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+from fastapi import Depends
+
+from embedding.web.app import create_app
+
+playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
+]
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator:
+    async with playwright.async_playwright() as p:
+        one = await p.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
+        yield one
+        await one.close()
+
+
+@pytest.fixture
+def page_of(browser) -> Callable:
+    """Opens a page of its own; an error of its scripts or of the content policy fails the test."""
+
+    @asynccontextmanager
+    async def opened(**options) -> AsyncIterator:
+        context = await browser.new_context(**{"locale": "ko-KR", **options})
+        context.set_default_timeout(15_000)
+        page = await context.new_page()
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda m: errors.append(m.text) if "Policy" in m.text else None)
+        page.on("dialog", lambda dialog: errors.append(f"dialog {dialog.message}"))
+        try:
+            yield page
+            assert errors == []
+        finally:
+            await context.close()
+
+    return opened
+
+
+def let_in() -> None:
+    """A guard that lets everybody in."""
+
+
+@pytest.fixture(scope="module")
+def address(config, serve) -> str:
+    live = config.model_copy(update={"status_url": "http://127.0.0.1:9/status"})
+    return serve(create_app(live, dependencies=[Depends(let_in)]))
+
+
+async def test_from_the_brief_to_a_word_by_search(page_of, address):
+    async with page_of() as page:
+        await page.goto(address + "/")
+        assert await page.locator("h1").inner_text() == "코로나·신천지·마스크"
+        await page.locator(".live.lost").wait_for()
+        assert "연결되지 않습니다" in await page.locator(".live .state").inner_text()
+        await page.fill("#q", "마스")
+        await page.locator("#suggestions li").first.wait_for()
+        await page.keyboard.press("ArrowDown")
+        assert await page.get_attribute("#q", "aria-activedescendant") == "suggestion-0"
+        await page.keyboard.press("Enter")
+        await page.wait_for_url("**/word/**")
+        assert await page.locator("h1").inner_text() == "마스크"
+
+
+async def test_the_word_page_by_keyboard_and_by_choice(page_of, address):
+    async with page_of(viewport={"width": 1280, "height": 900}) as page:
+        await page.goto(address + "/word/코로나")
+        assert await page.locator(".near-list .new").count() >= 5
+        chart = page.locator("svg.chart:visible").first
+        await chart.focus()
+        await page.keyboard.press("End")
+        tip = page.locator(".tip:visible")
+        assert "2020년 3월" in await tip.inner_text()
+        await page.keyboard.press("ArrowLeft")
+        assert "2020년 2월" in await tip.inner_text()
+        await page.keyboard.press("Escape")
+        assert await tip.count() == 0
+        async with page.expect_navigation():
+            await page.select_option("select[name=now]", index=1)
+        assert await page.locator(".near-list .new").count() <= 5
+        await page.locator("summary").click()
+        assert await page.locator("table tbody tr").count() == 5
+
+
+async def test_hostile_words_run_nothing(page_of, address):
+    async with page_of() as page:
+        await page.goto(address + "/")
+        link = page.locator("a.lead", has_text="<script>").first
+        await link.click()
+        assert await page.locator("h1").inner_text() == "<script>alert(1)</script>"
+        await page.fill("#q", "<script")
+        await page.locator("#suggestions li").first.wait_for()
+        assert await page.locator("#suggestions script").count() == 0
+
+
+@pytest.mark.parametrize("path", ["/", "/word/코로나", "/snapshots", "/search?q=가", "/word/쀍쀍"])
+async def test_a_narrow_screen_needs_no_sideways_scrolling(page_of, address, path):
+    async with page_of(viewport={"width": 390, "height": 844}) as page:
+        await page.goto(address + path)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+        small = await page.evaluate(
+            "[...document.querySelectorAll('button,select,input:not([type=hidden])')]"
+            ".filter(e => e.offsetHeight && e.offsetHeight < 24).length"
+        )
+        assert small == 0
+
+
+CONTRAST = """
+() => {
+  const probe = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const rgb = (c) => {
+    probe.fillStyle = c; probe.fillRect(0, 0, 1, 1);
+    return [...probe.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const light = (c) => rgb(c).map(v => v / 255)
+    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (e) => {
+    for (; e; e = e.parentElement) {
+      const c = getComputedStyle(e).backgroundColor;
+      if (c !== 'rgba(0, 0, 0, 0)' && c !== 'transparent') return c;
+    }
+    return getComputedStyle(document.body).backgroundColor;
+  };
+  const poor = [];
+  for (const e of document.querySelectorAll('main *, header *, footer *')) {
+    const own = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+    if (!own || e.closest('svg') || !e.offsetParent) continue;
+    const [a, b] = [light(getComputedStyle(e).color), light(ground(e))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) poor.push(`${e.className} ${e.textContent.slice(0, 20)} ${ratio.toFixed(2)}`);
+  }
+  return poor;
+}
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_text_is_readable_in_both_themes(page_of, address, scheme):
+    async with page_of(color_scheme=scheme) as page:
+        grounds = set()
+        for path in ("/", "/word/코로나", "/snapshots"):
+            await page.goto(address + path)
+            assert await page.evaluate(CONTRAST) == []
+            grounds.add(await page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        (ground,) = grounds
+        bright = sum(int(v) for v in ground[4:-1].split(","))
+        assert bright < 150 if scheme == "dark" else bright > 600
+
+
+NAMELESS = """
+() => [...document.querySelectorAll('a, button, input:not([type=hidden]), select, svg[role=img]')]
+  .filter(e => !(e.getAttribute('aria-label') || e.textContent.trim() || e.title
+    || (e.labels && e.labels.length)))
+  .map(e => e.outerHTML.slice(0, 100))
+"""
+
+
+@pytest.mark.parametrize("path", ["/", "/word/코로나", "/snapshots", "/search?q=가"])
+async def test_everything_one_can_use_has_a_name_and_headings_go_in_order(page_of, address, path):
+    async with page_of() as page:
+        await page.goto(address + path)
+        assert await page.evaluate(NAMELESS) == []
+        levels = await page.evaluate(
+            "[...document.querySelectorAll('h1,h2,h3,h4')].map(h => Number(h.tagName[1]))"
+        )
+        assert levels.count(1) == 1
+        assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
+
+
+async def test_the_brief_works_without_javascript(page_of, address):
+    async with page_of(java_script_enabled=False) as page:
+        await page.goto(address + "/")
+        await page.fill("#q", "코로나")
+        await page.click(".find button")
+        await page.click("a.chip >> text=코로나")
+        assert await page.locator("h1").inner_text() == "코로나"
+
+
+async def test_login_in_the_browser(page_of, config, serve, tmp_path):
+    token_file = tmp_path / "token"
+    alone = serve(create_app(config.model_copy(update={"token_file": token_file})))
+    async with page_of() as page:
+        await page.goto(alone + "/word/코로나")
+        assert "/login" in page.url
+        await page.fill("#token", "not the token at all")
+        await page.click("main button")
+        assert "맞지 않습니다" in await page.locator("[role=alert]").inner_text()
+        await page.fill("#token", token_file.read_text().strip())
+        await page.click("main button")
+        await page.wait_for_url("**/word/**")
+        assert await page.locator("h1").inner_text() == "코로나"
+        await page.click("text=나가기")
+        await page.wait_for_url("**/login")
+
+
+async def test_an_empty_store_in_the_browser(page_of, serve, tmp_path, config):
+    empty = config.model_copy(update={"snapshots": str(tmp_path), "reports": None})
+    address = serve(create_app(empty, dependencies=[Depends(let_in)]))
+    async with page_of() as page:
+        await page.goto(address + "/")
+        assert "아직 창이 하나도" in await page.locator("h1").inner_text()

@@ -1,0 +1,101 @@
+"""The page alone: token, session, redirects."""
+
+from __future__ import annotations
+
+import stat
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embedding.errors import ConfigError
+from embedding.web.app import create_app
+from embedding.web.login import COOKIE, Login, ensure_token, local_path
+
+
+@pytest.fixture
+def alone(config, tmp_path, client_of):
+    with_token = config.model_copy(update={"token_file": tmp_path / "deep" / "token"})
+    client = client_of(create_app(with_token))
+    return client, (tmp_path / "deep" / "token").read_text().strip()
+
+
+def test_without_a_session_pages_lead_to_the_login_and_json_says_401(alone):
+    client, _ = alone
+    answer = client.get("/word/코로나?then=x")
+    assert answer.status_code == 303
+    assert answer.headers["location"].startswith("/login?next=%2Fword%2F")
+    for path in ("/", "/search", "/snapshots", "/word.csv?w=a", "/window/x", "/window/x/moved.csv"):
+        assert client.get(path).status_code == 303
+    assert client.get("/api/moved").status_code == 401
+    assert client.get("/api/nothing").status_code == 401
+    for path in ("/health", "/login", "/static/app.css", "/static/app.js"):
+        assert client.get(path).status_code == 200
+
+
+def test_the_token_opens_and_leads_back(alone):
+    client, token = alone
+    answer = client.post("/login", data={"token": token, "next": "/snapshots"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/snapshots")
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+    assert token not in cookie
+    assert client.get("/snapshots").status_code == 200
+    assert client.post("/logout").status_code == 303
+    assert client.get("/snapshots").status_code == 303
+
+
+@pytest.mark.parametrize("data", [{"token": "wrong"}, {}, {"token": "x" * 10_000}, {"token": "가"}])
+def test_a_wrong_token_does_not(alone, data):
+    client, _ = alone
+    answer = client.post("/login", data=data)
+    assert answer.status_code == 403
+    assert COOKIE not in answer.headers.get("set-cookie", "")
+    assert client.get("/").status_code == 303
+
+
+@pytest.mark.parametrize(
+    "target", ["https://evil.example", "//evil.example", "/\\evil", "x", "/\n"]
+)
+def test_the_way_back_stays_here(alone, target):
+    client, token = alone
+    assert local_path(target) == "/"
+    answer = client.post("/login", data={"token": token, "next": target})
+    assert answer.headers["location"] == "/"
+
+
+def test_a_session_cannot_be_forged_and_ends(tmp_path):
+    login = Login("t" * 20, hours=1.0)
+    body = f"{int(time.time()) + 60}.ab"
+    good = f"{body}.{login._sign(body)}"
+    assert login.valid(good)
+    assert not Login("u" * 20, hours=1.0).valid(good)
+    assert not login.valid(good.replace(body, f"{int(time.time()) + 9999}.ab"))
+    old = f"{int(time.time()) - 1}.ab"
+    assert not login.valid(f"{old}.{login._sign(old)}")
+
+
+@given(st.text())
+def test_any_cookie_is_refused_without_an_error(cookie):
+    assert not Login("t" * 20, hours=1.0).valid(cookie)
+
+
+def test_the_token_file_is_private_and_kept(tmp_path):
+    path = tmp_path / "token"
+    token = ensure_token(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert ensure_token(path) == token
+    assert len(token) >= 32
+
+
+def test_a_token_that_is_too_short_or_unreadable_is_refused(tmp_path):
+    (tmp_path / "short").write_text("abc")
+    with pytest.raises(ConfigError, match="3 characters, at least 16"):
+        ensure_token(tmp_path / "short")
+    with pytest.raises(ConfigError, match="login token"):
+        ensure_token(tmp_path)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ConfigError, match="cannot be made"):
+        ensure_token(tmp_path / "file" / "token")

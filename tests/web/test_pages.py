@@ -1,0 +1,312 @@
+"""The HTML pages: content, escaping, languages, mounts, empty and broken stores."""
+
+from __future__ import annotations
+
+import csv
+import io
+from html.parser import HTMLParser
+from urllib.parse import quote
+
+import pytest
+from fastapi import Depends, FastAPI, HTTPException
+
+from embedding.snapshots.store import SnapshotStore
+from embedding.web import reader
+from embedding.web.app import create_app
+from embedding.web.config import WebConfig
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+def let_in() -> None:
+    """A guard that lets everybody in."""
+
+
+class Reading(HTMLParser):
+    """Collects links, scripts, ids and text; complains about inline style and handlers."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.scripts: list[str | None] = []
+        self.ids: list[str] = []
+        self.words: list[str] = []
+        self.inline: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.links += [given[k] for k in ("href", "src", "action") if k in given]
+        self.ids += [given["id"]] if "id" in given else []
+        self.inline += [k for k in given if k == "style" or k.startswith("on")]
+        if tag == "script":
+            self.scripts.append(given.get("src"))
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def read(client, path, status=200, **headers) -> Reading:
+    answer = client.get(path, headers=headers)
+    assert answer.status_code == status, answer.text[:500]
+    return Reading(answer.text)
+
+
+def test_the_brief_says_what_was_planted(client):
+    page = read(client, "/")
+    assert "2020년 3월의 말" in page.text
+    assert "처음 나타난 말은 ‘신천지’ 등 2개입니다." in page.text
+    assert "뜻이 가장 크게 움직인 말은 ‘코로나’입니다." in page.text
+    for word in ("코로나", "신천지", "마스크", "뉴스", "게시판"):
+        assert word in page.text
+    assert f"/word/{quote('신천지')}" in page.links
+
+
+@pytest.mark.parametrize("path", ["/", "/word/코로나", "/snapshots", "/search?q=코", "/nowhere"])
+def test_pages_hold_no_inline_code_and_no_id_twice(client, path):
+    page = Reading(client.get(path).text)
+    assert page.inline == []
+    assert len(page.ids) == len(set(page.ids))
+    assert all(src and src.startswith("/static/app.js") for src in page.scripts)
+    assert not [link for link in page.links if link.startswith(("http", "//"))]
+
+
+def test_every_link_of_the_brief_leads_somewhere(client):
+    links = {link for link in read(client, "/").links if not link.startswith(("#", "?"))}
+    assert len(links) > 20
+    words = sorted(link for link in links if "/word" in link)
+    broken = [
+        link
+        for link in {*words[:12], *(links - {*words})}
+        if client.get(link).status_code not in {200}
+    ]
+    assert broken == []
+
+
+def test_the_word_page_shows_frequency_shift_and_neighbours(client):
+    page = read(client, "/word/코로나")
+    for text in ("소스별 빈도", "창마다의 움직임", "새로 가까워짐", "멀어짐", "2019년 11월"):
+        assert text in page.text
+    html = client.get("/word/코로나").text
+    assert html.count('class="chart wide"') == 2
+    assert "확진" in page.text or "감염" in page.text
+
+
+def test_two_windows_can_be_chosen(client, config):
+    ids = [ref.id for ref in SnapshotStore(config.snapshots).list()]
+    html = client.get("/word/코로나", params={"then": ids[0], "now": ids[1]}).text
+    assert f'value="{ids[0]}" selected' in html
+    assert f'value="{ids[1]}" selected' in html
+    assert client.get("/word/코로나", params={"then": "nonsense"}).status_code == 200
+
+
+def test_hostile_words_are_text(client):
+    for path in ("/", "/search?q=script"):
+        html = client.get(path).text
+        assert SCRIPT not in html
+        assert "&lt;script&gt;" in html
+    page = read(client, f"/word/{quote(SCRIPT, safe='')}")
+    assert SCRIPT in page.text
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        '" onmouseover="alert(1)',
+        "👩‍👩‍👧🇰🇷",
+        "\u202eمرحبا\u202c",
+        "a/../b",
+        "..",
+        "100%25&w=#x",
+        "{{7*7}}",
+    ],
+)
+def test_odd_words_have_a_page_at_the_address_that_links_to_it(client, word):
+    from embedding.web.links import Links
+
+    page = read(client, Links("").word(word))
+    assert page.inline == []
+    assert " ".join(word.split()) in page.text
+    assert client.get(Links("").word_json(word)).json()["word"] == word
+
+
+def test_a_word_of_ten_thousand_letters_is_cut_wherever_it_shows(client):
+    for path in ("/", "/word/코로나", "/search?q=가가"):
+        assert "가" * 301 not in client.get(path).text
+    page = client.get("/word", params={"w": "w" * 10_000})
+    assert page.status_code == 404
+    assert "w" * 301 not in page.text.partition("<main")[2]
+    assert client.get("/search", params={"q": "w" * 10_000}).status_code == 200
+
+
+def test_an_unknown_word_names_the_nearest_spellings(client):
+    page = read(client, "/word/코로니", status=404)
+    assert "‘코로니’ 자료가 없습니다" in page.text
+    assert f"/word/{quote('코로나')}" in page.links
+    assert client.get("/api/word/코로니").json()["nearest"][0] == "코로나"
+
+
+def test_search_finds_by_beginning_and_by_part(client):
+    assert f"/word/{quote('마스크')}" in read(client, "/search?q=마스").links
+    assert f"/word/{quote('마스크')}" in read(client, "/search?q=스크").links
+    assert "담은 낱말이 없습니다" in read(client, "/search?q=쀍쀍쀍").text
+    assert "입력하세요" in read(client, "/search?q=").text
+
+
+def test_the_snapshots_are_listed_latest_first(client, config):
+    page = read(client, "/snapshots")
+    ids = [ref.id for ref in SnapshotStore(config.snapshots).list()]
+    assert [word for word in page.words if word in ids] == ids[::-1]
+
+
+def test_a_window_has_a_permanent_address(client, config):
+    first, *_, last = (ref.id for ref in SnapshotStore(config.snapshots).list())
+    assert "2020년 3월" in read(client, f"/window/{last}").text
+    assert "첫 창입니다" in read(client, f"/window/{first}").text
+    assert "none of that id" in read(client, "/window/2031-01-abcdef01", status=404).text
+
+
+def test_rankings_and_histories_come_as_csv(client, config):
+    last = SnapshotStore(config.snapshots).list()[-1].id
+    answer = client.get(f"/window/{last}/moved.csv")
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    assert f"moved-{last}.csv" in answer.headers["content-disposition"]
+    rows = list(csv.DictReader(io.StringIO(answer.text.lstrip("\ufeff"))))
+    assert rows[0]["word"] == "코로나"
+    assert client.get(f"/window/{last}/best.csv").status_code == 404
+    history = client.get("/word.csv", params={"w": "코로나"}).text
+    assert history.count("\n") == 1 + 5 * 3
+
+
+def test_the_language_follows_the_browser_the_address_and_the_cookie(config, client_of):
+    client = client_of(create_app(config, dependencies=[Depends(let_in)]))
+    assert "움직인 말" in read(client, "/", **{"accept-language": "ko-KR,ko;q=0.9,en;q=0.8"}).text
+    assert "Moved" in read(client, "/", **{"accept-language": "en-GB"}).text
+    assert "Moved" in read(client, "/?lang=en", **{"accept-language": "ko"}).text
+    assert "Moved" in read(client, "/", **{"accept-language": "ko"}).text
+    assert "움직인 말" in read(client, "/?lang=ko").text
+    assert "움직인 말" in read(client, "/?lang=zz", **{"accept-language": "en"}).text
+
+
+def test_every_answer_carries_the_security_headers(client):
+    for path in ("/", "/health", "/static/app.css", "/api/moved", "/nowhere", "/word/쀍"):
+        headers = client.get(path).headers
+        assert "script-src 'self'" in headers["content-security-policy"]
+        assert "frame-ancestors 'self'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "same-origin"
+
+
+@pytest.mark.parametrize("method", ["post", "put", "delete", "patch"])
+def test_nothing_can_be_changed(client, method):
+    for path in ("/", "/word/코로나", "/api/moved", "/snapshots"):
+        assert getattr(client, method)(path).status_code == 405
+
+
+def test_mounted_under_a_prefix_all_links_keep_it(config, client_of):
+    outer = FastAPI()
+    outer.mount("/yeoron", create_app(config, dependencies=[Depends(let_in)]))
+    client = client_of(outer)
+    for path in ("/yeoron/", "/yeoron/word/코로나", "/yeoron/snapshots", "/yeoron/nowhere"):
+        links = Reading(client.get(path).text).links
+        assert all(link.startswith(("/yeoron/", "#", "?")) for link in links)
+    page = Reading(client.get("/yeoron/").text)
+    assert all(client.get(link).status_code == 200 for link in page.links[:16] if link[0] == "/")
+
+
+def test_the_guard_of_another_application_stands_before_every_route(config, client_of):
+    def keep_out() -> None:
+        raise HTTPException(401, "log in to Airflow.", headers={"WWW-Authenticate": "Bearer"})
+
+    app = create_app(config, dependencies=[Depends(keep_out)])
+    client = client_of(app)
+    paths = [r.path for r in app.routes if r.path != "/health"]
+    assert len(paths) > 12
+    for path in paths:
+        for name in ("{id}", "{word:path}", "{ranking}", "{name}"):
+            path = path.replace(name, "moved" if name == "{ranking}" else "x")
+        answer = client.get(path, params={"w": "코로나"})
+        assert answer.status_code == 401, path
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert "코로나" not in answer.text
+    assert client.get("/health").json() == {"status": "ok"}
+
+
+def test_an_empty_store_says_what_to_wait_for(tmp_path, client_of):
+    for store in (tmp_path / "missing", tmp_path):
+        config = WebConfig(snapshots=str(store))
+        client = client_of(create_app(config, dependencies=[Depends(let_in)]))
+        assert "아직 창이 하나도 닫히지 않았습니다" in read(client, "/").text
+        assert read(client, "/snapshots").text
+        assert "no snapshot" in read(client, "/word/코로나", status=404).text
+        assert client.get("/search?q=코").status_code == 404
+        assert client.get("/api/suggest?q=코").json()["words"] == []
+
+
+def test_one_snapshot_only_shows_what_was_read(planted, tmp_path, client_of):
+    planted.make_store(str(tmp_path), planted.Plan(windows=1, fillers=50))
+    client = client_of(
+        create_app(WebConfig(snapshots=str(tmp_path)), dependencies=[Depends(let_in)])
+    )
+    page = read(client, "/")
+    assert "2019년 11월이 첫 창입니다" in page.text
+    assert "6,500" in page.text
+    assert client.get("/word/코로나").status_code == 200
+
+
+def test_a_broken_snapshot_is_named_and_the_rest_is_shown(planted, tmp_path, client_of):
+    store = planted.make_store(str(tmp_path), planted.Plan(windows=3, fillers=60))
+    broken = store.list()[1].id
+    (tmp_path / broken / "vectors.arrow").write_bytes(b"cut off")
+    client = client_of(
+        create_app(WebConfig(snapshots=str(tmp_path)), dependencies=[Depends(let_in)])
+    )
+    page = read(client, "/snapshots")
+    assert "읽을 수 없는 스냅샷" in page.text
+    assert broken in page.text
+    assert "2020년 1월" in read(client, "/").text
+    assert client.get("/word/코로나").status_code == 200
+    assert "7 bytes" in read(client, f"/window/{broken}", status=404).text
+
+
+def test_a_report_that_takes_long_is_announced(config, monkeypatch):
+    import threading
+
+    wait = threading.Event()
+    build = reader.build_report
+    monkeypatch.setattr(reader, "build_report", lambda *a: (wait.wait(30), build(*a))[1])
+    site = reader.Reader(config.model_copy(update={"reports": None}))
+    last = site.list()[-1].id
+    assert site.report(last, wait_s=0.05) is None
+    assert site.known_report(last) is None
+    wait.set()
+    assert site.report(last, wait_s=30).moved[0].word == "코로나"
+    assert site.known_report(last) is not None
+
+
+def test_a_damaged_report_is_computed_again(config, tmp_path, caplog, client_of):
+    last = SnapshotStore(config.snapshots).list()[-1].id
+    (tmp_path / last).mkdir()
+    (tmp_path / last / "report.json").write_text("{")
+    again = config.model_copy(update={"reports": tmp_path})
+    client = client_of(create_app(again, dependencies=[Depends(let_in)]))
+    assert "코로나" in read(client, "/").text
+    assert "computed again" in caplog.text
+
+
+def test_an_unexpected_error_tells_no_details(config, monkeypatch, client_of):
+    def fail(self):
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr(reader.Reader, "listing", fail)
+    app = create_app(config, dependencies=[Depends(let_in)])
+    answer = client_of(app).get("/snapshots")
+    assert answer.status_code == 500
+    assert "secret detail" not in answer.text
+    assert "content-security-policy" in answer.headers
+    assert client_of(app).get("/api/snapshots").json()["error"]

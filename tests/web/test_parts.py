@@ -1,0 +1,161 @@
+"""Charts, links, formats, texts, search: the parts pages are made of."""
+
+from __future__ import annotations
+
+import string
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embedding.web import formats
+from embedding.web.charts import Line, line_chart, share_bar, shift_bar, sparkline
+from embedding.web.links import Links
+from embedding.web.search import Vocabulary
+from embedding.web.text import EN, KO, Words, choose
+
+values = st.lists(st.none() | st.floats(0, 1e7, allow_nan=False), min_size=1, max_size=40)
+
+
+@given(values, st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20))
+def test_charts_are_well_formed_for_any_figures_and_names(figures, name):
+    n = len(figures)
+    high = [None if v is None else v * 1.1 for v in figures]
+    lines = [Line(name, figures, low=figures, high=high), Line(name, figures, dashed=True)]
+    chart = line_chart(lines, [name] * n, [name] * n, title=name)
+    root = ET.fromstring(chart)
+    assert len(root.findall("svg")) == 2
+    for svg in root.findall("svg"):
+        assert len([g for g in svg if g.get("class") == "hit"]) == n
+    for small in (sparkline(figures, name), shift_bar(0.5, None, name), share_bar(2.0, name)):
+        if small:
+            ET.fromstring(small)
+
+
+def drawn(figures):
+    return ET.fromstring(line_chart([Line("a", figures)], list("abc"), list("abc"), title=""))
+
+
+def test_points_lie_where_their_figures_say():
+    svg = ET.fromstring(
+        line_chart([Line("a", [0.0, 5.0, 10.0])], list("abc"), list("abc"), title="")
+    )
+    points = svg.find("svg").find("polyline").get("points").split()
+    (x0, y0), (x1, y1), (x2, y2) = (tuple(map(float, p.split(","))) for p in points)
+    assert x1 - x0 == pytest.approx(x2 - x1)
+    assert y0 - y1 == pytest.approx(y1 - y2)
+    assert y2 == 12.0
+
+
+def test_a_gap_parts_a_line():
+    svg = ET.fromstring(
+        line_chart([Line("a", [1.0, None, 2.0])], list("abc"), list("abc"), title="")
+    )
+    assert len(svg.find("svg").findall("polyline")) == 2
+
+
+@given(st.text(min_size=1, max_size=50))
+def test_a_words_address_is_plain_ascii_below_the_root(word):
+    link = Links("/yeoron").word(word)
+    assert link.startswith("/yeoron/word")
+    assert set(link) <= set(string.ascii_letters + string.digits + "/?=%-._~")
+    assert "/../" not in link
+    assert not link.endswith(("/.", "/.."))
+
+
+def test_an_address_no_server_takes_is_left_out():
+    assert Links("").word("가" * 10_000) == ""
+
+
+@pytest.mark.parametrize(
+    ("label", "ko", "en", "short"),
+    [
+        ("2020-02", "2020년 2월", "February 2020", "20.02"),
+        ("2020-02-03", "2020년 2월 3일", "3 February 2020", "2/3"),
+        ("2020-02-03T04", "2020년 2월 3일 4시", "3 February 2020, 04:00", "2/3 04h"),
+        ("a_b", "a – b", "a – b", "a_b"),
+        ("2020-99", "2020년 99월", "2020-99", "20.99"),
+    ],
+)
+def test_windows_are_named(label, ko, en, short):
+    assert formats.window_name(label, "ko") == ko
+    assert formats.window_name(label, "en") == en
+    assert formats.short_label(label) == short
+
+
+def test_figures_are_written_for_people():
+    assert (formats.rate(0.0), formats.rate(0.123), formats.rate(12.34)) == ("0", "0.12", "12.3")
+    assert (formats.rate(1234.5), formats.rate(None), formats.number(None)) == ("1,234", "–", "–")
+    assert (formats.change(40, 10), formats.change(9, 10), formats.change(1, 0)) == (
+        "×4.0",
+        "−10 %",
+        "–",
+    )
+    assert (formats.chance(1e-9), formats.chance(0.02)) == ("< 0.001", "0.020")
+    assert (formats.seconds(0.84), formats.seconds(200), formats.seconds(1e5)) == (
+        "0.8 s",
+        "3 min",
+        "27.8 h",
+    )
+    assert formats.moment("2020-03-01T09:00:00+09:00") == "2020-03-01 00:00 UTC"
+    assert formats.moment("later") == "later"
+
+
+def places(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+def test_both_languages_say_the_same_things():
+    assert KO.keys() == EN.keys()
+    for key, text in KO.items():
+        # A count that one language leaves out is fine; a place the caller does not fill is not.
+        assert places(text) == places(EN[key]), key
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept", "accept", "language"),
+    [
+        ("en", "ko", "ko", "en"),
+        (None, "en", "ko", "en"),
+        ("xx", None, "en;q=0.3, ko;q=0.7", "ko"),
+        (None, None, "fr, en;q=0.5", "en"),
+        (None, None, "fr", "ko"),
+        (None, None, "en;q=nonsense, ko;q=0.1", "ko"),
+        (None, "<script>", "", "ko"),
+    ],
+)
+def test_the_language_is_chosen(asked, kept, accept, language):
+    assert choose(asked, kept, accept) == language
+    assert Words(language).other != language
+
+
+WORDS = ("코로나", "코로나19", "신코로나", "마스크", "Covid", "일본")
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return Vocabulary(WORDS, np.asarray([10, 30, 99, 5, 4, 3]))
+
+
+def test_suggestions_begin_then_hold(vocabulary):
+    assert vocabulary.suggest("코로나") == ["코로나", "코로나19", "신코로나"]
+    assert vocabulary.suggest("코로나", 1) == ["코로나"]
+    assert vocabulary.suggest("covid ") == ["Covid"]
+    # the same letters, decomposed as some systems send them
+    assert vocabulary.suggest("\u1106\u1161\u1109\u1173") == ["마스크"]
+    assert vocabulary.suggest("  ") == []
+
+
+def test_nearest_spellings_differ_by_a_jamo_or_two(vocabulary):
+    assert vocabulary.nearest_spellings("코르나")[0] == "코로나"
+    assert vocabulary.nearest_spellings("마스그") == ["마스크"]
+    assert vocabulary.nearest_spellings("") == []
+
+
+@given(st.text(max_size=300))
+def test_any_query_is_answered(query):
+    vocabulary = Vocabulary(WORDS, np.arange(len(WORDS)))
+    assert set(vocabulary.suggest(query)) <= set(WORDS)
+    assert set(vocabulary.nearest_spellings(query)) <= set(WORDS)
