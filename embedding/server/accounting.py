@@ -68,7 +68,7 @@ class Accounts:
     def learnt(self, arrival: Arrival, now: float) -> None:
         """A push was applied."""
         push = arrival.push
-        self.vocabulary.count(arrival.words, push.counts.counts, arrival.seen, push.tokens)
+        self._count(arrival)
         self.windows.add(self._open_only(push.counts, arrival.words))
         self.meters.learnt(push.node, push.tokens, now)
         self.meters.loss_sum += push.loss_sum
@@ -77,6 +77,22 @@ class Accounts:
             self.tokenizers[push.tokenizer_digest] = None
         for progress in push.progress:
             self._progress(progress, now)
+
+    def _count(self, arrival: Arrival) -> None:
+        """Words with a row are counted by id, others by name."""
+        words, counts, seen = arrival.words, arrival.push.counts.counts, arrival.seen
+        ids = self.vocabulary.ids(words)
+        known = ids >= 0
+        others = np.flatnonzero(~known)
+        self.meters.dropped_counts += self.vocabulary.count(
+            ids[known],
+            counts[known],
+            seen[known],
+            [words[i] for i in others.tolist()],
+            counts[others],
+            seen[others],
+            arrival.push.tokens,
+        )
 
     def due(self, now: float) -> list[Window]:
         """Windows that the watermark has passed and that were not cut."""

@@ -82,6 +82,7 @@ class Meters:
     refused: int = 0
     dropped_pushes: int = 0
     dropped_rows: int = 0
+    dropped_counts: int = 0
     tokens: int = 0
     documents: int = 0
     loss_sum: float = 0.0

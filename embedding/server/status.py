@@ -32,6 +32,7 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
             "duplicates": meters.duplicates,
             "refused": meters.refused,
             "dropped_rows": meters.dropped_rows,
+            "dropped_counts": meters.dropped_counts,
             "loss": meters.loss_sum / meters.pairs if meters.pairs else None,
             "words_per_second": meters.words.value(now),
             "watermark": iso(watermark),

@@ -104,10 +104,45 @@ class Vocabulary:
         found: TimeArray = self._last_seen[ids]
         return found
 
-    def count(self, words: Sequence[str], counts: IntArray, seen: TimeArray, tokens: int) -> None:
-        """Commit occurrences. words may repeat; seen: event time of each."""
-        weighted = counts * self.decay.weight
+    def count(
+        self,
+        ids: IntArray,
+        counts: IntArray,
+        seen: TimeArray,
+        words: Sequence[str],
+        word_counts: IntArray,
+        word_seen: TimeArray,
+        tokens: int,
+    ) -> int:
+        """Commit occurrences; ids and words may repeat. Returns those that were dropped.
+
+        ids          int64 [n], words with a row; counts int64 [n], seen float64 [n] (event time)
+        words        str [m], words that the reader knew no row of; word_counts, word_seen likewise
+        tokens       by how many tokens the counts decay afterwards
+
+        An id that was evicted meanwhile counts for its word, as long as that is remembered;
+        otherwise its occurrences are dropped. RefusedError for an id never given.
+        """
+        slots = self.slots(ids, "count")
+        weight = self.decay.weight
+        alive = slots >= 0
+        np.add.at(self._stored, ids[alive], counts[alive] * weight)
+        np.maximum.at(self._last_seen, ids[alive], seen[alive])
+        gone = np.flatnonzero(~alive)
+        late = [self.words[i] for i in ids[gone].tolist()]
+        self._count_words(late, counts[gone], seen[gone])
+        self._count_words(words, word_counts, word_seen)
+        if len(self.candidates) > self.max_candidates:
+            self._forget_candidates()
+        divisor = self.decay.advance(tokens)
+        if divisor is not None:
+            self._stored /= divisor
+            self.candidates = {word: n / divisor for word, n in self.candidates.items()}
+        return 0
+
+    def _count_words(self, words: Sequence[str], counts: IntArray, seen: TimeArray) -> None:
         ids = self.ids(words)
+        weighted = counts * self.decay.weight
         known = ids >= 0
         np.add.at(self._stored, ids[known], weighted[known])
         np.maximum.at(self._last_seen, ids[known], seen[known])
@@ -115,12 +150,6 @@ class Vocabulary:
         for at in np.flatnonzero(~known).tolist():
             word = words[at]
             candidates[word] = candidates.get(word, 0.0) + float(weighted[at])
-        if len(candidates) > self.max_candidates:
-            self._forget_candidates()
-        divisor = self.decay.advance(tokens)
-        if divisor is not None:
-            self._stored /= divisor
-            self.candidates = {word: n / divisor for word, n in candidates.items()}
 
     def plan(self, words: Sequence[str], counts: IntArray) -> list[str]:
         """Which of `words` would get a row if each occurred `counts` times more."""

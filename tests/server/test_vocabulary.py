@@ -26,7 +26,9 @@ def make(**changes) -> Vocabulary:
 
 def read(vocabulary: Vocabulary, *words: str, n: int = 1, seen: float = 0.0, tokens: int = 0):
     size = len(words)
-    vocabulary.count(list(words), np.full(size, n), np.full(size, seen), tokens or size * n)
+    none = np.empty(0, dtype=np.int64)
+    counts, times = np.full(size, n), np.full(size, seen)
+    vocabulary.count(none, none, none * 1.0, list(words), counts, times, tokens or size * n)
 
 
 def offer(vocabulary: Vocabulary, *words: str, n: int = 1) -> np.ndarray:
@@ -53,7 +55,8 @@ def test_words_offered_twice_get_one_id():
 def test_counts_and_last_seen_follow_what_was_read():
     vocabulary = make()
     offer(vocabulary, "말", n=3)
-    vocabulary.count(["말", "말"], ints(2, 5), np.array([9.0, 4.0]), 7)
+    seen = np.array([9.0, 4.0])
+    vocabulary.count(ints(0, 0), ints(1, 4), seen, ["말"], ints(2), np.array([3.0]), 7)
     assert vocabulary.counts(ints(0)).tolist() == [7.0]
     assert vocabulary.last_seen(ints(0)).tolist() == [9.0]
 
