@@ -7,6 +7,7 @@ YeoronError
 ├── FetchError       one URL could not be fetched (named reason; the crawl goes on)
 ├── ExchangeError    between node and server
 │   ├── RefusedError     the server refused a message: sending it again cannot help
+│   │   └── AheadError       a read ahead that has to wait for the reader's own push
 │   └── UnavailableError the server cannot be reached now: send again later
 └── PlatformError    a service could not be started, found or stopped
 
@@ -60,6 +61,10 @@ class RefusedError(ExchangeError):
     """The server refused a message; sending the same message again cannot help."""
 
     exit_code = 2
+
+
+class AheadError(RefusedError):
+    """A node wanted to read ahead of its own push, which the policy does not allow."""
 
 
 class UnavailableError(ExchangeError):

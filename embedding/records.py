@@ -6,6 +6,7 @@ Documents and TokenBlocks exist in memory only: nothing here is ever written to 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,7 @@ from embedding.errors import ConfigError, InputError
 IntArray = npt.NDArray[np.int64]
 CodeArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float32]
+HalfArray = npt.NDArray[np.float16]
 TimeArray = npt.NDArray[np.float64]
 
 
@@ -126,6 +128,7 @@ class TokenBlock:
     fetched      float64 [n_documents], wall time at which it was fetched
     keys         frontier keys (n_documents), acknowledged once the block's push is durable
     priority     float32 [n_documents], initial replay priority (1.0 when unknown)
+    progress     share of the reading that is done with this block (0 to 1); NaN for a stream
     """
 
     source: str
@@ -139,6 +142,7 @@ class TokenBlock:
     keys: tuple[str, ...]
     priority: FloatArray
     tokenizer_digest: str = ""
+    progress: float = math.nan
 
     def __post_init__(self) -> None:
         n = len(self.keys)
@@ -223,6 +227,7 @@ class TokenBlock:
             "keys": pa.array([list(self.keys)], pa.list_(pa.string())),
             "priority": _one(self.priority),
             "tokenizer_digest": pa.array([self.tokenizer_digest]),
+            "progress": pa.array([self.progress], pa.float64()),
         }
         batch = pa.record_batch(columns)
         sink = pa.BufferOutputStream()
@@ -249,6 +254,7 @@ class TokenBlock:
                 keys=tuple(get["keys"].as_py()),
                 priority=get["priority"].values.to_numpy(),
                 tokenizer_digest=get["tokenizer_digest"].as_py(),
+                progress=get["progress"].as_py(),
             )
         except (pa.ArrowException, KeyError, StopIteration) as error:
             raise InputError(f"not a token block: {error}.") from error
@@ -264,13 +270,13 @@ def _one(values: npt.NDArray[np.generic]) -> pa.Array:
 class RowDelta:
     """Sum of a node's local updates to some rows of one table.
 
-    ids     int64 [n], strictly increasing row ids given by the server
-    values  float32 [n, dim]
+    ids     int64 [n], distinct row ids given by the server
+    values  float32 or float16 [n, dim]
     """
 
     table: Table
     ids: IntArray
-    values: FloatArray
+    values: FloatArray | HalfArray
 
 
 @dataclass(frozen=True)
@@ -284,6 +290,32 @@ class WordCounts:
     words: Sequence[str]
     sources: Sequence[str]
     windows: IntArray
+    counts: IntArray
+    documents: IntArray
+
+
+@dataclass(frozen=True)
+class CountGroup:
+    """Rows of `BlockCounts` up to `stop` that are of one source and one window (Unix seconds)."""
+
+    source: str
+    window: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class BlockCounts:
+    """What a push read, as it travels: known words by row id, only the others by name.
+
+    groups     rows in order of their group; (source, window) occurs once
+    ids        int64 [n] row ids, -1 for a word without a row; a word occurs once a group
+    words      str [number of -1], the words without a row, in order
+    counts     int64 [n] occurrences; documents int64 [n] documents that hold the word
+    """
+
+    groups: tuple[CountGroup, ...]
+    ids: IntArray
+    words: Sequence[str]
     counts: IntArray
     documents: IntArray
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import tenacity
 
-from embedding.errors import RefusedError, UnavailableError
+from embedding.errors import AheadError, RefusedError, UnavailableError
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import (
     decode_vocabulary,
@@ -85,11 +85,13 @@ class ParameterClient:
         vectors, contexts: int64 ids. `score` is computed on the rows as they are when the policy
         lets the pull through. UnavailableError after `pull_timeout_s` of waiting.
         """
-        message = encode_pull(vectors, contexts, clock, score)
+        message = encode_pull(vectors, contexts, clock, score, self.config.rows)
         began = time.monotonic()
         while True:
             answer = self._request(message)
             waited = time.monotonic() - began
+            if self.node in answer.header.get("waiting_for", ()):
+                raise AheadError(f"pull at clock {clock}: the policy waits for this node's push.")
             if answer.header["status"] == "ok":
                 break
             if waited > self.config.pull_timeout_s:
@@ -100,8 +102,9 @@ class ParameterClient:
         self._clock = max(self._clock, whole(answer.header, "clock"))
         return Rows(
             clock=whole(answer.header, "clock"),
-            vectors=answer.array("vectors", "f4", 2),
-            contexts=answer.array("contexts", "f4", 2),
+            vectors=answer.array("vectors", "f4 f2", 2),
+            contexts=answer.array("contexts", "f4 f2", 2),
+            sequence=whole(answer.header, "sequence"),
             nll=answer.header.get("nll"),
             waited_s=waited,
         )
@@ -298,4 +301,5 @@ def _ack(answer: Message) -> Ack:
         durable=whole(header, "durable"),
         clock=whole(header, "clock"),
         duplicate=bool(header.get("duplicate", False)),
+        ahead=bool(header.get("ahead", False)),
     )

@@ -14,7 +14,15 @@ import numpy as np
 from embedding.errors import RefusedError
 from embedding.exchange.protocol import Push, VocabularyDelta
 from embedding.exchange.wire import Array, Message, text_array
-from embedding.records import IntArray, RowDelta, ScorePairs, SourceProgress, Table, WordCounts
+from embedding.records import (
+    BlockCounts,
+    CountGroup,
+    IntArray,
+    RowDelta,
+    ScorePairs,
+    SourceProgress,
+    Table,
+)
 
 
 def encode_push(push: Push) -> Message:
@@ -22,12 +30,12 @@ def encode_push(push: Push) -> Message:
     arrays: dict[str, Array] = {}
     for delta in push.deltas:
         arrays[f"{delta.table}.ids"] = np.asarray(delta.ids, dtype=np.int64)
-        arrays[f"{delta.table}.values"] = np.asarray(delta.values, dtype=np.float32)
+        arrays[f"{delta.table}.values"] = delta.values
     counts = push.counts
-    arrays["windows"] = np.asarray(counts.windows, dtype=np.int64)
+    arrays["counted"] = np.asarray(counts.ids, dtype=np.int64)
     arrays["counts"] = np.asarray(counts.counts, dtype=np.int64)
     arrays["documents"] = np.asarray(counts.documents, dtype=np.int64)
-    texts = {"words": text_array(counts.words), "sources": text_array(counts.sources)}
+    texts = {"words": text_array(counts.words)}
     header = {
         "op": "push",
         "node": push.node,
@@ -37,6 +45,7 @@ def encode_push(push: Push) -> Message:
         "loss_sum": push.loss_sum,
         "pairs": push.pairs,
         "tokenizer_digest": push.tokenizer_digest,
+        "groups": [[group.source, group.window, group.stop] for group in counts.groups],
         "progress": [
             [p.source, p.documents, p.tokens, p.published, p.window, list(p.lags)]
             for p in push.progress
@@ -52,7 +61,7 @@ def decode_push(message: Message) -> Push:
         RowDelta(
             table,
             message.array(f"{table}.ids", "i8", 1),
-            message.array(f"{table}.values", "f4", 2),
+            message.array(f"{table}.values", "f4 f2", 2),
         )
         for table in Table
         if f"{table}.ids" in message.arrays or f"{table}.values" in message.arrays
@@ -74,18 +83,32 @@ def decode_push(message: Message) -> Push:
     )
 
 
-def _counts(message: Message) -> WordCounts:
-    words, sources = message.text("words"), message.text("sources")
-    windows = message.array("windows", "i8", 1)
+def _counts(message: Message) -> BlockCounts:
+    words, ids = message.text("words"), message.array("counted", "i8", 1)
     counts = message.array("counts", "i8", 1)
     documents = message.array("documents", "i8", 1)
-    if len({len(words), len(sources), len(windows), len(counts), len(documents)}) != 1:
+    groups = _groups(message.header.get("groups", []))
+    ends = [0, *(group.stop for group in groups)]
+    if not len(ids) == len(counts) == len(documents) == ends[-1] or ends != sorted(ends):
         raise RefusedError("push: the columns of the word counts differ in length.")
+    if int((ids < 0).sum()) != len(words) or (len(ids) and int(ids.min()) < -1):
+        raise RefusedError("push: every word that is counted has an id, or -1 and its name.")
     if len(counts) and (int(counts.min()) < 1 or int(documents.min()) < 0):
         raise RefusedError("push: a word count below 1 or a document count below 0.")
     if len(counts) and bool(np.any(documents > counts)):
         raise RefusedError("push: a word is in more documents than it has occurrences.")
-    return WordCounts(words, sources, windows, counts, documents)
+    return BlockCounts(groups, ids, words, counts, documents)
+
+
+def _groups(rows: object) -> tuple[CountGroup, ...]:
+    if not isinstance(rows, list) or len(rows) > 100_000:
+        raise RefusedError("push: `groups` must be a list of at most 100,000 rows.")
+    for row in rows:
+        if not (isinstance(row, list) and len(row) == 3 and isinstance(row[0], str)):
+            raise RefusedError("push: a group of counts is [source, window, stop].")
+        if not all(type(n) is int and abs(n) < 2**40 for n in row[1:]):
+            raise RefusedError("push: window and stop of a group of counts must be whole.")
+    return tuple(CountGroup(*row) for row in rows)
 
 
 def _progress(rows: object) -> tuple[SourceProgress, ...]:
@@ -115,14 +138,18 @@ def _finite(value: object) -> bool:
 
 
 def encode_pull(
-    vectors: IntArray, contexts: IntArray, clock: int, score: ScorePairs | None
+    vectors: IntArray,
+    contexts: IntArray,
+    clock: int,
+    score: ScorePairs | None,
+    dtype: str = "float32",
 ) -> Message:
     """A pull as a message."""
     arrays: dict[str, Array] = {
         "vectors": np.asarray(vectors, dtype=np.int64),
         "contexts": np.asarray(contexts, dtype=np.int64),
     }
-    header: dict[str, Any] = {"op": "pull", "clock": clock}
+    header: dict[str, Any] = {"op": "pull", "clock": clock, "rows": dtype}
     if score is not None:
         header["score"] = score.source
         arrays["score.centres"] = np.asarray(score.centres, dtype=np.int64)
@@ -151,7 +178,13 @@ def encode_vocabulary(delta: VocabularyDelta) -> Message:
     """A vocabulary delta as a message."""
     return Message(
         {"status": "ok", "version": delta.version},
-        {"ids": delta.ids, "counts": delta.counts, "evicted": delta.evicted},
+        {
+            "ids": delta.ids,
+            "counts": delta.counts,
+            "evicted": delta.evicted,
+            "alive": delta.alive,
+            "alive_counts": delta.alive_counts,
+        },
         {"words": text_array(delta.words)},
     )
 
@@ -164,6 +197,8 @@ def decode_vocabulary(message: Message) -> VocabularyDelta:
         ids=message.array("ids", "i8", 1),
         counts=message.array("counts", "i8", 1),
         evicted=message.array("evicted", "i8", 1),
+        alive=message.array("alive", "i8", 1),
+        alive_counts=message.array("alive_counts", "f8", 1),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
@@ -17,6 +18,10 @@ class ExchangeConfig(Config):
 
     tls_ca: Path | None = None
     """PEM file of the authority that signed the server's certificate; needed for `grpc+tls://`."""
+
+    rows: Literal["float16", "float32"] = "float16"
+    """How rows and deltas travel. The server adds up in float32: a delta is taken against the
+    rounded row that the node got, so that rounding does not accumulate."""
 
     connect_timeout_s: float = Field(default=60.0, gt=0)
     """How long to go on trying (with back-off) to reach a server that is away."""

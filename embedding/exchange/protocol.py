@@ -11,9 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from embedding.records import FloatArray, IntArray, RowDelta, SourceProgress, WordCounts
+from embedding.records import (
+    BlockCounts,
+    FloatArray,
+    HalfArray,
+    IntArray,
+    RowDelta,
+    SourceProgress,
+    TimeArray,
+    WordCounts,
+)
 
-VERSION = 1
+VERSION = 2
 """Version of the wire protocol; another version is refused at the greeting."""
 
 
@@ -25,6 +34,7 @@ class Welcome:
     sequence   last push of this node that the server has taken (0: none)
     durable    last push of this node that is in a checkpoint
     epoch      number of this life of the server; another one means that it was restarted
+    ahead      the policy lets a node pull its next rows before it has pushed the last ones
     """
 
     clock: int
@@ -38,6 +48,7 @@ class Welcome:
     n_push: int = 1
     n_fetch: int = 1
     session: int = 0
+    ahead: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
@@ -52,12 +63,14 @@ class Ack:
     durable    the last push that is in a checkpoint
     clock      the clock at which the node goes on
     duplicate  the push had been taken before
+    ahead      the policy lets the node pull its next rows before it has pushed these
     """
 
     sequence: int
     durable: int
     clock: int
     duplicate: bool = False
+    ahead: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,16 +78,18 @@ class Rows:
     """Rows as the policy lets them be read.
 
     clock     clock that the rows stand for; the delta computed on them is pushed with it
-    vectors   float32 [n, dim], one row for each id asked for, in that order; read-only, because
-              it is the received message itself: copy it to train on it
-    contexts  float32 [m, dim], likewise
+    vectors   float32 or float16 [n, dim], one row for each id asked for, in that order; read-only,
+              because it is the received message itself: copy it to train on it
+    contexts  float32 or float16 [m, dim], likewise
+    sequence  the last push of this node that is in these rows
     nll       mean negative log-likelihood of the pairs that were scored, None when none were
     waited_s  how long the policy held the pull back
     """
 
     clock: int
-    vectors: FloatArray
-    contexts: FloatArray
+    vectors: FloatArray | HalfArray
+    contexts: FloatArray | HalfArray
+    sequence: int = 0
     nll: float | None = None
     waited_s: float = 0.0
 
@@ -86,6 +101,8 @@ class VocabularyDelta:
     version  pass it as `since` the next time; a version the server does not know gives all words
     words    str [n]; ids int64 [n]; counts int64 [n] (decayed) running counts
     evicted  int64 [k] ids that were dropped after `since`; they are never given again
+    alive    int64 [v] ids of all words that have a row, increasing
+    alive_counts  float64 [v] their (decayed) running counts
     """
 
     version: int
@@ -93,12 +110,20 @@ class VocabularyDelta:
     ids: IntArray
     counts: IntArray
     evicted: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    alive: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    alive_counts: TimeArray = field(default_factory=lambda: np.empty(0, dtype=np.float64))
 
 
 def no_counts() -> WordCounts:
     """A WordCounts without a row."""
     empty = np.empty(0, dtype=np.int64)
     return WordCounts(words=(), sources=(), windows=empty, counts=empty, documents=empty)
+
+
+def nothing_read() -> BlockCounts:
+    """A BlockCounts without a row."""
+    empty = np.empty(0, dtype=np.int64)
+    return BlockCounts(groups=(), ids=empty, words=(), counts=empty, documents=empty)
 
 
 @dataclass(frozen=True)
@@ -114,7 +139,7 @@ class Push:
     sequence: int
     clock: int
     deltas: tuple[RowDelta, ...] = ()
-    counts: WordCounts = field(default_factory=no_counts)
+    counts: BlockCounts = field(default_factory=nothing_read)
     progress: tuple[SourceProgress, ...] = ()
     tokens: int = 0
     loss_sum: float = 0.0

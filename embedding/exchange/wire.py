@@ -27,6 +27,7 @@ COMMAND = b"yeoron.exchange"
 MAX_HEADER_BYTES = 4 * 1024 * 1024
 
 _DTYPES: dict[str, np.dtype[Any]] = {
+    "f2": np.dtype("<f2"),
     "f4": np.dtype("<f4"),
     "f8": np.dtype("<f8"),
     "i4": np.dtype("<i4"),
@@ -46,15 +47,19 @@ class Message:
     arrays: Mapping[str, Array] = field(default_factory=dict)
     texts: Mapping[str, pa.Array] = field(default_factory=dict)
 
-    def array(self, name: str, dtype: str, ndim: int) -> Array:
-        """The numeric part `name`; RefusedError when it is missing or of another kind."""
+    def array(self, name: str, dtypes: str, ndim: int) -> Array:
+        """The numeric part `name`; RefusedError when it is missing or of another kind.
+
+        dtypes: the accepted ones, with blanks between them
+        """
         found = self.arrays.get(name)
         if found is None:
             raise RefusedError(f"message {self.kind}: part {name!r} is missing.")
-        if found.dtype != _DTYPES[dtype] or found.ndim != ndim:
+        if _NAMES[found.dtype] not in dtypes.split() or found.ndim != ndim:
+            accepted = " or ".join(str(_DTYPES[each]) for each in dtypes.split())
             raise RefusedError(
                 f"message {self.kind}: part {name!r} is {found.dtype} with {found.ndim} "
-                f"dimensions; {_DTYPES[dtype]} with {ndim} is accepted."
+                f"dimensions; {accepted} with {ndim} is accepted."
             )
         return found
 

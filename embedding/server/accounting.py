@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from embedding.errors import RefusedError
 from embedding.exchange.protocol import Push
-from embedding.records import SnapshotRef, SourceProgress, TimeArray, Window, WordCounts
+from embedding.records import SnapshotRef, SourceProgress, TimeArray, Window
 from embedding.server.config import ServerConfig
 from embedding.server.counts import WindowCounts
 from embedding.server.meters import Meters
@@ -27,28 +27,22 @@ class Arrival:
     """A push with what could be worked out about it before the lock was taken."""
 
     push: Push
-    words: list[str]
     seen: TimeArray
 
     @classmethod
     def prepare(cls, push: Push) -> Arrival:
-        """Unpack a push's words; RefusedError for windows outside any calendar."""
-        counts = push.counts
-        for starts in (counts.windows, np.array([p.window for p in push.progress], dtype=np.int64)):
-            if len(starts) and not -_FAR < int(starts.min()) <= int(starts.max()) < _FAR:
-                raise RefusedError(
-                    f"push {push.sequence} of node {push.node}: a window that starts outside "
-                    "any calendar; Unix seconds are accepted."
-                )
-        words = _listed(counts.words)
+        """When each word was read; RefusedError for windows outside any calendar."""
+        groups = push.counts.groups
+        starts = [group.window for group in groups] + [each.window for each in push.progress]
+        if starts and not -_FAR < min(starts) <= max(starts) < _FAR:
+            raise RefusedError(
+                f"push {push.sequence} of node {push.node}: a window that starts outside "
+                "any calendar; Unix seconds are accepted."
+            )
         published = {p.source: p.published for p in push.progress}
-        pairs = zip(_listed(counts.sources), counts.windows.tolist(), strict=True)
-        seen = np.fromiter(
-            (published.get(source, float(start)) for source, start in pairs),
-            np.float64,
-            count=len(words),
-        )
-        return cls(push, words, seen)
+        times = [published.get(group.source, float(group.window)) for group in groups]
+        lengths = np.diff([0, *(group.stop for group in groups)])
+        return cls(push, np.repeat(np.asarray(times, dtype=np.float64), lengths))
 
 
 class Accounts:
@@ -56,7 +50,7 @@ class Accounts:
 
     def __init__(self, config: ServerConfig, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        self.windows = WindowCounts()
+        self.windows = WindowCounts(vocabulary.names)
         self.tracker = WindowTracker(
             config.window, idle_s=config.source_idle_s, lateness_s=config.allowed_lateness_s
         )
@@ -69,7 +63,7 @@ class Accounts:
         """A push was applied."""
         push = arrival.push
         self._count(arrival)
-        self.windows.add(self._open_only(push.counts, arrival.words))
+        self.windows.add(push.counts, self.cut)
         self.meters.learnt(push.node, push.tokens, now)
         self.meters.loss_sum += push.loss_sum
         self.meters.pairs += push.pairs
@@ -80,17 +74,15 @@ class Accounts:
 
     def _count(self, arrival: Arrival) -> None:
         """Words with a row are counted by id, others by name."""
-        words, counts, seen = arrival.words, arrival.push.counts.counts, arrival.seen
-        ids = self.vocabulary.ids(words)
-        known = ids >= 0
-        others = np.flatnonzero(~known)
+        counts, seen = arrival.push.counts, arrival.seen
+        known = counts.ids >= 0
         self.meters.dropped_counts += self.vocabulary.count(
-            ids[known],
-            counts[known],
+            counts.ids[known],
+            counts.counts[known],
             seen[known],
-            [words[i] for i in others.tolist()],
-            counts[others],
-            seen[others],
+            _listed(counts.words),
+            counts.counts[~known],
+            seen[~known],
             arrival.push.tokens,
         )
 
@@ -132,21 +124,6 @@ class Accounts:
                 "snapshot": None,
             }
         return dict(sorted(found.items(), key=lambda item: str(item[1]["start"])))
-
-    def _open_only(self, counts: WordCounts, words: list[str]) -> WordCounts:
-        """The counts without windows that were cut already: their snapshots do not change."""
-        late = np.isin(counts.windows, list(self.cut)) if self.cut else np.zeros(0, dtype=np.bool_)
-        if not late.any():
-            return counts
-        at = np.flatnonzero(~late)
-        sources = _listed(counts.sources)
-        return WordCounts(
-            [words[i] for i in at.tolist()],
-            [sources[i] for i in at.tolist()],
-            counts.windows[at],
-            counts.counts[at],
-            counts.documents[at],
-        )
 
     def _progress(self, progress: SourceProgress, now: float) -> None:
         self.meters.documents += progress.documents

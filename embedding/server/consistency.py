@@ -34,18 +34,20 @@ class ConsistencyMachine:
     def pull(self, node: str, clock: int, *, now: float) -> tuple[int, list[str]]:
         """A node wants to read: the clock it reads at, and the nodes it has to wait for first.
 
-        A node that was idle takes part again at the clock that the others have reached.
+        A node that was idle takes part again at the clock that the others have reached. One that
+        has yet to push its last clock may read ahead by one: what it has not pushed it adds itself.
         """
         member = self._member(node, now)
         if not member.active:
             member.clock = max(member.clock, self.board.current())
             member.active = True
-        if clock > member.clock:
+        if clock > member.clock + 1:
             raise RefusedError(
                 f"pull of node {node} at clock {clock}: it has finished {member.clock} clocks "
-                "and reads next at that one."
+                f"and reads at that one, or ahead at {member.clock + 1}."
             )
-        return member.clock, self.policy.waiting_for(self.board, member.clock)
+        at = max(clock, member.clock)
+        return at, self.policy.waiting_for(self.board, at)
 
     def push(self, ticket: Ticket, *, now: float) -> list[Instruction]:
         """A push came in; what to do now."""

@@ -6,11 +6,13 @@ nothing has to be touched as time passes; a count now is its sum divided by toda
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container, Sequence
+
 import numpy as np
 import pyarrow as pa
 
 from embedding.exchange.wire import text_array
-from embedding.records import IntArray, WordCounts
+from embedding.records import BlockCounts, CountGroup, IntArray, WordCounts
 
 _RESCALE = 2.0**40
 _MERGE_ROWS = 200_000
@@ -42,14 +44,51 @@ class Decay:
         return divisor
 
 
+class IdCounts:
+    """Sums by row id of the occurrences and documents of one source in one window."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[IntArray, IntArray, IntArray]] = []
+        self._rows = 0
+        self._summed = 0
+
+    def add(self, ids: IntArray, counts: IntArray, documents: IntArray) -> None:
+        """Count words (int64 [n] each); kept as they are until there are many."""
+        # Off the wire the arrays are parts of a whole message, which they would keep alive.
+        self._parts.append((ids.copy(), counts.copy(), documents.copy()))
+        self._rows += len(ids)
+        if self._rows - self._summed > max(_MERGE_ROWS, self._summed):
+            self.sums()
+
+    def sums(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Ids (increasing), occurrences and documents."""
+        ids, counts, documents = (
+            np.concatenate([part[i] for part in self._parts])
+            if self._parts
+            else np.empty(0, dtype=np.int64)
+            for i in range(3)
+        )
+        if len(self._parts) > 1:
+            ids, place = np.unique(ids, return_inverse=True)
+            counts, documents = (
+                np.bincount(place, weights=column, minlength=len(ids)).astype(np.int64)
+                for column in (counts, documents)
+            )
+        self._parts, self._rows, self._summed = [(ids, counts, documents)], len(ids), len(ids)
+        return ids, counts, documents
+
+
 class WindowCounts:
     """Occurrences and documents by (window, source, word), for words with and without a row.
 
-    A push is appended as it came and merged with the others only now and then, in Arrow, so that
-    counting costs a push next to nothing.
+    A push is appended as it came, known words by id, and summed up with the others only now and
+    then, so that counting costs a push next to nothing. `names` gives the words of ids; `settle`
+    must be called before ids lose their names.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, names: Callable[[IntArray], Sequence[str]]) -> None:
+        self._names = names
+        self._known: dict[tuple[int, str], IdCounts] = {}
         self._tables: dict[int, list[pa.Table]] = {}
         self._pending: dict[int, int] = {}
         self.tokens: dict[int, dict[str, int]] = {}
@@ -57,28 +96,39 @@ class WindowCounts:
 
     def windows(self) -> list[int]:
         """Starts (Unix seconds) of the windows that hold anything, in order."""
-        return sorted({*self._tables, *self.tokens})
+        return sorted({*self._tables, *self.tokens, *(window for window, _ in self._known)})
 
-    def add(self, counts: WordCounts) -> None:
-        """Count one push's words."""
-        if not len(counts.windows):
-            return
-        table = pa.table(
-            [
-                text_array(counts.sources),
-                text_array(counts.words),
-                pa.array(counts.counts),
-                pa.array(counts.documents),
-            ],
-            schema=_SCHEMA,
-        )
-        windows = counts.windows
-        first = int(windows[0])
-        if bool((windows == first).all()):
-            self._append(first, table)
-            return
-        for window in sorted({int(w) for w in windows}):
-            self._append(window, table.filter(pa.array(windows == window)))
+    def add(self, counts: BlockCounts, closed: Container[int] = ()) -> None:
+        """Count one push's words, but for windows that are closed."""
+        words = text_array(counts.words)
+        named = np.concatenate(([0], np.cumsum(counts.ids < 0)))
+        start = 0
+        for group in counts.groups:
+            rows, start = slice(start, group.stop), group.stop
+            if group.window in closed or rows.start == rows.stop:
+                continue
+            part = words.slice(named[rows.start], named[rows.stop] - named[rows.start])
+            self._add(group, counts.ids[rows], part, counts.counts[rows], counts.documents[rows])
+
+    def _add(
+        self,
+        group: CountGroup,
+        ids: IntArray,
+        words: pa.Array,
+        counts: IntArray,
+        documents: IntArray,
+    ) -> None:
+        known = ids >= 0
+        held = self._known.setdefault((group.window, group.source), IdCounts())
+        held.add(ids[known], counts[known], documents[known])
+        if len(words):
+            columns = [
+                pa.array([group.source] * len(words), pa.string()),
+                pa.concat_arrays([words]),
+                pa.array(counts[~known]),
+                pa.array(documents[~known]),
+            ]
+            self._append(group.window, pa.table(columns, schema=_SCHEMA))
 
     def note(self, window: int, source: str, documents: int, tokens: int) -> None:
         """Count one source's documents and tokens."""
@@ -86,8 +136,14 @@ class WindowCounts:
             by_source = held.setdefault(window, {})
             by_source[source] = by_source.get(source, 0) + n
 
+    def settle(self) -> None:
+        """Give every counted id its name: ids are about to be evicted."""
+        for window in {window for window, _ in self._known}:
+            self._settle(window)
+
     def table(self, window: int) -> pa.Table:
         """source, word, counts, documents of one window; each (source, word) once."""
+        self._settle(window)
         self._merge(window)
         held = self._tables.get(window)
         return held[0] if held else _SCHEMA.empty_table()
@@ -101,6 +157,18 @@ class WindowCounts:
         """Forget a window: its snapshot was cut."""
         for held in (self._tables, self._pending, self.tokens, self.documents):
             held.pop(window, None)
+        for key in [key for key in self._known if key[0] == window]:
+            del self._known[key]
+
+    def _settle(self, window: int) -> None:
+        """Move a window's counts by id to its counts by word."""
+        for key in [key for key in self._known if key[0] == window]:
+            ids, counts, documents = self._known.pop(key).sums()
+            if len(ids):
+                source = pa.array([key[1]] * len(ids), pa.string())
+                words = pa.array(self._names(ids), pa.string())
+                columns = [source, words, pa.array(counts), pa.array(documents)]
+                self._append(window, pa.table(columns, schema=_SCHEMA))
 
     def _append(self, window: int, table: pa.Table) -> None:
         self._tables.setdefault(window, []).append(table)

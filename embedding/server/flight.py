@@ -151,10 +151,16 @@ class _Session:
 
     def _pull(self, message: Message) -> Message:
         vectors, contexts, clock, score = decode_pull(message)
-        rows = self.state.pull(self.node, vectors, contexts, clock, score)
+        half = message.header.get("rows") == "float16"
+        rows = self.state.pull(self.node, vectors, contexts, clock, score, half=half)
         if isinstance(rows, list):
             return Message({"status": "waiting", "waiting_for": rows})
-        header = {"status": "ok", "clock": rows.clock, "nll": rows.nll}
+        header = {
+            "status": "ok",
+            "clock": rows.clock,
+            "sequence": rows.sequence,
+            "nll": rows.nll,
+        }
         return Message(header, {"vectors": rows.vectors, "contexts": rows.contexts})
 
     def _push(self, message: Message) -> Message:

@@ -92,6 +92,11 @@ class Policy(ABC):
     def __init__(self, config: SyncConfig) -> None:
         self.config = config
 
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether a node may read at its next clock before it has pushed its last."""
+        return False
+
     @abstractmethod
     def waiting_for(self, board: Board, clock: int) -> list[str]:
         """Nodes that a reader at `clock` has to wait for; it may read when there is none."""
@@ -141,6 +146,11 @@ class Ssp(Policy):
 
     name = "ssp"
 
+    @property
+    def reads_ahead(self) -> bool:
+        """With a staleness of at least 1 the bound holds without the node's own last push."""
+        return self.config.staleness > 0
+
     def waiting_for(self, board: Board, clock: int) -> list[str]:
         """Every active node more than s clocks behind the reader."""
         return board.behind(clock - self.config.staleness)
@@ -150,6 +160,11 @@ class Asp(Policy):
     """Asynchronous (Downpour, Dean 2012, section 4.1): nobody ever waits."""
 
     name = "asp"
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Always."""
+        return True
 
     def waiting_for(self, board: Board, clock: int) -> list[str]:
         """Nobody."""

@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,7 @@ class ServerState:
                 n_push=sync.n_push,
                 n_fetch=sync.n_fetch,
                 session=entry.session,
+                ahead=self.machine.policy.reads_ahead,
             )
 
     def check_session(self, node: str, session: int) -> None:
@@ -133,24 +135,28 @@ class ServerState:
         with self.admitting:
             with self.lock:
                 fresh = self.vocabulary.plan(words, counts)[: self.config.max_words]
-                first = self.vocabulary.next_id
+                first, evicted = self.vocabulary.next_id, self.vocabulary.victims(len(fresh))
             if fresh:
-                self.journal.write(first, fresh)
+                self.journal.write(first, fresh, evicted)
                 with self.lock:
-                    self.install(fresh)
+                    self.install(fresh, evicted)
             with self.lock:
                 return self.vocabulary.ids(words)
 
-    def install(self, words: Sequence[str]) -> None:
-        """Give words rows (under the lock)."""
-        admission = self.vocabulary.admit(words)
+    def install(self, words: Sequence[str], evicted: IntArray) -> None:
+        """Give words the rows of evicted ids and new ones (under the lock)."""
+        if len(evicted):
+            self.accounts.windows.settle()
+        admission = self.vocabulary.admit(words, evicted)
         self.tables.ensure(self.vocabulary.rows)
         self.tables.start(admission.slots, admission.ids)
 
     def delta(self, since: int) -> VocabularyDelta:
         """Vocabulary changes after `since`."""
         with self.lock:
-            return self.vocabulary.delta(since)
+            alive = self.vocabulary.alive()
+            counts = self.vocabulary.counts(alive)
+            return replace(self.vocabulary.delta(since), alive=alive, alive_counts=counts)
 
     # -- pull and push ----------------------------------------------------------------------
 
@@ -161,8 +167,10 @@ class ServerState:
         contexts: IntArray,
         clock: int,
         score: ScorePairs | None,
+        *,
+        half: bool = False,
     ) -> Rows | list[str]:
-        """Rows, or the names of the nodes that the policy waits for."""
+        """Rows (float16 with `half`), or the names of the nodes that the policy waits for."""
         began = time.monotonic()
         with self.changed:
             while True:
@@ -171,7 +179,7 @@ class ServerState:
                 if not waiting_for:
                     break
                 left = began + WAIT_S - now
-                if left <= 0 or self.closing:
+                if left <= 0 or self.closing or node in waiting_for:
                     return waiting_for
                 self.changed.wait(left)
             slots_in = self.vocabulary.slots(vectors, "pull")
@@ -181,11 +189,13 @@ class ServerState:
             rows_out = self.tables.gather(Table.OUT, slots_out)
             scored = None if drawn is None else self.scores.gather(drawn)
             self._read_mark[node] = self.meters.pushes
+            sequence = self.ledger.of(node).applied
             self.meters.rows_out += len(vectors) + len(contexts)
         nll = None
         if score is not None and drawn is not None and scored is not None:
             nll = self.scores.score(score, drawn, scored)
-        return Rows(at, rows_in.cpu().numpy(), rows_out.cpu().numpy(), nll, now - began)
+        found = [(rows.half() if half else rows).cpu().numpy() for rows in (rows_in, rows_out)]
+        return Rows(at, found[0], found[1], sequence, nll, now - began)
 
     def push(self, push: Push) -> Ack:
         """Take a push; the policy says when it is applied."""
@@ -199,6 +209,7 @@ class ServerState:
                 return self._ack(push.node, duplicate=True)
             for delta in push.deltas:
                 self.vocabulary.slots(delta.ids, "push")
+            self.vocabulary.slots(push.counts.ids[push.counts.ids >= 0], "push")
             ticket = Ticket(push.node, push.clock, push.sequence)
             instructions = self.machine.push(ticket, now=now)
             self._held[push.node, push.sequence] = arrival
@@ -219,7 +230,8 @@ class ServerState:
         entry = self.ledger.of(node)
         member = self.machine.board.members.get(node)
         clock = 0 if member is None else member.clock
-        return Ack(entry.accepted, entry.durable, clock, duplicate)
+        ahead = self.machine.policy.reads_ahead
+        return Ack(entry.accepted, entry.durable, clock, duplicate, ahead)
 
     def execute(self, instructions: Sequence[Instruction], now: float) -> None:
         """Carry out what the consistency machine says (under the lock)."""

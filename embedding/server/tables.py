@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from embedding.errors import ConfigError
-from embedding.records import FloatArray, IntArray, Table
+from embedding.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.rowcopy import RowCopy
 
 
@@ -90,10 +90,13 @@ class Tables:
         rows[torch.from_numpy(gone).to(self.device)] = 0.0
         return rows
 
-    def add(self, table: Table, slots: IntArray, values: FloatArray, scale: float = 1.0) -> None:
+    def add(
+        self, table: Table, slots: IntArray, values: FloatArray | HalfArray, scale: float = 1.0
+    ) -> None:
         """Apply a delta [n, dim] to distinct, non-negative slots."""
         self._before_change(table, slots)
-        rows, where, delta = self._rows[table], self._index(slots), self._borrow(values)
+        rows, where = self._rows[table], self._index(slots)
+        delta = self._borrow(values).float()
         if self.optimizer.name == "adagrad":
             delta = delta * scale
             moved = self._moved[table][where] + delta.square().mean(dim=1)

@@ -28,8 +28,11 @@ class NodeConfig(Config):
     score_pairs: int = Field(default=24, ge=1, le=10_000)
     """Word pairs of each document that are scored before the document is learnt from."""
 
-    vocabulary_seconds: float = Field(default=3.0, gt=0, le=600)
-    """Seconds between two looks at the server's vocabulary and counts."""
+    vocabulary_blocks: int = Field(default=4, ge=1, le=10_000)
+    """Blocks between two looks at the server's vocabulary and counts."""
+
+    overlap: bool = True
+    """Prepare and pull the next block while the present one is trained."""
 
     report_seconds: float = Field(default=1.0, gt=0, le=60)
     """Seconds between two reports of a node's counters to the server."""

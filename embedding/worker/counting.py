@@ -7,7 +7,14 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from embedding.records import IntArray, SourceProgress, TokenBlock, WindowUnit, WordCounts
+from embedding.records import (
+    BlockCounts,
+    CountGroup,
+    IntArray,
+    SourceProgress,
+    TokenBlock,
+    WindowUnit,
+)
 
 
 def window_starts(block: TokenBlock, unit: WindowUnit) -> IntArray:
@@ -19,23 +26,29 @@ def window_starts(block: TokenBlock, unit: WindowUnit) -> IntArray:
     return np.asarray(starts, dtype=np.int64)
 
 
-def count_words(blocks: Sequence[TokenBlock], unit: WindowUnit) -> WordCounts:
-    """Counts of several blocks, one row per (word, source, window)."""
-    words: list[str] = []
-    sources: list[str] = []
+def count_words(
+    blocks: Sequence[TokenBlock], tables: Sequence[IntArray], unit: WindowUnit
+) -> BlockCounts:
+    """Counts of several blocks, by source and window.
+
+    tables  for each block int64 [W], the row id of each of its words, -1 for none
+    """
+    groups: list[CountGroup] = []
+    names: list[str] = []
     parts: list[tuple[IntArray, IntArray, IntArray]] = []
-    for block in blocks:
+    rows = 0
+    for block, table in zip(blocks, tables, strict=True):
         starts = window_starts(block, unit)
         for window in np.unique(starts).tolist():
             codes, counts, documents = _count(block, np.flatnonzero(starts == window))
-            words.extend(block.words[code] for code in codes.tolist())
-            sources.extend([block.source] * len(codes))
-            parts.append((np.full(len(codes), window, dtype=np.int64), counts, documents))
+            ids = table[codes]
+            names.extend(block.words[code] for code in codes[ids < 0].tolist())
+            parts.append((ids, counts, documents))
+            rows += len(codes)
+            groups.append(CountGroup(block.source, window, rows))
     empty = np.empty(0, dtype=np.int64)
     columns = [np.concatenate([part[i] for part in parts]) if parts else empty for i in range(3)]
-    return WordCounts(
-        words=words, sources=sources, windows=columns[0], counts=columns[1], documents=columns[2]
-    )
+    return BlockCounts(tuple(groups), columns[0], names, columns[1], columns[2])
 
 
 def _count(block: TokenBlock, which: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -45,12 +58,18 @@ def _count(block: TokenBlock, which: IntArray) -> tuple[IntArray, IntArray, IntA
     if not lengths.sum():
         empty = np.empty(0, dtype=np.int64)
         return empty, empty, empty
-    offsets = np.repeat(ends[which] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
-    codes = block.codes[np.arange(int(lengths.sum())) + offsets].astype(np.int64)
-    owner = np.repeat(np.arange(len(which), dtype=np.int64), lengths)
-    counts = np.bincount(codes, minlength=len(block.words))
-    pairs = np.unique(owner * len(block.words) + codes)
-    documents = np.bincount(pairs % len(block.words), minlength=len(block.words))
+    size = len(block.words)
+    if len(which) == block.n_documents:
+        codes = block.codes.astype(np.int64)
+    else:
+        offsets = np.repeat(ends[which] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+        codes = block.codes[np.arange(int(lengths.sum())) + offsets].astype(np.int64)
+    counts = np.bincount(codes, minlength=size)
+    if len(which) == 1:
+        documents = (counts > 0).astype(np.int64)
+    else:
+        owner = np.repeat(np.arange(len(which), dtype=np.int64), lengths)
+        documents = np.bincount(np.unique(owner * size + codes) % size, minlength=size)
     present = np.flatnonzero(counts)
     return present, counts[present], documents[present]
 

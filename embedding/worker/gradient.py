@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -18,11 +19,15 @@ from embedding.records import TokenBlock, WindowUnit
 from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty
 from embedding.stream.queue import BlockQueue
 from embedding.stream.replay import make_replay
-from embedding.worker.learner import Learner
-from embedding.worker.lifetime import end_with_parent, stop_on_signals
+from embedding.worker.learner import Learner, Learnt
+from embedding.worker.lifetime import end_with_parent, peak_memory, stop_on_signals
+from embedding.worker.pipeline import Pipeline
 from embedding.worker.spec import NodeSpec
 
 logger = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.25
+"""How long a wait for a block goes on before the wish to stop is looked at."""
 
 
 @dataclass
@@ -34,8 +39,8 @@ class Counters:
     fresh_tokens: int = 0
     trained_tokens: int = 0
     refused: int = 0
-    learn_seconds: float = 0.0
     loss: float = 0.0
+    progress: float = 0.0
     last_error: str = ""
 
 
@@ -55,6 +60,7 @@ class GradientProcess:
         )
         welcome = self.client.hello()
         self._epoch = welcome.epoch
+        self._ahead = welcome.ahead
         self._idle = False
         replay = make_replay(spec.stream, spec.model.seed) if spec.node.replay_ratio else None
         self.learner = Learner(
@@ -73,28 +79,40 @@ class GradientProcess:
         """Until told to stop, or until the crawler has ended and everything it sent is learnt."""
         reporter = threading.Thread(target=self._report_forever, daemon=True)
         reporter.start()
+        pipeline = Pipeline(
+            self.learner,
+            self._gather(),
+            self._learnt,
+            overlap=self._may_overlap,
+            in_order=self.spec.corpus is not None,
+        )
         try:
-            for blocks in self._gather():
-                self._learn(blocks)
+            pipeline.run()
         finally:
             self.stop.set()
             reporter.join(timeout=5)
             self.client.close()
 
     def _gather(self) -> Iterator[list[TokenBlock]]:
-        """Blocks for one tick: until `block_tokens` are there or `flush_seconds` have passed."""
+        """Blocks for one tick: until `block_tokens` are there or `flush_seconds` have passed.
+
+        The reader of a corpus has cut ticks already, the same in every run.
+        """
+        corpus = self.spec.corpus is not None
+        limit = math.inf if corpus else self.spec.node.flush_seconds
+        enough = 1 if corpus else self.spec.node.block_tokens
         while not self.stop.is_set():
             blocks: list[TokenBlock] = []
             tokens = 0
-            deadline = time.monotonic() + self.spec.node.flush_seconds
-            while tokens < self.spec.node.block_tokens and not self.stop.is_set():
+            deadline = time.monotonic() + limit
+            while tokens < enough and not self.stop.is_set():
                 wait = deadline - time.monotonic()
                 if wait <= 0:
                     break
                 try:
-                    block = self.queue.get(wait)
+                    block = self.queue.get(min(wait, _LOOK_SECONDS))
                 except QueueEmpty:
-                    break
+                    continue
                 except (PeerLost, QueueClosed):
                     if blocks:
                         yield blocks
@@ -102,22 +120,21 @@ class GradientProcess:
                 blocks.append(block)
                 tokens += block.n_tokens
             if blocks:
+                self._idle = False
                 yield blocks
             else:
                 self._rest()
 
-    def _learn(self, blocks: list[TokenBlock]) -> None:
-        started = time.monotonic()
-        self._idle = False
-        try:
-            learnt = self.learner.learn(blocks)
-        except RefusedError as error:
-            # The documents stay unacknowledged: the frontier gives them out again later.
-            self._refused(error)
+    def _may_overlap(self) -> bool:
+        """Not where a reader must see its own last delta in the tables (bsp, or staleness 0)."""
+        return self.spec.node.overlap and self._ahead
+
+    def _learnt(self, learnt: Learnt | RefusedError) -> None:
+        """A tick is over."""
+        if isinstance(learnt, RefusedError):
+            self._refused(learnt)
             return
-        except UnavailableError as error:
-            self.counters.last_error = str(error)
-            raise
+        self._ahead = learnt.ack.ahead
         self._follow_restart()
         # A crawler that is gone finds its documents unacknowledged and fetches them again; a
         # reader that has come to its end waits for no answer.
@@ -128,10 +145,13 @@ class GradientProcess:
         counters.documents += len(learnt.keys)
         counters.fresh_tokens += learnt.fresh_tokens
         counters.trained_tokens += learnt.trained_tokens
-        counters.learn_seconds += time.monotonic() - started
         counters.loss = learnt.loss_sum / learnt.pairs if learnt.pairs else counters.loss
+        counters.progress = learnt.progress
 
     def _refused(self, error: RefusedError) -> None:
+        """The documents stay unacknowledged: the frontier gives them out again later."""
+        if self.spec.corpus is not None:
+            raise error
         logger.warning("%s: the server refused a block: %s", self.spec.name, error)
         self.counters.refused += 1
         self.counters.last_error = str(error)
@@ -143,7 +163,7 @@ class GradientProcess:
         welcome = self.client.welcome
         if welcome is not None and welcome.epoch != self._epoch:
             self._epoch = welcome.epoch
-            self.learner.lexicon.refresh(self.client, whole=True)
+            self.learner.forget_words()
 
     def _rest(self) -> None:
         """Nothing to learn: no barrier should wait for this node."""
@@ -163,6 +183,7 @@ class GradientProcess:
                         "queue": self.queue.depth,
                         "queue_capacity": self.queue.capacity,
                         "rss_mb": round(process.memory_info().rss / 2**20, 1),
+                        "peak_memory_bytes": peak_memory(),
                     }
                 )
             except (UnavailableError, RefusedError) as error:

@@ -1,11 +1,15 @@
 """One tick of a node: score fresh documents, train on them and on replayed ones, push the delta.
 
-The order is what the numbers rest on: the server scores pairs of the fresh documents on its tables
-before it has seen the push that learns them (prequential evaluation, Dawid 1984).
+A tick has three steps, so that the next block can be prepared while the present one is trained:
+`prepare` (code the words, pull their rows), `train` (no network), `push`. The order is what the
+numbers rest on: the server scores pairs of the fresh documents on its tables before it has seen
+the push that learns them (prequential evaluation, Dawid 1984).
 """
 
 from __future__ import annotations
 
+import math
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,13 +17,13 @@ from typing import Protocol
 
 import numpy as np
 
-from embedding.errors import YeoronError
+from embedding.errors import AheadError, YeoronError
 from embedding.exchange.protocol import Ack, Push, Rows
-from embedding.models.base import Trainer
+from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import ModelConfig
-from embedding.models.sampling import NoiseTable, keep_probabilities
+from embedding.models.sampling import NoiseTable
 from embedding.records import (
-    CodeArray,
+    BlockCounts,
     FloatArray,
     IntArray,
     RowDelta,
@@ -32,8 +36,11 @@ from embedding.stream.replay import ReplayMemory
 from embedding.worker.config import NodeConfig
 from embedding.worker.counting import count_words, progress
 from embedding.worker.lexicon import Lexicon, VocabularySource
-from embedding.worker.planning import Plan, join, plan
+from embedding.worker.planning import Part, Plan, plan
 from embedding.worker.scoring import PairSampler
+
+EXPLODED = 20.0
+"""A mean loss so many times that of an untrained model means that training has diverged."""
 
 
 class Server(VocabularySource, Protocol):
@@ -51,19 +58,51 @@ class Server(VocabularySource, Protocol):
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """A block with its rows, ready to train on.
+
+    rows  None when the policy lets the node read only after its own push: `train` pulls them
+    """
+
+    blocks: Sequence[TokenBlock]
+    counts: BlockCounts
+    planned: Plan
+    rows: Rows | None
+    seed: int
+    rate: float
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training a block changed, on rows as they were at `clock`."""
+
+    prepared: Prepared
+    clock: int
+    deltas: tuple[RowDelta, ...]
+    loss: BlockLoss
+
+
+@dataclass(frozen=True)
 class Learnt:
-    """What one tick learnt: fresh tokens, trained tokens (with replay), loss, who may be told."""
+    """What one tick learnt: fresh tokens, trained tokens (with replay), loss, who may be told.
+
+    progress  share of the reading that is done, 0 for a stream
+    """
 
     keys: tuple[str, ...]
     fresh_tokens: int
     trained_tokens: int
     loss_sum: float
     pairs: int
+    progress: float
     ack: Ack
 
 
 class Learner:
-    """Turns token blocks into pushes; owns the lexicon, the replay memory and the node's clock."""
+    """Turns token blocks into pushes; owns the lexicon, the replay memory and the node's clock.
+
+    One thread may prepare a block while another trains and pushes the one before it.
+    """
 
     def __init__(
         self,
@@ -88,46 +127,106 @@ class Learner:
         self.sequence = 0
         self._sampler = PairSampler(model.window, config.score_pairs, model.negative)
         self._noise: NoiseTable | None = None
-        self._noise_at = 0.0
-        self._refreshes = 0
+        self._noise_ids: IntArray = np.empty(0, dtype=np.int64)
+        self._prepared = 0
+        self._refreshed = 0
+        self._counted = 0.0
+        self._stale = False
+        self._replaying = threading.Lock()
+        self._sent: tuple[int, Trained] | None = None
 
     def learn(self, blocks: Sequence[TokenBlock]) -> Learnt:
         """Learn from `blocks` (each of one source); one push, one tick of the clock."""
+        return self.push(self.train(self.prepare(blocks)))
+
+    def prepare(self, blocks: Sequence[TokenBlock], *, ahead: bool = False) -> Prepared:
+        """Code the words, score fresh pairs and pull the rows of a tick.
+
+        ahead: the tick before this one is being trained and not pushed yet; its own delta is added
+        to the rows in `train`, so that a node always sees what it learnt itself.
+        """
         self._refresh()
-        coded = [(self.lexicon.encode(block, self.server), block.sentences) for block in blocks]
+        tables = self.lexicon.encode(blocks, self.server)
         if self._noise is None:
-            self._refresh(now=True)
-        seed = hash_seed(self.model.seed, self.node, self.sequence + 1)
+            self._renew()
+        fresh = [
+            Part(table, block.codes, block.sentences)
+            for table, block in zip(tables, blocks, strict=True)
+        ]
+        self._prepared += 1
+        seed = hash_seed(self.model.seed, self.node, self._prepared)
         noise = self._draw(seed)
-        scores = self._scores(blocks, coded, noise, seed)
-        ids, sentences = self._with_replay(coded)
-        planned = plan(ids, sentences, noise, self._keep(ids))
-        rows = self._pull(planned, scores)
-        deltas, loss_sum, pairs = self._train(planned, rows, seed)
-        self.sequence += 1
-        trained = int((ids >= 0).sum())
+        scores = self._scores(blocks, fresh, noise, seed)
+        planned = plan([*fresh, *self._replayed(fresh)], noise, self._keep)
+        return Prepared(
+            blocks=blocks,
+            counts=count_words(blocks, tables, self.unit),
+            planned=planned,
+            rows=self._pull_ahead(planned, scores) if ahead else self._pull(planned, scores),
+            seed=seed,
+            rate=self.model.rate(_progress(blocks)),
+        )
+
+    def train(self, prepared: Prepared) -> Trained:
+        """Train on local copies of the rows; what they moved by, as it travels.
+
+        Raises YeoronError when the loss is not finite or explodes.
+        """
+        planned = prepared.planned
+        rows = self._pull(planned) if prepared.rows is None else prepared.rows
+        if not len(planned.words):
+            return Trained(prepared, rows.clock, (), BlockLoss(0.0, 0))
+        before = self._unseen(rows)
+        ids = {Table.IN: planned.words, Table.OUT: planned.contexts}
+        base = {
+            Table.IN: _with_own(rows.vectors, ids[Table.IN], before.get(Table.IN)),
+            Table.OUT: _with_own(rows.contexts, ids[Table.OUT], before.get(Table.OUT)),
+        }
+        local = {table: values.copy() for table, values in base.items()}
+        loss = self.trainer.train(
+            planned.block,
+            local[Table.IN],
+            local[Table.OUT],
+            learning_rate=prepared.rate,
+            seed=prepared.seed,
+        )
+        self._check(loss)
+        deltas = tuple(
+            RowDelta(table, ids[table], _moved(local[table], base[table], rows.vectors.dtype))
+            for table in Table
+        )
+        return Trained(prepared, rows.clock, deltas, loss)
+
+    def push(self, trained: Trained) -> Learnt:
+        """Push what was learnt and let the clock go on."""
+        prepared, loss = trained.prepared, trained.loss
+        blocks = prepared.blocks
+        tokens = prepared.planned.block.tokens
+        known = int((tokens >= 0).sum())
         ack = self.server.push(
             Push(
                 node=self.node,
-                sequence=self.sequence,
-                clock=self.clock,
-                deltas=deltas,
-                counts=count_words(blocks, self.unit),
+                sequence=self.sequence + 1,
+                clock=trained.clock,
+                deltas=trained.deltas,
+                counts=prepared.counts,
                 progress=progress(blocks, self.unit, time.time()),
-                tokens=trained,
-                loss_sum=loss_sum,
-                pairs=pairs,
+                tokens=known,
+                loss_sum=loss.loss_sum,
+                pairs=loss.pairs,
                 tokenizer_digest=blocks[0].tokenizer_digest if blocks else "",
             )
         )
+        self.sequence += 1
+        self._sent = (self.sequence, trained)
         self.clock = ack.clock
-        self._remember(coded)
         return Learnt(
             keys=tuple(key for block in blocks for key in block.keys),
             fresh_tokens=sum(block.n_tokens for block in blocks),
-            trained_tokens=trained,
-            loss_sum=loss_sum,
-            pairs=pairs,
+            trained_tokens=known,
+            loss_sum=loss.loss_sum,
+            pairs=loss.pairs,
+            progress=_progress(blocks),
             ack=ack,
         )
 
@@ -135,103 +234,126 @@ class Learner:
         """Go on from where the server stands, after it refused a push or lost its state."""
         self.clock = clock
         self.sequence = sequence
-        self.lexicon.refresh(self.server, whole=True)
+        self._sent = None
+        self.forget_words()
 
-    def _refresh(self, *, now: bool = False) -> None:
-        """Look at the server's vocabulary now and then, and renew the noise distribution."""
-        moment = time.monotonic()
-        if not now and moment - self._noise_at < self.config.vocabulary_seconds:
-            return
-        # New words come as a difference; every tenth time all counts are read again, as those of
-        # known words have moved too.
-        self.lexicon.refresh(self.server, whole=self._refreshes % 10 == 0)
-        self._refreshes += 1
-        self._noise_at = moment
-        self._noise = (
-            NoiseTable.build(self.lexicon.counts, self.model.noise_exponent)
-            if self.lexicon.counts.any()
-            else None
-        )
+    def forget_words(self) -> None:
+        """Read the whole vocabulary again before the next block."""
+        self._stale = True
+
+    def _refresh(self) -> None:
+        """Look at the server's vocabulary and counts now and then.
+
+        Every `vocabulary_blocks` blocks, and sooner while the counts grow quickly.
+        """
+        grown = float(self.lexicon.counts.sum()) > 1.25 * self._counted
+        due = self._prepared - self._refreshed >= self.config.vocabulary_blocks
+        if self._noise is None or due or grown or self._stale:
+            whole, self._stale = self._stale, False
+            self.lexicon.refresh(self.server, whole=whole)
+            self._renew()
+
+    def _renew(self) -> None:
+        self._noise = self.lexicon.noise(self.model.noise_exponent)
+        self._noise_ids = self.lexicon.ids
+        self._counted = float(self.lexicon.counts.sum())
+        self._refreshed = self._prepared
 
     def _draw(self, seed: int) -> IntArray:
         if self._noise is None:
             return np.empty(0, dtype=np.int64)
-        return self._noise.draw(self.model.pool, seed).astype(np.int64)
+        drawn: IntArray = self._noise_ids[self._noise.draw(self.model.pool, seed)]
+        return drawn
 
     def _scores(
-        self,
-        blocks: Sequence[TokenBlock],
-        coded: list[tuple[IntArray, CodeArray]],
-        noise: IntArray,
-        seed: int,
+        self, blocks: Sequence[TokenBlock], fresh: Sequence[Part], noise: IntArray, seed: int
     ) -> list[ScorePairs]:
         rng = np.random.default_rng(seed)
         found = [
-            self._sampler.sample(block.source, ids, sentences, block.documents, noise, rng)
-            for block, (ids, sentences) in zip(blocks, coded, strict=True)
+            self._sampler.sample(
+                block.source, part.ids, part.sentences, block.documents, noise, rng
+            )
+            for block, part in zip(blocks, fresh, strict=True)
         ]
         return [pairs for pairs in found if pairs is not None]
 
-    def _with_replay(self, coded: list[tuple[IntArray, CodeArray]]) -> tuple[IntArray, CodeArray]:
-        parts = list(coded)
-        fresh = sum(len(ids) for ids, _ in coded)
-        wanted = int(fresh * self.config.replay_ratio)
-        if self.replay is not None and wanted:
-            sample = self.replay.sample(wanted)
-            if len(sample.tokens):
-                parts.append((sample.tokens, sample.sentences))
-        return join(parts)
-
-    def _remember(self, coded: list[tuple[IntArray, CodeArray]]) -> None:
+    def _replayed(self, fresh: Sequence[Part]) -> list[Part]:
+        """Sentences of the past to train on as well; the fresh ones are remembered for later."""
         if self.replay is None:
-            return
-        for ids, sentences in coded:
-            if len(ids):
-                self.replay.add(ids, sentences)
+            return []
+        wanted = int(sum(len(part.codes) for part in fresh) * self.config.replay_ratio)
+        with self._replaying:
+            sample = self.replay.sample(wanted)
+            for part in fresh:
+                if len(part.codes):
+                    self.replay.add(part.ids, part.sentences)
+        return [Part.of_ids(sample.tokens, sample.sentences)] if len(sample.tokens) else []
 
-    def _keep(self, ids: IntArray) -> FloatArray:
-        words = np.unique(ids[ids >= 0])
-        counts = self.lexicon.counts
-        return keep_probabilities(counts[words], float(counts.sum()), self.model.sample)
+    def _keep(self, words: IntArray) -> FloatArray:
+        return self.lexicon.keep(words, self.model.sample)
 
-    def _pull(self, planned: Plan, scores: list[ScorePairs]) -> Rows:
+    def _pull_ahead(self, planned: Plan, scores: Sequence[ScorePairs]) -> Rows | None:
+        """Pull at the next clock, while the last push is outstanding; None when it must wait."""
+        try:
+            return self._pull(planned, scores, self.clock + 1)
+        except AheadError:
+            return None
+
+    def _pull(
+        self, planned: Plan, scores: Sequence[ScorePairs] = (), clock: int | None = None
+    ) -> Rows:
         """Pull the block's rows; every source's pairs are scored on the tables as they are now."""
         none = np.empty(0, dtype=np.int64)
+        clock = self.clock if clock is None else clock
         for pairs in scores[1:]:
-            self.server.pull(none, none, clock=self.clock, score=pairs)
+            self.server.pull(none, none, clock=clock, score=pairs)
         return self.server.pull(
-            planned.vectors,
+            planned.words,
             planned.contexts,
-            clock=self.clock,
+            clock=clock,
             score=scores[0] if scores else None,
         )
 
-    def _train(
-        self, planned: Plan, rows: Rows, seed: int
-    ) -> tuple[tuple[RowDelta, ...], float, int]:
-        if not len(planned.vectors):
-            return (), 0.0, 0
-        vectors = np.array(rows.vectors, dtype=np.float32, order="C")
-        contexts = np.ascontiguousarray(rows.contexts[planned.order])
-        loss = self.trainer.train(
-            planned.block,
-            vectors,
-            contexts,
-            learning_rate=self.model.rate(0.0),
-            seed=seed,
-        )
-        if not np.isfinite(loss.loss_sum):
+    def _unseen(self, rows: Rows) -> dict[Table, RowDelta]:
+        """The node's last delta, unless it is in these rows."""
+        if self._sent is None or rows.sequence >= self._sent[0]:
+            return {}
+        return {delta.table: delta for delta in self._sent[1].deltas}
+
+    def _check(self, loss: BlockLoss) -> None:
+        untrained = (1 + self.model.negative) * math.log(2.0)
+        if not np.isfinite(loss.loss_sum) or loss.mean > EXPLODED * untrained:
             raise YeoronError(
-                f"{self.node}: the loss is not finite (learning_rate {self.model.learning_rate}); "
-                "set a smaller model.learning_rate."
+                f"{self.node}: the loss is {loss.mean:.3g} nats a pair, so training has diverged; "
+                f"set a smaller model.learning_rate (it is {self.model.learning_rate})."
             )
-        moved = np.empty_like(contexts)
-        moved[planned.order] = contexts
-        deltas = (
-            RowDelta(Table.IN, planned.vectors, vectors - rows.vectors),
-            RowDelta(Table.OUT, planned.contexts, moved - rows.contexts),
-        )
-        return deltas, loss.loss_sum, loss.pairs
+
+
+def _with_own(pulled: FloatArray | np.ndarray, ids: IntArray, own: RowDelta | None) -> FloatArray:
+    """Pulled rows as float32 [n, dim] of their own, with a delta that they do not hold yet."""
+    rows: FloatArray = pulled.astype(np.float32)
+    if own is None:
+        return rows
+    order = np.argsort(own.ids, kind="stable")
+    at = np.searchsorted(own.ids, ids, sorter=order)
+    at[at == len(order)] = 0
+    at = order[at]
+    both = np.flatnonzero(own.ids[at] == ids)
+    rows[both] += own.values[at[both]]
+    return rows
+
+
+def _moved(after: FloatArray, before: FloatArray, dtype: np.dtype) -> FloatArray:
+    """How far rows moved, in the type in which rows travel; uses `after` up."""
+    after -= before
+    moved: FloatArray = after.astype(dtype, copy=False)
+    return moved
+
+
+def _progress(blocks: Sequence[TokenBlock]) -> float:
+    """How much of the reading is done, 0 for a stream without an end."""
+    known = [block.progress for block in blocks if not math.isnan(block.progress)]
+    return max(known, default=0.0)
 
 
 def hash_seed(seed: int, node: str, sequence: int) -> int:

@@ -1,6 +1,7 @@
 """The reader process: a corpus file in the place of the crawler, for training without a crawl.
 
 Everything behind the queue is the same code as for the stream: blocks, learner, exchange, server.
+A reader cuts blocks of the size of a tick, so that the same file is cut alike in every run.
 """
 
 from __future__ import annotations
@@ -8,24 +9,41 @@ from __future__ import annotations
 import json
 import logging
 import lzma
+import threading
+import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
+
+import numpy as np
 
 from embedding.errors import InputError
 from embedding.records import Document, TokenBlock
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.queue import BlockQueue
 from embedding.text.pipeline import TextPipeline
-from embedding.worker.lifetime import end_with_parent, stop_on_signals
+from embedding.text.plain import code_lines
+from embedding.worker.lifetime import end_with_parent, peak_memory, stop_on_signals
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 logger = logging.getLogger(__name__)
 
 PUT_SECONDS = 0.5
-LINES_PER_BATCH = 64
+STRETCH_BYTES = 1 << 16
+"""A file is dealt out to the nodes in stretches of so many bytes, up to the next line end."""
+FIRST_CHARACTERS = 6.0
+"""Characters a token is expected to take before any was read."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Some whole lines of a corpus, from line `first` (0, 1, …); `done`: share read with them."""
+
+    first: int
+    text: str
+    done: float
 
 
 @dataclass(frozen=True)
@@ -35,49 +53,68 @@ class Line:
     number: int
     text: str
     when: float
-    source: str
+    done: float
 
 
-def open_corpus(path: Path) -> IO[str]:
-    """Open a text file, plain or .xz; raises InputError naming the file and what is accepted."""
+def open_corpus(path: Path) -> IO[bytes]:
+    """Open a corpus file as it lies on the disk, plain or .xz.
+
+    Raises InputError naming the file and what is accepted.
+    """
     if not path.is_file():
         raise InputError(
             f"{path}: no such file; a text or JSONL corpus (plain or .xz) is expected."
         )
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty; a corpus with at least one line is expected.")
-    if path.suffix == ".xz":
-        return lzma.open(path, "rt", encoding="utf-8")
-    with path.open("rb") as probe:
-        if b"\0" in probe.read(4096):
-            raise InputError(f"{path}: binary data; UTF-8 text, one sentence a line, is expected.")
-    return path.open(encoding="utf-8")
+    if path.suffix != ".xz":
+        with path.open("rb") as probe:
+            if b"\0" in probe.read(4096):
+                raise InputError(
+                    f"{path}: binary data; UTF-8 text, one sentence a line, is expected."
+                )
+    return path.open("rb")
 
 
-def read_lines(share: CorpusShare) -> Iterator[Line]:
-    """The lines of one share, in order; a malformed line is left out and reported by number."""
+def stretches(share: CorpusShare) -> Iterator[Stretch]:
+    """The stretches of one share, in order; raises InputError for what is not UTF-8 text."""
     path = Path(share.path)
-    dated = share.path.removesuffix(".xz").endswith(".jsonl")
-    undated = path.stat().st_mtime if path.exists() else 0.0
-    bad = 0
-    with open_corpus(path) as file:
+    line = number = 0
+    with open_corpus(path) as stored:
+        size = path.stat().st_size
+        file: IO[bytes] = lzma.LZMAFile(stored) if path.suffix == ".xz" else stored
         try:
-            for number, text in enumerate(file):
-                if number % share.count != share.index:
-                    continue
-                try:
-                    yield _line(number, text, dated, undated, share.source)
-                except InputError as error:
-                    bad += 1
-                    if bad <= 5:
-                        logger.warning("%s:%d: %s The line is left out.", path, number + 1, error)
-        except (UnicodeDecodeError, lzma.LZMAError, EOFError) as error:
-            raise InputError(f"{path}: not readable as UTF-8 text: {error}.") from error
+            while data := file.read(STRETCH_BYTES):
+                data += file.readline()
+                if number % share.count == share.index:
+                    yield Stretch(line, data.decode(), stored.tell() / size)
+                number += 1
+                line += data.count(b"\n")
+        except UnicodeDecodeError as error:
+            wrong = line + 1 + data.count(b"\n", 0, error.start)
+            raise InputError(
+                f"{path}: line {wrong} is not UTF-8 text; convert the file to UTF-8."
+            ) from error
+        except (lzma.LZMAError, EOFError) as error:
+            raise InputError(f"{path}: a damaged .xz file: {error}.") from error
 
 
-def _line(number: int, text: str, dated: bool, undated: float, source: str) -> Line:
-    if not dated:
-        return Line(number, text, undated, source)
+def dated_lines(share: CorpusShare) -> Iterator[Line]:
+    """The dated lines of one share; a malformed one is left out and reported by number."""
+    bad = 0
+    for stretch in stretches(share):
+        for number, text in enumerate(stretch.text.split("\n"), stretch.first):
+            if not text.strip():
+                continue
+            try:
+                yield _line(number, text, stretch.done)
+            except InputError as error:
+                bad += 1
+                if bad <= 5:
+                    logger.warning("%s:%d: %s The line is left out.", share.path, number + 1, error)
+
+
+def _line(number: int, text: str, done: float) -> Line:
     try:
         record = json.loads(text)
     except ValueError as error:
@@ -89,7 +126,7 @@ def _line(number: int, text: str, dated: bool, undated: float, source: str) -> L
     if not isinstance(body, str) or when is None:
         raise InputError('needs "date" (ISO) and "text" or "content".')
     title = record.get("title")
-    return Line(number, f"{title}\n{body}" if title else body, when, source)
+    return Line(number, f"{title}\n{body}" if title else body, when, done)
 
 
 def _when(value: Any) -> float | None:
@@ -101,38 +138,115 @@ def _when(value: Any) -> float | None:
 
 
 def blocks(spec: NodeSpec, share: CorpusShare) -> Iterator[TokenBlock]:
-    """Token blocks of a share: epochs in turn, at most `tokens` tokens."""
-    pipeline = TextPipeline(spec.text)
-    left = share.tokens
-    for _ in range(share.epochs):
-        batch: list[Line] = []
-        for line in read_lines(share):
-            batch.append(line)
-            if len(batch) < LINES_PER_BATCH:
-                continue
-            block = _block(batch, pipeline)
-            batch = []
-            yield block
-            left = None if left is None else left - block.n_tokens
-            if left is not None and left <= 0:
+    """Token blocks of a share, each a tick: epochs in turn, at most `tokens` tokens.
+
+    Text without dates is one document a block; it is read as of the file's last change.
+    """
+    dated = share.path.removesuffix(".xz").endswith(".jsonl")
+    cutter = _Cutter(spec, share)
+    read = 0
+    for epoch in range(share.epochs):
+        for block in cutter.dated() if dated else cutter.plain():
+            read += block.n_tokens
+            done = (epoch + block.progress) / share.epochs
+            if share.tokens is not None:
+                done = max(done, read / share.tokens)
+            yield replace(block, progress=min(done, 1.0))
+            if share.tokens is not None and read >= share.tokens:
                 return
+
+
+class _Cutter:
+    """Cuts a share into blocks of about `block_tokens` tokens, judged by characters."""
+
+    def __init__(self, spec: NodeSpec, share: CorpusShare) -> None:
+        self._share = share
+        self._tokens = spec.node.block_tokens
+        self._characters = FIRST_CHARACTERS
+        self._config = spec.text
+        self._pipeline = TextPipeline(spec.text)
+        self._undated = Path(share.path).stat().st_mtime
+
+    def plain(self) -> Iterator[TokenBlock]:
+        """Blocks of plain text."""
+        texts: list[str] = []
+        size, first = 0, 0
+        for stretch in stretches(self._share):
+            first = first if texts else stretch.first
+            texts.append(stretch.text)
+            size += len(stretch.text)
+            if size >= self._tokens * self._characters:
+                yield self._plain(texts, first, stretch.done)
+                texts, size = [], 0
+        if texts:
+            yield self._plain(texts, first, 1.0)
+
+    def dated(self) -> Iterator[TokenBlock]:
+        """Blocks of dated lines; none holds lines of two windows."""
+        batch: list[Line] = []
+        size = 0
+        for line in dated_lines(self._share):
+            if batch and self._window(line) != self._window(batch[-1]):
+                yield self._documents(batch)
+                batch, size = [], 0
+            batch.append(line)
+            size += len(line.text)
+            if size >= self._tokens * self._characters:
+                yield self._documents(batch)
+                batch, size = [], 0
         if batch:
-            yield _block(batch, pipeline)
+            yield self._documents(batch)
 
+    def _window(self, line: Line) -> datetime | None:
+        unit = self._share.window
+        return unit.floor(datetime.fromtimestamp(line.when, UTC)) if unit is not None else None
 
-def _block(lines: list[Line], pipeline: TextPipeline) -> TokenBlock:
-    documents = [
-        Document(
-            url=f"{line.source}#{line.number + 1}",
-            source=line.source,
-            text=line.text,
-            published_at=datetime.fromtimestamp(line.when, UTC),
-            fetched_at=datetime.now(UTC),
+    def _plain(self, texts: list[str], first: int, done: float) -> TokenBlock:
+        text = "".join(texts)
+        key = f"{self._share.source}#{first + 1}"
+        config = self._config
+        if config.tokenizer != "whitespace" or config.mask:
+            lines = [Line(first, text, self._undated, done)]
+            return replace(self._documents(lines), keys=(key,))
+        coded = code_lines(text.split("\n"), config)
+        self._learn_size(len(text), len(coded.codes))
+        when = np.full(1, self._undated)
+        now = np.full(1, time.time())
+        return TokenBlock(
+            source=self._share.source,
+            words=coded.words,
+            codes=coded.codes,
+            sentences=coded.sentences,
+            documents=np.asarray([0, len(coded.sentences) - 1], dtype=np.int32),
+            published=when,
+            available=now,
+            fetched=now,
+            keys=(key,),
+            priority=np.ones(1, dtype=np.float32),
+            tokenizer_digest=self._pipeline.digest,
+            progress=done,
         )
-        for line in lines
-    ]
-    now = [document.fetched_at.timestamp() for document in documents]
-    return pipeline.block(documents, now)
+
+    def _documents(self, lines: list[Line]) -> TokenBlock:
+        fetched = datetime.now(UTC)
+        documents = [
+            Document(
+                url=f"{self._share.source}#{line.number + 1}",
+                source=self._share.source,
+                text=line.text,
+                published_at=datetime.fromtimestamp(line.when, UTC),
+                fetched_at=fetched,
+            )
+            for line in lines
+        ]
+        block = self._pipeline.block(documents, [fetched.timestamp()] * len(lines))
+        self._learn_size(sum(len(line.text) for line in lines), block.n_tokens)
+        return replace(block, progress=lines[-1].done)
+
+    def _learn_size(self, characters: int, tokens: int) -> None:
+        """Characters a token, so that the next block has the size that is wanted."""
+        if tokens:
+            self._characters = characters / tokens
 
 
 def read_forever(spec_json: str, queue: BlockQueue) -> None:
@@ -147,15 +261,21 @@ def read_forever(spec_json: str, queue: BlockQueue) -> None:
         raise InputError(f"{spec.name}: a node that reads a corpus needs one.")
     try:
         for block in blocks(spec, spec.corpus):
-            while not stop.is_set():
-                try:
-                    queue.put(block, PUT_SECONDS)
-                    break
-                except QueueFull:
-                    continue
-            if stop.is_set():
+            queue.send_report({"reader_peak_memory_bytes": peak_memory()})
+            if not _put(queue, block, stop):
                 return
     except (PeerLost, QueueClosed):
         logger.info("%s: the gradient process is gone; the reader ends", spec.name)
     finally:
         queue.close(timeout=60.0)
+
+
+def _put(queue: BlockQueue, block: TokenBlock, stop: threading.Event) -> bool:
+    """Put a block, however long the queue is full; False when told to stop."""
+    while not stop.is_set():
+        try:
+            queue.put(block, PUT_SECONDS)
+            return True
+        except QueueFull:
+            continue
+    return False

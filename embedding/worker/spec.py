@@ -8,6 +8,7 @@ from embedding.config import Config
 from embedding.crawl.config import CrawlConfig
 from embedding.exchange.config import ExchangeConfig
 from embedding.models.config import ModelConfig
+from embedding.records import WindowUnit
 from embedding.sources.config import SourceConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
@@ -15,7 +16,7 @@ from embedding.worker.config import NodeConfig
 
 
 class CorpusShare(Config):
-    """The part of a corpus file that one node reads: every `count`-th line from `index` on."""
+    """The part of a corpus file that one node reads: every `count`-th stretch of lines."""
 
     path: str
     """Text (one sentence a line) or dated JSONL, plain or .xz."""
@@ -29,6 +30,8 @@ class CorpusShare(Config):
     """How often the share is read."""
     tokens: int | None = Field(default=None, ge=1)
     """Tokens after which reading stops; None reads all."""
+    window: WindowUnit | None = None
+    """No block holds lines of two windows of this unit; None does not care."""
 
 
 class NodeSpec(Config):

@@ -1,0 +1,74 @@
+"""Plain text that was cut into words before: a sentence a line, coded by Arrow's kernels.
+
+The same words as `TextPipeline` gives for the whitespace tokenizer without masking, at some ten
+times its speed, because no word is ever a Python string of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from embedding.records import CodeArray
+from embedding.text.config import TextConfig
+from embedding.text.normalise import normalise
+
+# What `normalise` could change in printable ASCII: blanks side by side, and runs of a mark.
+_TOUCHED = re.compile(r"  |([!?~^;.])\1\1")
+
+
+@dataclass(frozen=True)
+class PlainText:
+    """Coded lines.
+
+    words      distinct words
+    codes      int32 [n], index into `words`
+    sentences  int32 [m + 1], token offsets of the lines that hold a word
+    """
+
+    words: tuple[str, ...]
+    codes: CodeArray
+    sentences: CodeArray
+
+
+def code_lines(lines: Sequence[str], config: TextConfig) -> PlainText:
+    """Words of lines: normalised, cut at blanks; too short and too long ones are left out."""
+    clean = [_normal(line, config) for line in lines]
+    split = pc.ascii_split_whitespace(pa.array(clean, pa.string()))
+    coded = split.values.dictionary_encode()
+    codes = coded.indices.to_numpy()
+    offsets = split.offsets.to_numpy()
+    fit = _fitting(coded.dictionary, config)
+    words = coded.dictionary
+    if not fit.all():
+        kept = fit[codes]
+        offsets = np.concatenate(([0], np.cumsum(kept)))[offsets]
+        renumbered = np.cumsum(fit) - 1
+        codes, words = renumbered[codes[kept]], words.filter(pa.array(fit))
+    return PlainText(
+        words=tuple(words.to_pylist()),
+        codes=codes.astype(np.int32, copy=False),
+        sentences=np.unique(offsets).astype(np.int32),
+    )
+
+
+def _normal(line: str, config: TextConfig) -> str:
+    if line.isascii():
+        line = line.rstrip("\n")
+        if line.isprintable() and config.run_length == 2 and not _TOUCHED.search(line):
+            return line
+    return normalise(line, run_length=config.run_length, emoji=config.emoji)
+
+
+def _fitting(words: pa.Array, config: TextConfig) -> npt.NDArray[np.bool_]:
+    """bool [W]: words of an accepted length. Splitting leaves an empty one for outer blanks."""
+    lengths = pc.utf8_length(words).to_numpy()
+    least = max(config.min_length, 1)
+    fit: npt.NDArray[np.bool_] = (lengths >= least) & (lengths <= config.max_length)
+    return fit
