@@ -53,17 +53,15 @@ class Copied:
         """Starts of windows that take no more counts, also one of which nothing was read."""
         return {*self.starts, int(self.data.window.start.timestamp())}
 
-    def complete(self, words: Sequence[str], parent: str | None) -> SnapshotData:
-        """The snapshot's data, once the rows are there; `words` by id."""
-        kept = [words[i] for i in self.data.ids.tolist()]
-        keep = set(kept)
+    def complete(self, parent: str | None) -> SnapshotData:
+        """The snapshot's data, once the rows are there."""
+        keep = set(self.data.words)
         parts = [
             as_word_counts(table, start, keep)
             for start, table in zip(self.starts, self.tables, strict=True)
         ]
         return replace(
             self.data,
-            words=kept,
             vectors=self.rows.pick(Table.IN, self.slots),
             contexts=self.rows.pick(Table.OUT, self.slots),
             by_source=_joined(parts),
@@ -152,7 +150,7 @@ class Cutter:
             tables = [state.accounts.windows.table(start) for start in starts]
             data = SnapshotData(
                 window=window,
-                words=(),
+                words=vocabulary.names(ids),
                 ids=ids,
                 counts=np.rint(vocabulary.counts(ids)).astype(np.int64),
                 last_seen=vocabulary.last_seen(ids),
@@ -183,7 +181,7 @@ class Cutter:
         try:
             longest = copied.rows.finish(state.lock)
             state.meters.cut_pause_s = max(state.meters.cut_pause_s, longest)
-            data = copied.complete(state.vocabulary.words, self._parent(window))
+            data = copied.complete(self._parent(window))
             quality = state.scores.measure(data.ids, data.vectors, data.contexts)
             if self._config.gold is not None:
                 device = state.tables.device

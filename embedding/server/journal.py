@@ -1,7 +1,8 @@
 """Words admitted since the last checkpoint, written before their ids are given out.
 
-JSON lines `{"first": id, "words": […]}`. A torn last line (the server was killed while writing)
-was never answered, so nobody knows its ids and it is left out.
+JSON lines `{"first": id, "words": […], "evicted": [id, …]}`: the same words make room for them when
+the journal is read back, whatever the counts were in the checkpoint. A torn last line (the server
+was killed while writing) was never answered, so nobody knows its ids and it is left out.
 """
 
 from __future__ import annotations
@@ -9,8 +10,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+import numpy as np
+
+from embedding.records import IntArray
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Words that got the ids first, first+1, …, and ids int64 that were evicted for them."""
+
+    first: int
+    words: list[str]
+    evicted: IntArray
 
 
 class Journal:
@@ -23,11 +38,12 @@ class Journal:
             os.truncate(path, whole)
         self._file: BinaryIO | None = None if path is None else path.open("ab")
 
-    def write(self, first: int, words: Sequence[str]) -> None:
+    def write(self, first: int, words: Sequence[str], evicted: IntArray) -> None:
         """Note that `words` get the ids first, first+1, …; on the disk on return."""
         if self._file is None:
             return
-        line = json.dumps({"first": first, "words": list(words)}, ensure_ascii=False)
+        entry = {"first": first, "words": list(words), "evicted": evicted.tolist()}
+        line = json.dumps(entry, ensure_ascii=False)
         self._file.write(line.encode() + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -38,11 +54,15 @@ class Journal:
             self._file.close()
 
 
-def read_journal(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """(first id, words) of each complete line."""
+def read_journal(path: Path) -> Iterator[Entry]:
+    """Each complete line."""
     for line in path.read_bytes().split(b"\n")[:-1]:
         try:
             entry = json.loads(line)
         except ValueError:
             return
-        yield int(entry["first"]), [str(word) for word in entry["words"]]
+        yield Entry(
+            int(entry["first"]),
+            [str(word) for word in entry["words"]],
+            np.array(entry["evicted"], dtype=np.int64),
+        )

@@ -15,7 +15,7 @@ import torch
 
 from embedding.evaluation.likelihood import nll
 from embedding.evaluation.pip import pip_loss
-from embedding.records import CodeArray, FloatArray, IntArray, ScorePairs, Table
+from embedding.records import FloatArray, IntArray, ScorePairs, Table
 from embedding.server.config import ServerConfig
 from embedding.server.tables import Tables
 
@@ -174,7 +174,6 @@ class Cooccurrence:
     def __init__(self, words: int) -> None:
         self.words = words
         self._ids: IntArray = np.empty(0, dtype=np.int64)
-        self._place: CodeArray = np.empty(0, dtype=np.int32)
         self._counts = np.zeros((0, 0), dtype=np.float32)
 
     def follow(self, frequent: IntArray) -> None:
@@ -186,14 +185,11 @@ class Cooccurrence:
         both, new, old = np.intersect1d(ids, self._ids, return_indices=True)
         if len(both):
             counts[np.ix_(new, new)] = self._counts[np.ix_(old, old)]
-        place = np.full(int(ids.max()) + 1 if len(ids) else 0, -1, dtype=np.int32)
-        place[ids] = np.arange(len(ids), dtype=np.int32)
-        self._ids, self._counts, self._place = ids, counts, place
+        self._ids, self._counts = ids, counts
 
     def add(self, centres: IntArray, contexts: IntArray) -> None:
         """Count pairs of followed words."""
-        known = (centres < len(self._place)) & (contexts < len(self._place))
-        rows, columns = self._place[centres[known]], self._place[contexts[known]]
+        rows, columns = positions(self._ids, centres), positions(self._ids, contexts)
         both = (rows >= 0) & (columns >= 0)
         np.add.at(self._counts, (rows[both], columns[both]), 1.0)
 

@@ -122,10 +122,10 @@ class Recovery:
             self._number, content = found
             restore(state, content, str(self._folder.path))
         for path in self._folder.journals(self._number):
-            for first, words in read_journal(path):
-                fresh = words[max(0, state.vocabulary.next_id - first) :]
-                if fresh and first <= state.vocabulary.next_id:
-                    state.install(fresh)
+            for entry in read_journal(path):
+                fresh = entry.words[max(0, state.vocabulary.next_id - entry.first) :]
+                if fresh and entry.first <= state.vocabulary.next_id:
+                    state.install(fresh, entry.evicted)
         self._number = max([self._number, *self._folder.numbers()])
         state.journal = Journal(self._folder.journal(self._number), repair=True)
         if found is not None:
@@ -173,6 +173,7 @@ def collect(state: ServerState) -> dict[str, Any]:
             "window_documents": _by_window(accounts.windows.documents),
         },
         "ids": ids,
+        "names": vocabulary.names(ids),
         "slots": vocabulary.slots(ids, "checkpoint"),
         "stored": vocabulary.stored(ids),
         "last_seen": vocabulary.last_seen(ids),
@@ -190,12 +191,11 @@ def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) ->
     arrays = {f"rows.{table}": copy.rows(table) for table in Table}
     if state.tables.optimizer.name == "adagrad":
         arrays |= {f"moved.{table}": copy.moved(table) for table in Table}
-    words = state.vocabulary.words  # only ever appended to
     candidates = collected["candidates"]
     tables = {
         "words": pa.table(
             {
-                "word": pa.array([words[i] for i in ids.tolist()], pa.string()),
+                "word": pa.array(collected["names"], pa.string()),
                 "id": ids,
                 "slot": collected["slots"],
                 "stored": collected["stored"],

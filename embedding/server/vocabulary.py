@@ -1,6 +1,8 @@
 """Which word has which row: admission, running counts, eviction.
 
 Ids are given in order and never again; slots (places in the tables) of evicted words are reused.
+Everything kept for a word lies at its slot, so that memory is bounded by `max_words`,
+`max_candidates` and a history of evictions, however many words have come and gone.
 Versions grow with every change, so that a node asks only for what is new to it.
 """
 
@@ -8,15 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from embedding.errors import RefusedError
 from embedding.exchange.protocol import VocabularyDelta
 from embedding.records import IntArray, TimeArray
+from embedding.server.candidates import Candidates
 from embedding.server.counts import Decay
+from embedding.server.evictions import Eviction, Evictions
+from embedding.server.slotmap import SlotMap
 
 _EVICT_SHARE = 0.05
+_HISTORY_SHARE = 0.25
+_GRACE = 32
+"""Admissions for which a new word is spared: its first push is still under way."""
 
 
 @dataclass(frozen=True)
@@ -43,37 +53,39 @@ class Vocabulary:
     ) -> None:
         self.min_count = min_count
         self.max_words = max_words
-        self.max_candidates = max_candidates
         self.decay = Decay(half_life_tokens)
         self.version = version
-        self.candidates: dict[str, float] = {}
-        self.words: list[str] = []
+        self.next_id = 0
+        """The id that the next admitted word gets; every smaller one has been given."""
+        self.candidates = Candidates(max_candidates)
+        self.evictions = Evictions(max(64, int(max_words * _HISTORY_SHARE)), version)
+        self._map = SlotMap()
         self._index: dict[str, int] = {}
-        self._stored = np.zeros(1024, dtype=np.float64)
-        self._last_seen = np.zeros(1024, dtype=np.float64)
-        self._slots = np.full(1024, -1, dtype=np.int64)
-        self._born = np.zeros(1024, dtype=np.int64)
-        self._died = np.zeros(1024, dtype=np.int64)
         self._free: list[int] = []
         self._next_slot = 0
+        self._stored = np.zeros(0, dtype=np.float64)
+        self._last_seen = np.zeros(0, dtype=np.float64)
+        self._born = np.zeros(0, dtype=np.int64)
+        self._words: npt.NDArray[np.object_] = np.zeros(0, dtype=np.object_)
+        self._reserve()
 
     def __len__(self) -> int:
         return len(self._index)
-
-    @property
-    def next_id(self) -> int:
-        """The id that the next admitted word gets; every smaller one is known."""
-        return len(self.words)
 
     @property
     def rows(self) -> int:
         """Slots ever used: the tables must hold so many rows."""
         return self._next_slot
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the columns and the map of ids, without dictionaries and the words' text."""
+        columns = (self._stored, self._last_seen, self._born, self._words)
+        return self._map.nbytes + sum(column.nbytes for column in columns)
+
     def ids(self, words: Sequence[str]) -> IntArray:
         """Ids int64 [n]; -1 for a word without a row."""
-        get = self._index.get
-        return np.fromiter((get(word, -1) for word in words), np.int64, count=len(words))
+        return self._map.ids(self._find(words))
 
     def slots(self, ids: IntArray, what: str) -> IntArray:
         """Slots int64 [n], -1 for an evicted id; RefusedError for an id never given."""
@@ -81,27 +93,33 @@ class Vocabulary:
             raise RefusedError(
                 f"{what}: an id outside 0 … {self.next_id - 1}, which are the ids given so far."
             )
-        found: IntArray = self._slots[ids]
-        return found
+        return self._map.slots(ids)
 
     def alive(self) -> IntArray:
         """Ids that have a row, in order."""
-        found: IntArray = np.flatnonzero(self._slots[: self.next_id] >= 0).astype(np.int64)
+        return self._map.ids(self._map.used())
+
+    def names(self, ids: IntArray) -> list[str]:
+        """The words of ids given before; "" for an evicted one that is no longer remembered."""
+        slots = self._map.slots(ids)
+        found: list[str] = self._words[slots].tolist()
+        gone = np.flatnonzero(slots < 0)
+        for at, word in zip(gone.tolist(), self.evictions.words(ids[gone]), strict=True):
+            found[at] = word or ""
         return found
 
     def counts(self, ids: IntArray) -> TimeArray:
-        """Decayed running counts, float64 [n]."""
-        found: TimeArray = self._stored[ids] / self.decay.weight
-        return found
+        """Decayed running counts of ids that are alive, float64 [n]."""
+        return self.stored(ids) / self.decay.weight
 
     def stored(self, ids: IntArray) -> TimeArray:
         """Running counts as they are stored: divide by `decay.weight` for counts."""
-        found: TimeArray = self._stored[ids]
+        found: TimeArray = self._stored[self._map.slots(ids)]
         return found
 
     def last_seen(self, ids: IntArray) -> TimeArray:
         """Event time (Unix seconds) at which each word was last read, float64 [n]."""
-        found: TimeArray = self._last_seen[ids]
+        found: TimeArray = self._last_seen[self._map.slots(ids)]
         return found
 
     def count(
@@ -124,32 +142,18 @@ class Vocabulary:
         otherwise its occurrences are dropped. RefusedError for an id never given.
         """
         slots = self.slots(ids, "count")
-        weight = self.decay.weight
         alive = slots >= 0
-        np.add.at(self._stored, ids[alive], counts[alive] * weight)
-        np.maximum.at(self._last_seen, ids[alive], seen[alive])
-        gone = np.flatnonzero(~alive)
-        late = [self.words[i] for i in ids[gone].tolist()]
-        self._count_words(late, counts[gone], seen[gone])
+        self._add(slots[alive], counts[alive], seen[alive])
+        dropped = 0
+        if not alive.all():
+            dropped = self._count_evicted(ids[~alive], counts[~alive], seen[~alive])
         self._count_words(words, word_counts, word_seen)
-        if len(self.candidates) > self.max_candidates:
-            self._forget_candidates()
+        self.candidates.bound()
         divisor = self.decay.advance(tokens)
         if divisor is not None:
             self._stored /= divisor
-            self.candidates = {word: n / divisor for word, n in self.candidates.items()}
-        return 0
-
-    def _count_words(self, words: Sequence[str], counts: IntArray, seen: TimeArray) -> None:
-        ids = self.ids(words)
-        weighted = counts * self.decay.weight
-        known = ids >= 0
-        np.add.at(self._stored, ids[known], weighted[known])
-        np.maximum.at(self._last_seen, ids[known], seen[known])
-        candidates = self.candidates
-        for at in np.flatnonzero(~known).tolist():
-            word = words[at]
-            candidates[word] = candidates.get(word, 0.0) + float(weighted[at])
+            self.candidates.rescale(divisor)
+        return dropped
 
     def plan(self, words: Sequence[str], counts: IntArray) -> list[str]:
         """Which of `words` would get a row if each occurred `counts` times more."""
@@ -162,39 +166,62 @@ class Vocabulary:
         }
         return list(fresh)
 
-    def admit(self, words: Sequence[str]) -> Admission:
-        """Give words (distinct, without a row) ids in order, evicting others when it is full."""
-        if len(words) > self.max_words:
-            words = words[: self.max_words]
+    def victims(self, n: int) -> IntArray:
+        """Ids int64, increasing, that must go before `n` more words (at most max_words) come in.
+
+        The lowest decayed count goes first, which weighs age and frequency in one number (LRFU,
+        Lee et al. 2001), of equal ones the word unseen for longest. Some more than needed are
+        taken, so that it happens rarely, but no word whose first push is still under way.
+        """
+        excess = len(self) + min(n, self.max_words) - self.max_words
+        if excess <= 0:
+            return np.empty(0, dtype=np.int64)
+        slots = self._map.used()
+        spared = self._born[slots] > self.version - _GRACE
+        more = min(int(self.max_words * _EVICT_SHARE), int((~spared).sum()))
+        chosen = min(len(slots), max(excess, more))
+        order = np.lexsort((self._last_seen[slots], self._stored[slots], spared))
+        return np.sort(self._map.ids(slots[order[:chosen]]))
+
+    def admit(self, words: Sequence[str], evicted: IntArray | None = None) -> Admission:
+        """Give words (distinct, without a row) ids in order.
+
+        evicted   ids to make room with, as a journal has them; None asks `victims`
+        """
+        words = words[: self.max_words]
+        gone = self.victims(len(words)) if evicted is None else evicted
         self.version += 1
-        excess = len(self._index) + len(words) - self.max_words
-        evicted = self._evict(excess) if excess > 0 else np.empty(0, dtype=np.int64)
-        first = self.next_id
-        ids = np.arange(first, first + len(words), dtype=np.int64)
+        gone = self._evict(gone)
+        ids = np.arange(self.next_id, self.next_id + len(words), dtype=np.int64)
         slots = np.fromiter((self._take_slot() for _ in words), np.int64, count=len(words))
-        self._grow(first + len(words))
-        self._slots[ids] = slots
-        self._born[ids] = self.version
-        for word, id_ in zip(words, ids.tolist(), strict=True):
-            self._index[word] = id_
-            self.words.append(word)
-            self._stored[id_] = self.candidates.pop(word, 0.0)
-        return Admission(tuple(words), ids, slots, evicted)
+        self._reserve()
+        self.next_id += len(words)
+        self._map.put(slots, ids)
+        self._born[slots] = self.version
+        self._last_seen[slots] = 0.0
+        for word, slot in zip(words, slots.tolist(), strict=True):
+            self._index[word] = slot
+            self._words[slot] = word
+            self._stored[slot] = self.candidates.pop(word, 0.0)
+        return Admission(tuple(words), ids, slots, gone)
 
     def delta(self, since: int) -> VocabularyDelta:
-        """Words admitted and ids evicted after version `since`."""
-        n = self.next_id
-        known = 0 < since <= self.version
-        born, died, slots = self._born[:n], self._died[:n], self._slots[:n]
+        """Words admitted and ids evicted after version `since`.
+
+        Everything, with no evictions, when `since` is not a version of this life or older than the
+        history of evictions: who asks then forgets what is not among the ids that are alive.
+        """
+        known = self.evictions.since <= since <= self.version
         mark = since if known else 0
-        ids = np.flatnonzero((slots >= 0) & (born > mark)).astype(np.int64)
-        evicted = np.flatnonzero((died > mark) & (born <= mark)).astype(np.int64)
+        slots = self._map.used()
+        slots = slots[self._born[slots] > mark]
+        words: list[str] = self._words[slots].tolist()
         return VocabularyDelta(
             version=self.version,
-            words=[self.words[i] for i in ids.tolist()],
-            ids=ids,
-            counts=np.rint(self.counts(ids)).astype(np.int64),
-            evicted=evicted,
+            words=words,
+            ids=self._map.ids(slots),
+            counts=np.rint(self._stored[slots] / self.decay.weight).astype(np.int64),
+            evicted=self.evictions.after(mark),
         )
 
     def restore(
@@ -213,39 +240,58 @@ class Vocabulary:
         All words count as new in this version: a node that knew a later state of the old server
         gets them all again.
         """
-        self._grow(next_id)
         self.version += 1
         slots = np.arange(len(ids), dtype=np.int64)
-        self.words = [""] * next_id
-        self._index = dict(zip(words, ids.tolist(), strict=True))
-        for word, id_ in self._index.items():
-            self.words[id_] = word
-        self._stored[ids], self._last_seen[ids] = stored, last_seen
-        self._slots[ids], self._born[ids] = slots, self.version
         self._free, self._next_slot = [], len(ids)
+        self._reserve()
+        self.next_id = next_id
+        self._map = SlotMap()
+        self._map.put(slots, ids)
+        self._index = dict(zip(words, slots.tolist(), strict=True))
+        self._words[slots] = words
+        self._stored[slots], self._last_seen[slots] = stored, last_seen
+        self._born[slots] = self.version
         self.decay.weight = weight
-        self.candidates = candidates
+        self.candidates = Candidates(self.candidates.limit, candidates)
+        self.evictions = Evictions(self.evictions.limit, self.version)
         return slots
 
-    def _evict(self, excess: int) -> IntArray:
-        """Take the rows of the rarest, then oldest, words.
+    def _find(self, words: Sequence[str]) -> IntArray:
+        get = self._index.get
+        return np.fromiter((get(word, -1) for word in words), np.int64, count=len(words))
 
-        Some more than needed are taken, so that it happens rarely.
-        """
-        ids = self.alive()
-        n = min(len(ids), max(excess, int(self.max_words * _EVICT_SHARE)))
-        order = np.lexsort((ids, self._last_seen[ids], self._stored[ids]))
-        chosen: IntArray = np.sort(ids[order[:n]])
-        for id_ in chosen.tolist():
-            del self._index[self.words[id_]]
-        self._free.extend(self._slots[chosen].tolist())
-        self._slots[chosen] = -1
-        self._died[chosen] = self.version
-        return chosen
+    def _add(self, slots: IntArray, counts: IntArray, seen: TimeArray) -> None:
+        np.add.at(self._stored, slots, counts * self.decay.weight)
+        np.maximum.at(self._last_seen, slots, seen)
 
-    def _forget_candidates(self) -> None:
-        keep = sorted(self.candidates.items(), key=lambda item: item[1], reverse=True)
-        self.candidates = dict(keep[: int(self.max_candidates * (1 - _EVICT_SHARE))])
+    def _count_words(self, words: Sequence[str], counts: IntArray, seen: TimeArray) -> None:
+        slots = self._find(words)
+        known = slots >= 0
+        self._add(slots[known], counts[known], seen[known])
+        at = np.flatnonzero(~known)
+        weighted = counts[at] * self.decay.weight
+        self.candidates.count([words[i] for i in at.tolist()], weighted.tolist())
+
+    def _count_evicted(self, ids: IntArray, counts: IntArray, seen: TimeArray) -> int:
+        found = self.evictions.words(ids)
+        at = np.array([i for i, word in enumerate(found) if word is not None], dtype=np.int64)
+        self._count_words([word for word in found if word is not None], counts[at], seen[at])
+        return int(counts.sum()) - int(counts[at].sum())
+
+    def _evict(self, ids: IntArray) -> IntArray:
+        """Take the rows of ids; those that are not alive are left out of the answer."""
+        slots = self._map.slots(ids)
+        ids, slots = ids[slots >= 0], slots[slots >= 0]
+        if not len(ids):
+            return ids
+        words: list[str] = self._words[slots].tolist()
+        for word in words:
+            del self._index[word]
+        self.evictions.add(Eviction(self.version, ids, self._born[slots], words))
+        self._map.free(slots)
+        self._words[slots] = None
+        self._free.extend(slots.tolist())
+        return ids
 
     def _take_slot(self) -> int:
         if self._free:
@@ -253,18 +299,14 @@ class Vocabulary:
         self._next_slot += 1
         return self._next_slot - 1
 
-    def _grow(self, n: int) -> None:
-        if n <= len(self._slots):
+    def _reserve(self) -> None:
+        """Columns for all slots that are used."""
+        size = max(1024, self._next_slot)
+        if size <= len(self._stored):
             return
-        size = max(n, 2 * len(self._slots))
-        for name, empty in (
-            ("_stored", 0.0),
-            ("_last_seen", 0.0),
-            ("_slots", -1),
-            ("_born", 0),
-            ("_died", 0),
-        ):
-            old = getattr(self, name)
-            fresh = np.full(size, empty, dtype=old.dtype)
+        size = max(size, 2 * len(self._stored))
+        for name in ("_stored", "_last_seen", "_born", "_words"):
+            old: npt.NDArray[Any] = getattr(self, name)
+            fresh = np.zeros(size, dtype=old.dtype)
             fresh[: len(old)] = old
             setattr(self, name, fresh)

@@ -251,16 +251,20 @@ def test_a_checkpoint_comes_back_as_it_was_written(tmp_path):
 
 def test_a_torn_journal_line_is_left_out_and_cut_off(tmp_path):
     path = tmp_path / "journal"
+
+    def read():
+        return [(e.first, e.words, e.evicted.tolist()) for e in read_journal(path)]
+
     journal = Journal(path)
-    journal.write(0, ["말", "글\n"])
+    journal.write(0, ["말", "글\n"], np.array([], dtype=np.int64))
     journal.close()
     with path.open("ab") as file:
         file.write(b'{"first": 2, "wo')
-    assert list(read_journal(path)) == [(0, ["말", "글\n"])]
+    assert read() == [(0, ["말", "글\n"], [])]
     journal = Journal(path, repair=True)
-    journal.write(2, ["집"])
+    journal.write(2, ["집"], np.array([0, 1]))
     journal.close()
-    assert list(read_journal(path)) == [(0, ["말", "글\n"]), (2, ["집"])]
+    assert read() == [(0, ["말", "글\n"], []), (2, ["집"], [0, 1])]
 
 
 def free_port() -> int:
