@@ -125,6 +125,7 @@ class Learner:
         self.lexicon = Lexicon()
         self.clock = 0
         self.sequence = 0
+        self._read = 0
         self._sampler = PairSampler(model.window, config.score_pairs, model.negative)
         self._noise: NoiseTable | None = None
         self._noise_ids: IntArray = np.empty(0, dtype=np.int64)
@@ -295,7 +296,7 @@ class Learner:
     def _pull_ahead(self, planned: Plan, scores: Sequence[ScorePairs]) -> Rows | None:
         """Pull at the next clock, while the last push is outstanding; None when it must wait."""
         try:
-            return self._pull(planned, scores, self.clock + 1)
+            return self._pull(planned, scores, self._read + 1)
         except AheadError:
             return None
 
@@ -307,12 +308,14 @@ class Learner:
         clock = self.clock if clock is None else clock
         for pairs in scores[1:]:
             self.server.pull(none, none, clock=clock, score=pairs)
-        return self.server.pull(
+        rows = self.server.pull(
             planned.words,
             planned.contexts,
             clock=clock,
             score=scores[0] if scores else None,
         )
+        self._read = rows.clock
+        return rows
 
     def _unseen(self, rows: Rows) -> dict[Table, RowDelta]:
         """The node's last delta, unless it is in these rows."""

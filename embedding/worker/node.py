@@ -2,6 +2,7 @@
 
 When one of them dies both are started again with a fresh queue. Nothing acknowledged is lost: the
 server has it; what was not acknowledged is still open in the frontier and is fetched again.
+A node that reads a corpus is not started again: it would learn the beginning twice.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import multiprocessing
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
-from embedding.errors import PlatformError
+from embedding.errors import PlatformError, UnavailableError, YeoronError
+from embedding.stream.faults import StreamError
 from embedding.stream.queue import BlockQueue
 from embedding.worker.crawling import crawl_forever
 from embedding.worker.gradient import learn_forever
@@ -47,14 +50,26 @@ def run_node(spec: NodeSpec, should_stop: Callable[[], bool]) -> NodeOutcome:
             pair.end()
         if dead is None:
             return NodeOutcome(spec.name, restarts, time.monotonic() - started)
+        if dead.reason:
+            raise YeoronError(dead.reason)
         restarts += 1
+        if spec.corpus is not None:
+            raise PlatformError(f"{spec.name}: its {dead.name} process died; its log says why.")
         if restarts > spec.node.restarts:
             raise PlatformError(
-                f"{spec.name}: its {dead} process died {restarts} times; the node gives up "
+                f"{spec.name}: its {dead.name} process died {restarts} times; the node gives up "
                 f"(node.restarts is {spec.node.restarts}). Its log says why it died."
             )
-        logger.warning("%s: the %s process died; starting both again", spec.name, dead)
+        logger.warning("%s: the %s process died; starting both again", spec.name, dead.name)
         time.sleep(min(2.0 ** min(restarts, 5) * 0.25, 8.0))
+
+
+@dataclass(frozen=True)
+class Death:
+    """A process that ended before its time; `reason` when starting it again cannot help."""
+
+    name: str
+    reason: str = ""
 
 
 class _Pair:
@@ -66,21 +81,26 @@ class _Pair:
         text = spec.model_dump_json()
         self.finite = spec.corpus is not None
         feed = read_forever if self.finite else crawl_forever
+        self._reasons, reasons = context.Pipe(duplex=False)
         self.processes: dict[str, SpawnProcess] = {
-            "crawler": context.Process(
-                target=feed, args=(text, crawler_end), name=f"{spec.name}-crawler"
-            ),
-            "gradient": context.Process(
-                target=learn_forever, args=(text, gradient_end), name=f"{spec.name}-gradient"
-            ),
+            name: context.Process(
+                target=run_stating_errors,
+                args=(target, text, end, reasons),
+                name=f"{spec.name}-{name}",
+            )
+            for name, target, end in (
+                ("crawler", feed, crawler_end),
+                ("gradient", learn_forever, gradient_end),
+            )
         }
         for process in self.processes.values():
             process.start()
         crawler_end.release()
         gradient_end.release()
+        reasons.close()
 
-    def watch(self, should_stop: Callable[[], bool]) -> str | None:
-        """Name of the first process that died, None when told to stop or when all is learnt.
+    def watch(self, should_stop: Callable[[], bool]) -> Death | None:
+        """The first process that died, None when told to stop or when all is learnt.
 
         A reader ends by itself at the end of its corpus, and the gradient process after it.
         """
@@ -89,10 +109,17 @@ class _Pair:
                 process.join(POLL_SECONDS / 2)
                 finished = self.finite and process.exitcode == 0
                 if process.exitcode is not None and not finished:
-                    return name
+                    return Death(name, self._reason())
             if all(process.exitcode is not None for process in self.processes.values()):
                 return None
         return None
+
+    def _reason(self) -> str:
+        """What a process said before it ended on purpose."""
+        try:
+            return self._reasons.recv_bytes().decode() if self._reasons.poll(0) else ""
+        except EOFError:
+            return ""
 
     def end(self) -> None:
         """End the crawler first, so that the gradient process learns what is already queued."""
@@ -105,3 +132,18 @@ class _Pair:
                 process.kill()
                 process.join(5)
             process.close()
+        self._reasons.close()
+
+
+def run_stating_errors(
+    target: Callable[[str, BlockQueue], None], spec: str, end: BlockQueue, reasons: Connection
+) -> None:
+    """Run a process of a node; an error that no restart can mend is stated before it ends."""
+    try:
+        target(spec, end)
+    except (UnavailableError, StreamError):
+        raise
+    except YeoronError as error:
+        logger.error("%s", error)
+        reasons.send_bytes(str(error).encode())
+        raise SystemExit(error.exit_code) from error
