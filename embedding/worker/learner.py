@@ -12,7 +12,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -288,7 +288,10 @@ class Learner:
             for part in fresh:
                 if len(part.codes):
                     self.replay.add(part.ids, part.sentences)
-        return [Part.of_ids(sample.tokens, sample.sentences)] if len(sample.tokens) else []
+        if not len(sample.tokens):
+            return []
+        part = Part.of_ids(sample.tokens, sample.sentences)
+        return [replace(part, table=self.lexicon.known(part.table))]
 
     def _keep(self, words: IntArray) -> FloatArray:
         return self.lexicon.keep(words, self.model.sample)

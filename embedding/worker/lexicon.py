@@ -64,6 +64,9 @@ class Lexicon:
             gone = set(delta.evicted.tolist())
             self._ids = {word: row for word, row in self._ids.items() if row not in gone}
         self._ids.update(zip(delta.words, delta.ids.tolist(), strict=True))
+        if len(self._ids) > len(delta.alive):  # evictions too long ago for the server to tell
+            alive = set(delta.alive.tolist())
+            self._ids = {word: row for word, row in self._ids.items() if row in alive}
         # Every word with a row comes with its count: what is not among them is gone.
         self._rows = np.array(delta.alive, dtype=np.int64)
         self._counts = np.array(delta.alive_counts, dtype=np.float64)
@@ -86,6 +89,13 @@ class Lexicon:
             known = table >= 0
             self._counts[self._places(table[known])] += counts[known]
         return tables
+
+    def known(self, rows: IntArray) -> IntArray:
+        """The same ids, -1 for those of evicted words, which a replay memory may still hold."""
+        if not self._size:
+            return np.full(len(rows), -1, dtype=np.int64)
+        places = np.minimum(self._places(rows), self._size - 1)
+        return np.where(self.ids[places] == rows, rows, -1)
 
     def keep(self, words: IntArray, sample: float) -> FloatArray:
         """float32 [n]: probability to keep each of `words` (ids), by running frequency."""
