@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import threading
 import time
@@ -242,8 +241,7 @@ class ParameterClient:
         }
         channel.open()
         answer = channel.request(Message(header)).header
-        names = [field.name for field in dataclasses.fields(Welcome)]
-        welcome = Welcome(**{name: answer[name] for name in names})
+        welcome = Welcome.from_dict(answer)
         self._resend(channel, welcome)
         return welcome
 

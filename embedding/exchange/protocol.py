@@ -5,8 +5,8 @@ How they look on the wire is in `wire.py` (framing) and `codec.py` (these record
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,17 @@ VERSION = 2
 
 
 @dataclass(frozen=True)
+class SharedTables:
+    """Where the tables lie in memory that this host's processes share (policy hogwild).
+
+    path  file to map: float32 [2, rows, dim], `in` and then `out`; a row's place is its id
+    """
+
+    path: str
+    rows: int
+
+
+@dataclass(frozen=True)
 class Welcome:
     """Answer to a node's greeting.
 
@@ -35,6 +46,7 @@ class Welcome:
     durable    last push of this node that is in a checkpoint
     epoch      number of this life of the server; another one means that it was restarted
     ahead      the policy lets a node pull its next rows before it has pushed the last ones
+    shared     where the tables lie, when the policy is hogwild
     """
 
     clock: int
@@ -49,10 +61,19 @@ class Welcome:
     n_fetch: int = 1
     session: int = 0
     ahead: bool = False
+    shared: SharedTables | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
-        return dict(self.__dict__)
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Welcome:
+        """Inverse of `to_dict`; other keys are passed over."""
+        values = {each.name: data[each.name] for each in fields(cls)}
+        shared = values["shared"]
+        values["shared"] = None if shared is None else SharedTables(**shared)
+        return cls(**values)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ class SyncConfig(Config):
     """How far nodes may run ahead of each other."""
 
     policy: str = "ssp"
-    """Name of a consistency policy: bsp, ssp or asp (`embedding.server.policies.POLICIES`)."""
+    """Name of a consistency policy: bsp, ssp, asp or hogwild
+    (`embedding.server.policies.POLICIES`)."""
 
     staleness: int = Field(default=4, ge=0)
     """ssp: how many clocks the fastest node may be ahead of the slowest."""

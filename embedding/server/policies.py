@@ -172,7 +172,15 @@ class Asp(Policy):
         return []
 
 
-POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (Bsp, Ssp, Asp)}
+class Hogwild(Asp):
+    """Nobody waits, and rows do not travel: nodes of this host write to the tables themselves,
+    without a lock (Recht 2011). A push brings words, counts and progress only.
+    """
+
+    name = "hogwild"
+
+
+POLICIES: dict[str, type[Policy]] = {each.name: each for each in (Bsp, Ssp, Asp, Hogwild)}
 
 
 def make_policy(config: SyncConfig) -> Policy:

@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 
 from embedding.errors import RefusedError
-from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta, Welcome
+from embedding.exchange.protocol import (
+    VERSION,
+    Ack,
+    Push,
+    Rows,
+    SharedTables,
+    VocabularyDelta,
+    Welcome,
+)
 from embedding.records import IntArray, ScorePairs, Table, Window
 from embedding.server.accounting import Accounts, Arrival
 from embedding.server.config import ServerConfig, SyncConfig
@@ -56,9 +64,10 @@ class ServerState:
         self.tables = Tables(
             dim,
             device=pick_device(config.device),
-            capacity=config.initial_rows,
+            capacity=config.max_words if shares(sync) else config.initial_rows,
             seed=seed,
             optimizer=Optimizer(config.optimizer, config.adagrad_rate),
+            shared=shares(sync),
         )
         self.vocabulary = Vocabulary(
             min_count=config.min_count,
@@ -113,6 +122,7 @@ class ServerState:
                 n_fetch=sync.n_fetch,
                 session=entry.session,
                 ahead=self.machine.policy.reads_ahead,
+                shared=self._shared(),
             )
 
     def check_session(self, node: str, session: int) -> None:
@@ -134,7 +144,7 @@ class ServerState:
             raise RefusedError("admit: a count below 0.")
         with self.admitting:
             with self.lock:
-                fresh = self.vocabulary.plan(words, counts)[: self.config.max_words]
+                fresh = self.vocabulary.plan(words, counts)[: self._room()]
                 first, evicted = self.vocabulary.next_id, self.vocabulary.victims(len(fresh))
             if fresh:
                 self.journal.write(first, fresh, evicted)
@@ -142,6 +152,16 @@ class ServerState:
                     self.install(fresh, evicted)
             with self.lock:
                 return self.vocabulary.ids(words)
+
+    def _room(self) -> int:
+        """How many words may be admitted at once; into shared tables only while there is room."""
+        if self.tables.memory is None:
+            return self.config.max_words
+        return self.config.max_words - len(self.vocabulary)
+
+    def _shared(self) -> SharedTables | None:
+        memory = self.tables.memory
+        return None if memory is None else SharedTables(memory.path, memory.rows)
 
     def install(self, words: Sequence[str], evicted: IntArray) -> None:
         """Give words the rows of evicted ids and new ones (under the lock)."""
@@ -288,6 +308,11 @@ class ServerState:
         """Another policy, or other settings of it, from now on."""
         with self.changed:
             before = self.machine.config
+            if shares(sync) is not shares(before):
+                raise RefusedError(
+                    f"configure: from {before.policy} to {sync.policy}: hogwild keeps its tables "
+                    "in shared memory from the start; start the server with that policy."
+                )
             self.execute(self.machine.configure(sync), time.monotonic())
             logger.info("policy %s → %s", before.model_dump(), sync.model_dump())
             self.changed.notify_all()
@@ -328,6 +353,11 @@ class ServerState:
         with self.changed:
             self.closing = True
             self.changed.notify_all()
+
+
+def shares(sync: SyncConfig) -> bool:
+    """Whether the nodes write to the tables themselves."""
+    return sync.policy == "hogwild"
 
 
 def read_report(report: dict[str, Any]) -> tuple[dict[str, int], float | None]:

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from embedding.errors import ConfigError
+from embedding.errors import ConfigError, RefusedError
 from embedding.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.rowcopy import RowCopy
+from embedding.server.sharing import SharedMemory
 
 
 def pick_device(name: Literal["auto", "cpu", "cuda"]) -> torch.device:
@@ -41,10 +42,17 @@ class Optimizer:
 
 
 class Tables:
-    """`in` and `out`, float32 [capacity, dim], growing by doubling."""
+    """`in` and `out`, float32 [capacity, dim], growing by doubling; shared ones do not grow."""
 
     def __init__(
-        self, dim: int, *, device: torch.device, capacity: int, seed: int, optimizer: Optimizer
+        self,
+        dim: int,
+        *,
+        device: torch.device,
+        capacity: int,
+        seed: int,
+        optimizer: Optimizer,
+        shared: bool = False,
     ) -> None:
         if dim < 1:
             raise ConfigError(f"dim {dim}: at least 1 is accepted.")
@@ -53,7 +61,11 @@ class Tables:
         self.seed = seed
         self.optimizer = optimizer
         self.capacity = capacity
-        self._rows = {table: self._zeros(capacity, dim) for table in Table}
+        self.memory = SharedMemory(len(Table), capacity, dim) if shared else None
+        self._rows = {
+            table: self._zeros(capacity, dim) if self.memory is None else self.memory.table(at)
+            for at, table in enumerate(Table)
+        }
         self._moved = {table: self._zeros(capacity) for table in Table}
         self._copies: list[TablesCopy] = []
 
@@ -61,6 +73,8 @@ class Tables:
         """Make room for `capacity` rows."""
         if capacity <= self.capacity:
             return
+        if self.memory is not None:
+            raise RefusedError(f"shared tables have room for {self.capacity} words (max_words).")
         grown = max(capacity, 2 * self.capacity)
         for held, shape in ((self._rows, (grown, self.dim)), (self._moved, (grown,))):
             for table in Table:

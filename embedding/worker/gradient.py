@@ -19,6 +19,7 @@ from embedding.records import TokenBlock, WindowUnit
 from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty
 from embedding.stream.queue import BlockQueue
 from embedding.stream.replay import make_replay
+from embedding.worker.hogwild import HogwildLearner, MappedTables
 from embedding.worker.learner import Learner, Learnt
 from embedding.worker.lifetime import end_with_parent, peak_memory, stop_on_signals
 from embedding.worker.pipeline import Pipeline
@@ -63,7 +64,8 @@ class GradientProcess:
         self._ahead = welcome.ahead
         self._idle = False
         replay = make_replay(spec.stream, spec.model.seed) if spec.node.replay_ratio else None
-        self.learner = Learner(
+        kind = Learner if welcome.shared is None else HogwildLearner
+        self.learner = kind(
             self.client,
             make_trainer(spec.model),
             replay,
@@ -72,6 +74,8 @@ class GradientProcess:
             config=spec.node,
             unit=WindowUnit(welcome.window_unit),
         )
+        if isinstance(self.learner, HogwildLearner) and welcome.shared is not None:
+            self.learner.tables = MappedTables.attach(welcome.shared, welcome.dim)
         self.learner.clock = welcome.clock
         self.learner.sequence = welcome.sequence
 

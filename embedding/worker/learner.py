@@ -146,26 +146,19 @@ class Learner:
         ahead: the tick before this one is being trained and not pushed yet; its own delta is added
         to the rows in `train`, so that a node always sees what it learnt itself.
         """
-        self._refresh()
-        tables = self.lexicon.encode(blocks, self.server)
-        if self._noise is None:
-            self._renew()
-        fresh = [
-            Part(table, block.codes, block.sentences)
-            for table, block in zip(tables, blocks, strict=True)
-        ]
+        fresh = self._code(blocks)
         self._prepared += 1
         seed = hash_seed(self.model.seed, self.node, self._prepared)
         noise = self._draw(seed)
         scores = self._scores(blocks, fresh, noise, seed)
-        planned = plan([*fresh, *self._replayed(fresh)], noise, self._keep)
+        planned = self._plan([*fresh, *self._replayed(fresh)], noise)
         return Prepared(
             blocks=blocks,
-            counts=count_words(blocks, tables, self.unit),
+            counts=count_words(blocks, [part.table for part in fresh], self.unit),
             planned=planned,
             rows=self._pull_ahead(planned, scores) if ahead else self._pull(planned, scores),
             seed=seed,
-            rate=self.model.rate(_progress(blocks)),
+            rate=self.model.rate(reading(blocks)),
         )
 
     def train(self, prepared: Prepared) -> Trained:
@@ -227,7 +220,7 @@ class Learner:
             trained_tokens=known,
             loss_sum=loss.loss_sum,
             pairs=loss.pairs,
-            progress=_progress(blocks),
+            progress=reading(blocks),
             ack=ack,
         )
 
@@ -241,6 +234,21 @@ class Learner:
     def forget_words(self) -> None:
         """Read the whole vocabulary again before the next block."""
         self._stale = True
+
+    def _code(self, blocks: Sequence[TokenBlock]) -> list[Part]:
+        """The blocks in row ids; words that the server admits now are among them."""
+        self._refresh()
+        tables = self.lexicon.encode(blocks, self.server)
+        if self._noise is None:
+            self._renew()
+        return [
+            Part(table, block.codes, block.sentences)
+            for table, block in zip(tables, blocks, strict=True)
+        ]
+
+    def _plan(self, parts: Sequence[Part], noise: IntArray) -> Plan:
+        """Which rows a tick needs, and its tokens in them."""
+        return plan(parts, noise, self._keep)
 
     def _refresh(self) -> None:
         """Look at the server's vocabulary and counts now and then.
@@ -356,7 +364,7 @@ def _moved(after: FloatArray, before: FloatArray, dtype: np.dtype) -> FloatArray
     return moved
 
 
-def _progress(blocks: Sequence[TokenBlock]) -> float:
+def reading(blocks: Sequence[TokenBlock]) -> float:
     """How much of the reading is done, 0 for a stream without an end."""
     known = [block.progress for block in blocks if not math.isnan(block.progress)]
     return max(known, default=0.0)

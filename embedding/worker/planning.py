@@ -73,7 +73,7 @@ def plan(
     noise = np.where(inside >= 0, inside, len(words) + np.searchsorted(extras, pool))
     block = LocalBlock(
         tokens=np.concatenate(tokens) if tokens else np.empty(0, np.int32),
-        sentences=_offsets(parts),
+        sentences=offsets(parts),
         keep=np.ones(len(words), dtype=np.float32) if keep is None else keep(words),
         pool=noise.astype(np.int32),
         ids=np.concatenate([words, extras]),
@@ -90,7 +90,7 @@ def _local(words: IntArray, ids: IntArray) -> CodeArray:
     return np.where(words[at] == ids, at, -1).astype(np.int32)
 
 
-def _offsets(parts: Sequence[Part]) -> CodeArray:
+def offsets(parts: Sequence[Part]) -> CodeArray:
     """Sentence offsets of all parts in one."""
     offsets = [np.zeros(1, dtype=np.int64)]
     base = 0

@@ -82,7 +82,7 @@ def stretches(share: CorpusShare) -> Iterator[Stretch]:
     line = number = 0
     with open_corpus(path) as stored:
         size = path.stat().st_size
-        file: IO[bytes] = lzma.LZMAFile(stored) if path.suffix == ".xz" else stored
+        file: IO[bytes] = lzma.open(stored) if path.suffix == ".xz" else stored  # noqa: SIM115
         try:
             while data := file.read(STRETCH_BYTES):
                 data += file.readline()

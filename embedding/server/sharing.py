@@ -1,0 +1,43 @@
+"""Tables in memory that other processes of this host map too (Hogwild, Recht 2011).
+
+The memory is anonymous (memfd): it needs no room in /dev/shm or on a disk, takes pages only for
+rows that are used, and is gone with the last process that maps it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+
+import torch
+
+from embedding.errors import ConfigError
+
+
+class SharedMemory:
+    """float32 [rows, dim] for each of some tables, one after the other."""
+
+    def __init__(self, tables: int, rows: int, dim: int) -> None:
+        if sys.platform != "linux":
+            raise ConfigError("policy hogwild: it shares memory between processes on Linux only.")
+        self.rows, self.dim, self.tables = rows, dim, tables
+        self._file = os.memfd_create("yeoron-tables")
+        os.ftruncate(self._file, self.nbytes)
+        self._map = mmap.mmap(self._file, self.nbytes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all tables would take if every row were used."""
+        return 4 * self.tables * self.rows * self.dim
+
+    @property
+    def path(self) -> str:
+        """Where a process of the same user on this host finds the memory."""
+        return f"/proc/{os.getpid()}/fd/{self._file}"
+
+    def table(self, at: int) -> torch.Tensor:
+        """One table, float32 [rows, dim]; zeros at first."""
+        size = self.rows * self.dim
+        flat = torch.frombuffer(self._map, dtype=torch.float32, count=size, offset=4 * at * size)
+        return flat.view(self.rows, self.dim)

@@ -1,0 +1,86 @@
+"""A node that trains on the server's own tables, in shared memory, without a lock.
+
+Recht, Re, Wright and Niu 2011, "Hogwild!": where updates are sparse, processes may write to the
+same rows at once; what is lost now and then costs less than waiting. Words, counts and progress
+go over the wire as for every other policy; rows do not.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embedding.errors import ConfigError
+from embedding.exchange.protocol import SharedTables
+from embedding.models.base import LocalBlock
+from embedding.records import FloatArray, IntArray
+from embedding.worker.learner import Learner, Prepared, Trained
+from embedding.worker.planning import Part, Plan, offsets
+
+
+@dataclass(frozen=True)
+class MappedTables:
+    """The server's `in` and `out`, float32 [rows, dim] each, as they are at any moment."""
+
+    vectors: FloatArray
+    contexts: FloatArray
+
+    @classmethod
+    def attach(cls, shared: SharedTables, dim: int) -> MappedTables:
+        """Map the memory that the server named; ConfigError when this host does not have it."""
+        size = shared.rows * dim
+        try:
+            file = os.open(shared.path, os.O_RDWR)
+        except OSError as error:
+            raise ConfigError(
+                f"policy hogwild: the server's tables ({shared.path}) are not on this host; use "
+                "ssp or asp for nodes on other machines."
+            ) from error
+        try:
+            memory = mmap.mmap(file, 8 * size)
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"policy hogwild: {shared.path} does not hold two tables of {shared.rows} rows."
+            ) from error
+        finally:
+            os.close(file)
+        tables = np.frombuffer(memory, dtype=np.float32).reshape(2, shared.rows, dim)
+        return cls(tables[0], tables[1])
+
+
+class HogwildLearner(Learner):
+    """A learner whose rows are the server's: ids are places in the shared tables."""
+
+    tables: MappedTables
+
+    def train(self, prepared: Prepared) -> Trained:
+        """Train in place."""
+        rows = self._pull(prepared.planned) if prepared.rows is None else prepared.rows
+        loss = self.trainer.train(
+            prepared.planned.block,
+            self.tables.vectors,
+            self.tables.contexts,
+            learning_rate=prepared.rate,
+            seed=prepared.seed,
+        )
+        self._check(loss)
+        return Trained(prepared, rows.clock, (), loss)
+
+    def _plan(self, parts: Sequence[Part], noise: IntArray) -> Plan:
+        """Local rows are the rows of the whole tables, so that none is pulled."""
+        none = np.empty(0, dtype=np.int64)
+        tokens = [part.table.astype(np.int32)[part.codes] for part in parts]
+        ids = self.lexicon.ids
+        keep = np.zeros(int(ids[-1]) + 1 if len(ids) else 0, dtype=np.float32)
+        keep[ids] = self._keep(ids)
+        block = LocalBlock(
+            tokens=np.concatenate(tokens) if tokens else np.empty(0, np.int32),
+            sentences=offsets(parts),
+            keep=keep,
+            pool=noise.astype(np.int32),
+        )
+        return Plan(words=none, extras=none, block=block)
