@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +20,8 @@ from embedding.records import CodeArray
 from embedding.text.config import TextConfig
 from embedding.text.normalise import normalise
 
-# What `normalise` could change in printable ASCII: blanks side by side, and runs of a mark.
-_TOUCHED = re.compile(r"  |([!?~^;.])\1\1")
+MARKS = "!?~^;.,"
+"""Printable ASCII that `normalise` cuts runs of."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,11 @@ class PlainText:
 
 def code_lines(lines: Sequence[str], config: TextConfig) -> PlainText:
     """Words of lines: normalised, cut at blanks; too short and too long ones are left out."""
-    clean = [_normal(line, config) for line in lines]
-    split = pc.ascii_split_whitespace(pa.array(clean, pa.string()))
+    split = split_lines(pa.array(lines, pa.string()), config)
     coded = split.values.dictionary_encode()
     codes = coded.indices.to_numpy()
     offsets = split.offsets.to_numpy()
-    fit = _fitting(coded.dictionary, config)
+    fit = fitting(coded.dictionary, config)
     words = coded.dictionary
     if not fit.all():
         kept = fit[codes]
@@ -58,15 +58,29 @@ def code_lines(lines: Sequence[str], config: TextConfig) -> PlainText:
     )
 
 
-def _normal(line: str, config: TextConfig) -> str:
-    if line.isascii():
-        line = line.rstrip("\n")
-        if line.isprintable() and config.run_length == 2 and not _TOUCHED.search(line):
-            return line
-    return normalise(line, run_length=config.run_length, emoji=config.emoji)
+def split_lines(lines: pa.StringArray, config: TextConfig) -> pa.ListArray:
+    """Pieces of each line between blanks, normalised; outer blanks leave empty ones.
+
+    Only lines that `normalise` could change are taken out of Arrow's memory for it.
+    """
+    odd = pc.match_substring_regex(lines, _odd(config.run_length))
+    if pc.any(odd).as_py():
+        clean = [
+            normalise(line, run_length=config.run_length, emoji=config.emoji)
+            for line in lines.filter(odd).to_pylist()
+        ]
+        lines = pc.replace_with_mask(lines, odd, pa.array(clean, pa.string()))
+    return pc.ascii_split_whitespace(lines)
 
 
-def _fitting(words: pa.Array, config: TextConfig) -> npt.NDArray[np.bool_]:
+@cache
+def _odd(run_length: int) -> str:
+    """Matches what `normalise` could change, and anything but printable ASCII and Hangul."""
+    runs = "|".join(re.escape(mark) + f"{{{run_length + 1}}}" for mark in MARKS)
+    return rf"[^\x20-\x7e가-힣]|  |{runs}"
+
+
+def fitting(words: pa.Array, config: TextConfig) -> npt.NDArray[np.bool_]:
     """bool [W]: words of an accepted length. Splitting leaves an empty one for outer blanks."""
     lengths = pc.utf8_length(words).to_numpy()
     least = max(config.min_length, 1)
