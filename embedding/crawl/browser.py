@@ -114,7 +114,9 @@ class BrowserPool:
                 await page.goto(first.url, wait_until="domcontentloaded")
                 return await _collect(page, source, enough)
             finally:
-                await asyncio.wait_for(context.close(), _CLOSE)
+                if not await _quietly(context.close()):
+                    # What was read stands; a browser in this state is replaced before the next.
+                    self._pages = self._config.recycle_pages
         except Error as error:
             if not browser.is_connected():
                 await self._stop_browser()
@@ -213,14 +215,20 @@ class BrowserPool:
             await _quietly(driver.stop())
 
 
-async def _quietly(closing: Awaitable[None]) -> None:
-    """Close within the time limit; a browser that crashed has nothing left to close."""
+async def _quietly(closing: Awaitable[None]) -> bool:
+    """Close within the time limit; a browser that crashed has nothing left to close.
+
+    Not with `asyncio.wait_for`, which may drop a cancellation (see SourceRunner._wait).
+    """
     from playwright.async_api import Error
 
     try:
-        await asyncio.wait_for(closing, _CLOSE)
+        async with asyncio.timeout(_CLOSE):
+            await closing
     except (Error, TimeoutError, OSError):
         log.warning("Chromium did not close by itself")
+        return False
+    return True
 
 
 def _headers(found: Answer) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 
@@ -18,6 +19,10 @@ from embedding.sources.config import SourceConfig
 from embedding.sources.registry import make_adapter
 
 _CLOSING = 4.0
+_AGAIN = 0.2
+"""Seconds after which a task that goes on is cancelled once more."""
+
+log = logging.getLogger(__name__)
 
 
 class Crawler:
@@ -108,7 +113,16 @@ async def _next(queue: asyncio.Queue[Document], stopping: asyncio.Task[bool]) ->
 
 
 async def _end(tasks: Sequence[asyncio.Task[object]]) -> None:
-    """Cancel tasks and wait for them, but not for ever."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks, timeout=_CLOSING)
+    """Cancel tasks and wait for them, but not for ever.
+
+    Libraries lose a cancellation now and then, so whoever goes on is told again: a task that
+    outlived its crawler would take addresses from the next one and hand them to nobody.
+    """
+    waiting = set(tasks)
+    deadline = time.monotonic() + _CLOSING
+    while waiting and time.monotonic() < deadline:
+        for task in waiting:
+            task.cancel()
+        _, waiting = await asyncio.wait(waiting, timeout=_AGAIN)
+    if waiting:
+        log.error("%d tasks of the crawler did not end", len(waiting))

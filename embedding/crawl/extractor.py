@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
@@ -68,8 +69,10 @@ class Extractor:
             self._idle.put_nowait(process)
 
     async def _within(self, call: Awaitable[T], url: str, extra: float) -> T:
+        # Not `asyncio.wait_for`, which may drop a cancellation (see SourceRunner._wait).
         try:
-            return await asyncio.wait_for(call, self._limit + extra)
+            async with asyncio.timeout(self._limit + extra):
+                return await call
         except TimeoutError as error:
             raise FetchError(
                 "extraction", f"{url}: extraction took longer than {self._limit:g} s."
@@ -94,8 +97,11 @@ class Extractor:
         if process is not None:
             _kill(process)
             self._started.discard(process)
-            # Reading to the end closes the pipes too, before the loop goes.
-            await asyncio.wait_for(process.communicate(), _ENDING)
+            # Reading to the end closes the pipes too, before the loop goes. On a busy machine a
+            # killed process may take longer to go; nobody needs to wait for that.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_ENDING):
+                    await process.communicate()
 
     async def close(self) -> None:
         """End all processes."""

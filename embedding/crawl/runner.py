@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import deque
@@ -182,10 +183,11 @@ class SourceRunner:
     async def _wait(self) -> None:
         """Until a poll found something, or a postponed address may be due."""
         self._wake.clear()
-        try:
-            await asyncio.wait_for(self._wake.wait(), _LOOK)
-        except TimeoutError:
-            return
+        # Not `asyncio.wait_for`: before Python 3.12 it drops a cancellation that comes as the wait
+        # ends, and a worker that outlives its crawler takes addresses from the next one.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK):
+                await self._wake.wait()
 
     async def _process(self, claim: Claim) -> None:
         try:
