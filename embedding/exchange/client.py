@@ -300,4 +300,5 @@ def _ack(answer: Message) -> Ack:
         clock=whole(header, "clock"),
         duplicate=bool(header.get("duplicate", False)),
         ahead=bool(header.get("ahead", False)),
+        active=whole(header, "active"),
     )

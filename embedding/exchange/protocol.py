@@ -46,6 +46,7 @@ class Welcome:
     durable    last push of this node that is in a checkpoint
     epoch      number of this life of the server; another one means that it was restarted
     ahead      the policy lets a node pull its next rows before it has pushed the last ones
+    active     nodes that take part at the moment
     shared     where the tables lie, when the policy is hogwild
     """
 
@@ -61,6 +62,7 @@ class Welcome:
     n_fetch: int = 1
     session: int = 0
     ahead: bool = False
+    active: int = 1
     shared: SharedTables | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,6 +87,7 @@ class Ack:
     clock      the clock at which the node goes on
     duplicate  the push had been taken before
     ahead      the policy lets the node pull its next rows before it has pushed these
+    active     nodes that take part at the moment
     """
 
     sequence: int
@@ -92,6 +95,7 @@ class Ack:
     clock: int
     duplicate: bool = False
     ahead: bool = False
+    active: int = 1
 
 
 @dataclass(frozen=True)

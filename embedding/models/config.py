@@ -74,8 +74,9 @@ class ModelConfig(Config):
     shrink: bool = True
     """Draw each centre's window uniformly from 1 to `window`, as word2vec does."""
 
-    pool: int = Field(default=8192, ge=1, le=1 << 28)
-    """Noise rows drawn per block: bounds what a block pulls and pushes beside its own words."""
+    noise_share: float = Field(default=0.5, gt=0, le=100, allow_inf_nan=False)
+    """Noise rows drawn for each token of a block, from which its pairs take theirs: bounds what a
+    block pulls and pushes beside its own words."""
 
     span: int = Field(default=64, ge=1, le=1 << 28)
     """Length of the stretch of the pool that a pair draws its noise words from."""
@@ -107,11 +108,6 @@ class ModelConfig(Config):
             raise ValueError(
                 f"min_learning_rate {self.min_learning_rate} is above learning_rate "
                 f"{self.learning_rate}: a linear schedule must fall, not rise"
-            )
-        if self.pool < self.negative:
-            raise ValueError(
-                f"pool {self.pool} is smaller than negative {self.negative}: "
-                "a pair could not get its noise words"
             )
         return self
 

@@ -122,6 +122,7 @@ class ServerState:
                 n_fetch=sync.n_fetch,
                 session=entry.session,
                 ahead=self.machine.policy.reads_ahead,
+                active=len(self.machine.board.active_clocks()),
                 shared=self._shared(),
             )
 
@@ -251,7 +252,8 @@ class ServerState:
         member = self.machine.board.members.get(node)
         clock = 0 if member is None else member.clock
         ahead = self.machine.policy.reads_ahead
-        return Ack(entry.accepted, entry.durable, clock, duplicate, ahead)
+        active = len(self.machine.board.active_clocks())
+        return Ack(entry.accepted, entry.durable, clock, duplicate, ahead, active)
 
     def execute(self, instructions: Sequence[Instruction], now: float) -> None:
         """Carry out what the consistency machine says (under the lock)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from embedding.config import Config
@@ -31,8 +33,14 @@ class NodeConfig(Config):
     vocabulary_blocks: int = Field(default=4, ge=1, le=10_000)
     """Blocks between two looks at the server's vocabulary and counts."""
 
-    overlap: bool = True
-    """Prepare and pull the next block while the present one is trained."""
+    overlap: Literal["auto", "always", "never"] = "auto"
+    """Whether the next block's rows are pulled while the present one is trained: auto does it as
+    long as the node trains alone. With others it would read what they wrote a block later, and
+    that costs more quality than the waiting costs time. `never` prepares nothing ahead."""
+
+    curvature: float = Field(default=0.03, ge=0, le=10)
+    """How quickly a row comes to rest under updates, for adding up what several nodes moved it by
+    (see `worker/combining.py`); 0 adds all up."""
 
     report_seconds: float = Field(default=1.0, gt=0, le=60)
     """Seconds between two reports of a node's counters to the server."""

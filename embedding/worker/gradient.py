@@ -22,7 +22,7 @@ from embedding.stream.replay import make_replay
 from embedding.worker.hogwild import HogwildLearner, MappedTables
 from embedding.worker.learner import Learner, Learnt
 from embedding.worker.lifetime import end_with_parent, peak_memory, stop_on_signals
-from embedding.worker.pipeline import Pipeline
+from embedding.worker.pipeline import Pipeline, When
 from embedding.worker.spec import NodeSpec
 
 logger = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class GradientProcess:
             self.learner,
             self._gather(),
             self._learnt,
-            overlap=self._may_overlap,
+            when=self._when,
             in_order=self.spec.corpus is not None,
         )
         try:
@@ -129,9 +129,13 @@ class GradientProcess:
             else:
                 self._rest()
 
-    def _may_overlap(self) -> bool:
-        """Not where a reader must see its own last delta in the tables (bsp, or staleness 0)."""
-        return self.spec.node.overlap and self._ahead
+    def _when(self) -> When:
+        """When to pull the rows of the next block."""
+        overlap = self.spec.node.overlap
+        if overlap == "never":
+            return "now"
+        alone = self.learner.active <= 1 or isinstance(self.learner, HogwildLearner)
+        return "ahead" if self._ahead and (alone or overlap == "always") else "late"
 
     def _learnt(self, learnt: Learnt | RefusedError) -> None:
         """A tick is over."""

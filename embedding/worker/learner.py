@@ -13,9 +13,10 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from embedding.errors import AheadError, YeoronError
 from embedding.exchange.protocol import Ack, Push, Rows
@@ -33,6 +34,7 @@ from embedding.records import (
     WindowUnit,
 )
 from embedding.stream.replay import ReplayMemory
+from embedding.worker.combining import share, updates
 from embedding.worker.config import NodeConfig
 from embedding.worker.counting import count_words, progress
 from embedding.worker.lexicon import Lexicon, VocabularySource
@@ -61,12 +63,13 @@ class Server(VocabularySource, Protocol):
 class Prepared:
     """A block with its rows, ready to train on.
 
-    rows  None when the policy lets the node read only after its own push: `train` pulls them
+    rows  None when they are better pulled after the push before this one: `train` does
     """
 
     blocks: Sequence[TokenBlock]
     counts: BlockCounts
     planned: Plan
+    scores: Sequence[ScorePairs]
     rows: Rows | None
     seed: int
     rate: float
@@ -125,6 +128,7 @@ class Learner:
         self.lexicon = Lexicon()
         self.clock = 0
         self.sequence = 0
+        self.active = 1
         self._read = 0
         self._sampler = PairSampler(model.window, config.score_pairs, model.negative)
         self._noise: NoiseTable | None = None
@@ -140,23 +144,32 @@ class Learner:
         """Learn from `blocks` (each of one source); one push, one tick of the clock."""
         return self.push(self.train(self.prepare(blocks)))
 
-    def prepare(self, blocks: Sequence[TokenBlock], *, ahead: bool = False) -> Prepared:
-        """Code the words, score fresh pairs and pull the rows of a tick.
+    def prepare(
+        self, blocks: Sequence[TokenBlock], *, when: Literal["now", "ahead", "late"] = "now"
+    ) -> Prepared:
+        """Code the words of a tick, have fresh pairs scored and pull the rows.
 
-        ahead: the tick before this one is being trained and not pushed yet; its own delta is added
-        to the rows in `train`, so that a node always sees what it learnt itself.
+        when  now: nothing is outstanding. The tick before this one is being trained and not pushed
+              yet: ahead pulls before that push, whose delta `train` adds to the rows, so that a
+              node always sees what it learnt itself; late leaves the pull to `train`.
         """
         fresh = self._code(blocks)
         self._prepared += 1
         seed = hash_seed(self.model.seed, self.node, self._prepared)
-        noise = self._draw(seed)
+        parts = [*fresh, *self._replayed(fresh)]
+        noise = self._draw(sum(len(part.codes) for part in parts), seed)
         scores = self._scores(blocks, fresh, noise, seed)
-        planned = self._plan([*fresh, *self._replayed(fresh)], noise)
+        planned = self._plan(parts, noise)
+        rows = None
+        if when != "late":
+            rows = self._pull_ahead(planned, scores) if when == "ahead" else None
+            rows = self._pull(planned, scores) if when == "now" else rows
         return Prepared(
             blocks=blocks,
             counts=count_words(blocks, [part.table for part in fresh], self.unit),
             planned=planned,
-            rows=self._pull_ahead(planned, scores) if ahead else self._pull(planned, scores),
+            scores=scores,
+            rows=rows,
             seed=seed,
             rate=self.model.rate(reading(blocks)),
         )
@@ -167,7 +180,7 @@ class Learner:
         Raises YeoronError when the loss is not finite or explodes.
         """
         planned = prepared.planned
-        rows = self._pull(planned) if prepared.rows is None else prepared.rows
+        rows = prepared.rows or self._pull(planned, prepared.scores)
         if not len(planned.words):
             return Trained(prepared, rows.clock, (), BlockLoss(0.0, 0))
         before = self._unseen(rows)
@@ -185,8 +198,13 @@ class Learner:
             seed=prepared.seed,
         )
         self._check(loss)
+        shares = self._shares(planned, loss, prepared.rate)
         deltas = tuple(
-            RowDelta(table, ids[table], _moved(local[table], base[table], rows.vectors.dtype))
+            RowDelta(
+                table,
+                ids[table],
+                _moved(local[table], base[table], shares.get(table), rows.vectors.dtype),
+            )
             for table in Table
         )
         return Trained(prepared, rows.clock, deltas, loss)
@@ -214,6 +232,7 @@ class Learner:
         self.sequence += 1
         self._sent = (self.sequence, trained)
         self.clock = ack.clock
+        self.active = ack.active
         return Learnt(
             keys=tuple(key for block in blocks for key in block.keys),
             fresh_tokens=sum(block.n_tokens for block in blocks),
@@ -268,10 +287,12 @@ class Learner:
         self._counted = float(self.lexicon.counts.sum())
         self._refreshed = self._prepared
 
-    def _draw(self, seed: int) -> IntArray:
+    def _draw(self, tokens: int, seed: int) -> IntArray:
+        """Noise rows for a block of `tokens` tokens, int64 with repetition."""
         if self._noise is None:
             return np.empty(0, dtype=np.int64)
-        drawn: IntArray = self._noise_ids[self._noise.draw(self.model.pool, seed)]
+        wanted = max(self.model.negative, round(tokens * self.model.noise_share))
+        drawn: IntArray = self._noise_ids[self._noise.draw(wanted, seed)]
         return drawn
 
     def _scores(
@@ -328,6 +349,17 @@ class Learner:
         self._read = rows.clock
         return rows
 
+    def _shares(self, planned: Plan, loss: BlockLoss, rate: float) -> dict[Table, FloatArray]:
+        """What part of each row's delta is pushed, beside those of the other nodes."""
+        if self.active <= 1 or not self.config.curvature:
+            return {}
+        inputs, outputs = updates(planned.block, loss, self.model)
+        scale = rate * self.config.curvature
+        return {
+            Table.IN: share(scale * inputs, self.active),
+            Table.OUT: share(scale * outputs, self.active),
+        }
+
     def _unseen(self, rows: Rows) -> dict[Table, RowDelta]:
         """The node's last delta, unless it is in these rows."""
         if self._sent is None or rows.sequence >= self._sent[0]:
@@ -357,9 +389,13 @@ def _with_own(pulled: FloatArray | np.ndarray, ids: IntArray, own: RowDelta | No
     return rows
 
 
-def _moved(after: FloatArray, before: FloatArray, dtype: np.dtype) -> FloatArray:
-    """How far rows moved, in the type in which rows travel; uses `after` up."""
+def _moved(
+    after: FloatArray, before: FloatArray, shares: FloatArray | None, dtype: npt.DTypeLike
+) -> FloatArray:
+    """The shares of how far rows moved, in the type in which rows travel; uses `after` up."""
     after -= before
+    if shares is not None:
+        after *= shares[:, None]
     moved: FloatArray = after.astype(dtype, copy=False)
     return moved
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Literal
 
 from embedding.errors import RefusedError
 from embedding.records import TokenBlock
@@ -21,13 +22,17 @@ from embedding.worker.learner import Learner, Learnt, Prepared
 Blocks = Sequence[TokenBlock]
 
 
+When = Literal["now", "ahead", "late"]
+
+
 class Pipeline:
     """Runs a learner over blocks until there are none.
 
     blocks    what one tick learns, tick by tick; it may wait
-    learnt    told after each push; None when the server refused the block
-    overlap   asked before each tick: may the next block be prepared before this one is pushed?
-              (bsp forbids it: a reader must see every delta of the clock before, its own too)
+    learnt    told after each push, or what the server said when it refused a block
+    when      asked before each tick when to pull the rows of the next block: `now`, after this
+              one was pushed, with nothing prepared before; `ahead` of that push; or `late`, after
+              the push, but with everything else prepared
     in_order  each push waits for the preparation of the next block, so that the same blocks give
               the same bytes; without it a push leaves as soon as its block is trained
     """
@@ -38,33 +43,34 @@ class Pipeline:
         blocks: Iterator[Blocks],
         learnt: Callable[[Learnt | RefusedError], None],
         *,
-        overlap: Callable[[], bool],
+        when: Callable[[], When],
         in_order: bool,
     ) -> None:
         self._learner = learner
         self._blocks = blocks
         self._learnt = learnt
-        self._overlap = overlap
+        self._when = when
         self._in_order = in_order
 
     def run(self) -> None:
         """Until the blocks end."""
         with ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
-            prepared = self._prepare(ahead=False)
+            prepared = self._prepare("now")
             while prepared is not None:
-                if not self._overlap():
+                when = self._when()
+                if when == "now":
                     self._finish(prepared, None)
-                    prepared = self._prepare(ahead=False)
+                    prepared = self._prepare("now")
                     continue
-                following = pool.submit(self._prepare, ahead=True)
+                following = pool.submit(self._prepare, when)
                 self._finish(prepared, following)
                 prepared = following.result()
 
-    def _prepare(self, *, ahead: bool) -> Prepared | None:
+    def _prepare(self, when: When) -> Prepared | None:
         """The next block that the server takes; None when there is none."""
         for blocks in self._blocks:
             try:
-                return self._learner.prepare(blocks, ahead=ahead)
+                return self._learner.prepare(blocks, when=when)
             except RefusedError as error:
                 self._learnt(error)
         return None

@@ -33,7 +33,7 @@ def make(request: pytest.FixtureRequest) -> Callable[[ModelConfig], Trainer]:
 
 @pytest.fixture(params=MODELS)
 def config(request: pytest.FixtureRequest) -> ModelConfig:
-    return ModelConfig(model=request.param, dim=9, negative=3, window=2, pool=64, cells=2048)
+    return ModelConfig(model=request.param, dim=9, negative=3, window=2, cells=2048)
 
 
 def test_a_trainer_is_one(config: ModelConfig, make: Any) -> None:

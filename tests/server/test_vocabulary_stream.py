@@ -127,10 +127,10 @@ def test_memory_stays_flat_on_a_stream_ten_times_larger_than_every_bound(tmp_pat
     cutter = Cutter(state, state.config)
     learner = Learner(
         InProcess(state),
-        make_trainer(ModelConfig(dim=DIM, pool=32, window=2)),
+        make_trainer(ModelConfig(dim=DIM, window=2)),
         UniformReplay(4_000, 1),
         node="n0",
-        model=ModelConfig(dim=DIM, pool=32, window=2),
+        model=ModelConfig(dim=DIM, window=2),
         config=NodeConfig(replay_ratio=1.0, vocabulary_blocks=3),
         unit=WindowUnit.WEEK,
     )

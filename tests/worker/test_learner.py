@@ -18,7 +18,7 @@ from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learner import Learner
 
-MODEL = ModelConfig(dim=16, pool=64, window=3, sample=0.0, learning_rate=0.05)
+MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.05)
 Make = Callable[..., Learner]
 DAY = 1_580_515_200.0
 

@@ -22,7 +22,7 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.node import run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 
-MODEL = ModelConfig(dim=8, pool=64, sample=0.0)
+MODEL = ModelConfig(dim=8, sample=0.0)
 QUICK = NodeConfig(flush_seconds=0.2, batch_seconds=0.1, report_seconds=0.2, replay_ratio=0.0)
 TEXT = TextConfig(tokenizer="whitespace", mask=False)
 
