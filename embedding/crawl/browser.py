@@ -10,8 +10,9 @@ import asyncio
 import json
 import logging
 import os
+import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from embedding.crawl.chromium import chromium_flags, find_chromium
@@ -32,7 +33,7 @@ _CLOSE = 3.0
 _QUIET = 0.15
 """Seconds between two looks at a page."""
 _STILL = 8
-"""Looks without anything new after which a scrolled page is taken to have ended."""
+"""Looks without anything new after which a page that asks for nothing is taken to have ended."""
 
 _EXTRACT = """([items, fields]) => {
   const pick = (node, where, wantLink) => {
@@ -59,6 +60,13 @@ _EXTRACT = """([items, fields]) => {
     author: pick(node, fields.author, false),
   }));
 }"""
+
+
+@dataclass
+class _Traffic:
+    """How many requests of a page wait for their answer."""
+
+    open: int = 0
 
 
 class BrowserPool:
@@ -110,9 +118,11 @@ class BrowserPool:
             )
             try:
                 page = await context.new_page()
-                await context.route("**/*", self._answering(request, first))
-                await page.goto(first.url, wait_until="domcontentloaded")
-                return await _collect(page, source, enough)
+                traffic = _Traffic()
+                await context.route("**/*", self._answering(request, first, traffic))
+                # `render_deadline` is the limit, not Playwright's own.
+                await page.goto(first.url, wait_until="domcontentloaded", timeout=0)
+                return await _collect(page, source, enough, traffic, self._config.timeout)
             finally:
                 if not await _quietly(context.close()):
                     # What was read stands; a browser in this state is replaced before the next.
@@ -124,7 +134,9 @@ class BrowserPool:
                 "render", f"{request.url}: the browser could not show it.", retry_after=0
             ) from error
 
-    def _answering(self, request: Request, first: Answer) -> Callable[[Route], Awaitable[None]]:
+    def _answering(
+        self, request: Request, first: Answer, traffic: _Traffic
+    ) -> Callable[[Route], Awaitable[None]]:
         """A route handler that fetches with the crawler's client on the page's behalf."""
         waiting = {first.url: first}
 
@@ -159,11 +171,14 @@ class BrowserPool:
         async def guarded(route: Route) -> None:
             from playwright.async_api import Error
 
+            traffic.open += 1
             try:
                 await answer(route)
             except Error:
                 # The page was closed while its request was on the way.
                 log.debug("a rendered page closed before its request was answered")
+            finally:
+                traffic.open -= 1
 
         return guarded
 
@@ -180,6 +195,7 @@ class BrowserPool:
     async def _launch(self) -> Browser:
         try:
             from playwright.async_api import Error, async_playwright
+            from playwright.async_api import TimeoutError as TooSlow
         except ImportError as error:
             raise FetchError(
                 "no_browser", "Playwright is not installed; install the extra `render`."
@@ -194,6 +210,11 @@ class BrowserPool:
                 chromium_sandbox=os.geteuid() != 0,
                 handle_sigint=False,
             )
+        except TooSlow as error:
+            # A busy machine, not a missing browser: the source must not be given up.
+            raise FetchError(
+                "timeout", "Chromium took too long to start.", retry_after=0
+            ) from error
         except (Error, OSError) as error:
             raise FetchError(
                 "no_browser",
@@ -238,22 +259,32 @@ def _headers(found: Answer) -> dict[str, str]:
 
 
 async def _collect(
-    page: Page, source: SourceConfig, enough: Callable[[Sequence[Found]], bool]
+    page: Page,
+    source: SourceConfig,
+    enough: Callable[[Sequence[Found]], bool],
+    traffic: _Traffic,
+    patience: float,
 ) -> Sequence[Found]:
-    """Wait for items, then scroll until there are enough, no more come, or `pages` scrolls."""
+    """Wait for items, then scroll until there are enough, no more come, or `pages` scrolls.
+
+    While the page waits for an answer more may come: the looks at it do not count, for `patience`
+    seconds at most, as some pages keep a request open for ever.
+    """
     fields = {
         name: getattr(source, name) for name in ("id", "link", "title", "time", "text", "author")
     }
     found: Sequence[Found] = ()
     still = scrolls = 0
+    changed = time.monotonic()
     while True:
         seen = [
             Found(**{key: str(value)[:100_000] for key, value in one.items()})
             for one in await _evaluate(page, source.items, fields)
         ]
-        still = still + 1 if len(seen) <= len(found) else 0
+        if not traffic.open or time.monotonic() - changed > patience:
+            still += 1
         if len(seen) > len(found):
-            found = seen
+            found, still, changed = seen, 0, time.monotonic()
             if enough(found) or scrolls >= source.pages:
                 return found
             scrolls += 1

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
 from embedding.crawl.config import CrawlConfig
+from embedding.crawl.fetcher import Answer, Fetcher, Request
 from embedding.simweb.testing import running
 
 Handler = Callable[[str, dict[str, str], asyncio.StreamWriter], Awaitable[None]]
@@ -91,15 +94,36 @@ def simweb() -> Iterator[str]:
 
 
 def quick(*hosts: str, **more: object) -> CrawlConfig:
-    """A configuration for loopback servers, without any waiting."""
+    """A configuration for loopback servers, without any waiting.
+
+    The time limit is long, for the machine may be busy; see `hasty` for what must time out.
+    """
     values: dict[str, object] = {
         "allow_private_hosts": hosts,
         "rate": 1000.0,
-        "timeout": 2.0,
+        "timeout": 60.0,
         "backoff": 0.05,
         "extract_processes": 0,
     }
     return CrawlConfig(**{**values, **more})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Give requests for some paths a short time limit, and all others the configured one."""
+    once = Fetcher._once
+
+    def only(*paths: str, timeout: float = 0.3) -> None:
+        async def chosen(self: Fetcher, request: Request, *rest: Any, **more: Any) -> Answer:
+            if not request.url.endswith(paths):
+                return await once(self, request, *rest, **more)
+            twin = copy.copy(self)
+            twin._config = self._config.model_copy(update={"timeout": timeout})
+            return await once(twin, request, *rest, **more)
+
+        monkeypatch.setattr(Fetcher, "_once", chosen)
+
+    return only
 
 
 @pytest.fixture(name="quick")
