@@ -12,18 +12,22 @@ import multiprocessing
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
 from embedding.errors import PlatformError, UnavailableError, YeoronError
 from embedding.stream.faults import StreamError
 from embedding.stream.queue import BlockQueue
-from embedding.worker.crawling import crawl_forever
-from embedding.worker.gradient import learn_forever
-from embedding.worker.reading import read_forever
 from embedding.worker.spec import NodeSpec
 
 logger = logging.getLogger(__name__)
+
+# Named, not imported: a process that only reads or only learns shall not wait for the imports of
+# the others, nor the one that starts them for any.
+READER = "embedding.worker.reading:read_forever"
+CRAWLER = "embedding.worker.crawling:crawl_forever"
+GRADIENT = "embedding.worker.gradient:learn_forever"
 
 POLL_SECONDS = 0.5
 STOP_SECONDS = 10.0
@@ -80,7 +84,7 @@ class _Pair:
         crawler_end, gradient_end = BlockQueue.pair(spec.stream.queue_tokens, context)
         text = spec.model_dump_json()
         self.finite = spec.corpus is not None
-        feed = read_forever if self.finite else crawl_forever
+        feed = READER if self.finite else CRAWLER
         self._reasons, reasons = context.Pipe(duplex=False)
         self.processes: dict[str, SpawnProcess] = {
             name: context.Process(
@@ -90,7 +94,7 @@ class _Pair:
             )
             for name, target, end in (
                 ("crawler", feed, crawler_end),
-                ("gradient", learn_forever, gradient_end),
+                ("gradient", GRADIENT, gradient_end),
             )
         }
         for process in self.processes.values():
@@ -135,12 +139,14 @@ class _Pair:
         self._reasons.close()
 
 
-def run_stating_errors(
-    target: Callable[[str, BlockQueue], None], spec: str, end: BlockQueue, reasons: Connection
-) -> None:
-    """Run a process of a node; an error that no restart can mend is stated before it ends."""
+def run_stating_errors(target: str, spec: str, end: BlockQueue, reasons: Connection) -> None:
+    """Run a process of a node; an error that no restart can mend is stated before it ends.
+
+    target  module and function, `embedding.worker.reading:read_forever`
+    """
+    module, _, name = target.partition(":")
     try:
-        target(spec, end)
+        getattr(import_module(module), name)(spec, end)
     except (UnavailableError, StreamError):
         raise
     except YeoronError as error:
