@@ -7,13 +7,15 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from embedding.errors import ConfigError
-from embedding.settings import SETTINGS_VARIABLE, Settings, load_settings
+
+if TYPE_CHECKING:
+    from embedding.settings import Settings
 
 console = Console()
 errors = Console(stderr=True)
@@ -23,6 +25,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 def settings() -> Settings:
     """The settings of this call (`yeoron --settings FILE`, $YEORON_SETTINGS, yeoron.toml)."""
+    from embedding.settings import load_settings  # slow to import, and not every command needs it
+
     return load_settings()
 
 
@@ -30,6 +34,8 @@ def use_settings_file(path: Path | None) -> None:
     """Make `path` the settings file of this process and of those it starts."""
     if path is None:
         return
+    from embedding.settings import SETTINGS_VARIABLE
+
     if not path.is_file():
         raise ConfigError(f"--settings {path}: no such file; a TOML file is expected.")
     os.environ[SETTINGS_VARIABLE] = str(path.resolve())

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn
+from rich.text import Text
 
 from embedding.commands.common import Json, console, errors, print_json, settings
 from embedding.config import validate
+from embedding.errors import ConfigError
 
 if TYPE_CHECKING:
-    from embedding.training import TrainRequest
+    from embedding.training import TrainProgress, TrainRequest, TrainResult
+
+UNITS = ("hour", "day", "week", "month")
+WINDOW = 5
 
 
 def register(app: typer.Typer) -> None:
@@ -30,21 +29,49 @@ def register(app: typer.Typer) -> None:
 
 def train(
     corpus: Annotated[Path, typer.Argument(help="Text (a sentence a line) or dated JSONL.")],
-    out: Annotated[Path | None, typer.Option(help="Folder of the snapshot store.")] = None,
-    model: Annotated[str, typer.Option(help="sgns, cbow, fasttext, glove.")] = "sgns",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the snapshots, new or empty; none: not kept.")
+    ] = None,
+    model: Annotated[str, typer.Option(help="sgns, cbow, fasttext or glove.")] = "sgns",
     dim: Annotated[int, typer.Option(help="Length of the vectors.")] = 100,
-    window: Annotated[int, typer.Option(help="Words on each side that are context.")] = 5,
+    window: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Words on each side that are context (5 when not given). With --dated also hour, "
+            "day, week or month: how time is cut. May be given twice, once for each."
+        ),
+    ] = None,
     negative: Annotated[int, typer.Option(help="Noise words a pair.")] = 5,
     sample: Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")] = 1e-4,
     min_count: Annotated[int, typer.Option(help="Occurrences before a word gets a row.")] = 5,
+    max_words: Annotated[int, typer.Option(help="Most words that have a row.")] = 1_000_000,
     epochs: Annotated[int, typer.Option(help="Times the corpus is read.")] = 1,
     nodes: Annotated[int, typer.Option(help="Nodes that train at the same time.")] = 1,
-    sync: Annotated[str, typer.Option(help="bsp, ssp or asp.")] = "ssp",
+    sync: Annotated[
+        str,
+        typer.Option(help="bsp, ssp, asp, or hogwild (tables in memory that the nodes share)."),
+    ] = "ssp",
     tokenizer: Annotated[
         str, typer.Option(help="whitespace, kiwi, mecab, script or auto.")
     ] = "whitespace",
+    vocabulary: Annotated[
+        str | None,
+        typer.Option(
+            help="counted: count the words first; growing: a single pass. When not given, plain "
+            "text cut at blanks is counted first, as that is quick."
+        ),
+    ] = None,
     dated: Annotated[
-        str | None, typer.Option(help="A snapshot for each hour, day, week or month.")
+        bool,
+        typer.Option(
+            "--dated",
+            help="Learn JSONL in time order, in one pass, and cut a snapshot for each window.",
+        ),
+    ] = False,
+    learning_rate: Annotated[float, typer.Option(help="Learning rate at the start.")] = 0.025,
+    schedule: Annotated[
+        str | None,
+        typer.Option(help="linear (falls to the end) or constant; --dated takes constant."),
     ] = None,
     tokens: Annotated[int | None, typer.Option(help="Stop after so many tokens.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 1,
@@ -53,25 +80,43 @@ def train(
 ) -> None:
     """Train on a corpus file, through the same nodes and server as the stream.
 
-    Examples: `yeoron train news.txt --out store --nodes 2` ·
-    `yeoron train posts.jsonl --tokenizer kiwi --dated month --out store --json`
+    Examples:
+
+    `yeoron train news.txt --out store --nodes 2`
+
+    `yeoron train news.txt --out store --window 10 --epochs 5 --sync hogwild --nodes 2`
+
+    `yeoron train posts.jsonl --dated --window month --tokenizer kiwi --out store --json`
+
+    `yeoron train posts.jsonl --dated --window month --window 8 --out store`
     """
-    given = dict(locals())
+    request = _request(dict(locals()))
     from embedding.training import train_corpus
 
-    request = _request(given)
-    with _progress() as bar:
-        task = bar.add_task("Starting nodes …", total=None)
-        result = train_corpus(request, lambda status: _show(bar, task, status))
+    if out is None:
+        errors.print("No --out DIR: nothing of this training will be kept.", highlight=False)
+    with _Bar() as bar:
+        result = train_corpus(request, bar.show)
+    if result.late_documents:
+        errors.print(
+            f"{result.late_documents:,} documents came after the cut of their window and are "
+            "missing in its counts.",
+            highlight=False,
+        )
     if as_json:
         print_json(result.to_dict())
-        return
+    else:
+        _print(result, kept=out is not None)
+
+
+def _print(result: TrainResult, *, kept: bool) -> None:
     console.print(
         f"{result.tokens_trained:,} tokens in {result.train_seconds:.1f} s "
         f"({result.words_per_second:,.0f} words/s), {result.vocabulary:,} words, "
-        f"loss {result.loss:.3f}"
+        f"loss {result.loss:.3f}",
+        highlight=False,
     )
-    for ref in result.snapshots if out is not None else ():
+    for ref in result.snapshots if kept else ():
         console.print(f"{ref.id}  {ref.words:,} words  {ref.uri}", highlight=False)
 
 
@@ -79,34 +124,98 @@ def _request(given: dict[str, Any]) -> TrainRequest:
     """The options of `yeoron train` as a checked request."""
     from embedding.training import TrainRequest
 
-    top = ("corpus", "out", "nodes", "epochs", "tokens", "dated", "min_count", "device")
-    model = ("model", "dim", "window", "negative", "sample", "seed")
+    context, unit = _windows(given["window"] or [], given["dated"])
+    top = ("corpus", "out", "nodes", "epochs", "tokens", "vocabulary")
+    more = ("min_count", "max_words", "device")
+    model = ("model", "dim", "negative", "sample", "seed", "learning_rate")
     values: dict[str, Any] = {
-        **{name: given[name] for name in top},
-        "model": {name: given[name] for name in model},
+        **{name: given[name] for name in (*top, *more)},
+        "dated": unit,
+        "model": {
+            **{name: given[name] for name in model},
+            "window": context,
+            "schedule": given["schedule"] or ("constant" if given["dated"] else "linear"),
+        },
         "text": {"tokenizer": given["tokenizer"], "mask": given["tokenizer"] != "whitespace"},
         "sync": {"policy": given["sync"]},
     }
     return validate(TrainRequest, values, "yeoron train")
 
 
-def _progress() -> Progress:
-    """A progress line on a terminal, nothing elsewhere."""
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("[bold]{task.description}"),
-        BarColumn(pulse_style="bar.complete"),
-        TimeElapsedColumn(),
-        console=errors,
-        disable=not errors.is_terminal,
-    )
+def _windows(given: list[str], dated: bool) -> tuple[int, str | None]:
+    """Both readings of --window: context words, and the unit in which time is cut."""
+    units = [value for value in given if value in UNITS]
+    numbers = [value for value in given if value not in UNITS]
+    for value in numbers:
+        if not value.lstrip("+-").isdecimal():
+            raise ConfigError(
+                f"--window {value}: a number of words, or {', '.join(UNITS)} with --dated, is "
+                "accepted."
+            )
+    for several in (units, numbers):
+        if len(several) > 1:
+            raise ConfigError(
+                f"--window {' --window '.join(several)}: one of them is accepted; two go together "
+                "when one is a number of words and one a unit of time."
+            )
+    if dated and not units:
+        raise ConfigError(f"--dated: say how time is cut, --window {', '.join(UNITS)}.")
+    if units and not dated:
+        raise ConfigError(
+            f"--window {units[0]}: time is cut with --dated only; without it a number of words is "
+            "accepted."
+        )
+    return int(numbers[0]) if numbers else WINDOW, units[0] if units else None
 
 
-def _show(bar: Progress, task: TaskID, status: dict[str, Any]) -> None:
-    if status["tokens"]:
-        speed = f"{status['tokens']:,} tokens, {status['words_per_second']:,.0f} words/s"
-        loss = f", loss {status['loss']:.3f}" if status["loss"] is not None else ""
-        bar.update(task, description=speed + loss)
+class _TimeLeft(ProgressColumn):
+    """Time left, from the share done since the first tokens were learnt."""
+
+    def render(self, task: Task) -> Text:
+        if task.total is None or not task.completed or task.fields["began"] is None:
+            return Text("", style="progress.remaining")
+        done = task.completed - task.fields["from_share"]
+        if done <= 0:
+            return Text("", style="progress.remaining")
+        passed = task.get_time() - task.fields["began"]
+        left = timedelta(seconds=int(passed * (task.total - task.completed) / done))
+        return Text(f"{left} left", style="progress.remaining")
+
+
+class _Bar:
+    """A progress bar on a terminal, nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            _TimeLeft(),
+            console=errors,
+            disable=not errors.is_terminal,
+            transient=True,
+        )
+        self._task = self._bar.add_task("Starting", total=None, began=None, from_share=0.0)
+
+    def __enter__(self) -> _Bar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def show(self, at: TrainProgress) -> None:
+        """Show how far the training is."""
+        if not at.tokens:
+            return
+        loss = "" if at.loss is None else f", loss {at.loss:.3f}"
+        self._bar.update(self._task, description=f"{at.words_per_second:,.0f} words/s{loss}")
+        if at.share is None:
+            return
+        self._bar.update(self._task, total=1.0, completed=at.share)
+        task = self._bar.tasks[0]
+        if task.fields["began"] is None:
+            self._bar.update(self._task, began=task.get_time(), from_share=at.share)
 
 
 def evaluate(

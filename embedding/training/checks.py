@@ -1,0 +1,159 @@
+"""What is refused before a training starts, each in one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+
+from embedding.errors import ConfigError, InputError
+from embedding.models.config import Model
+from embedding.text.tokenizer import make_tokenizer
+from embedding.training.request import TrainRequest
+from embedding.worker.reading import Stretch, stretches
+from embedding.worker.spec import CorpusShare
+
+NODES_A_CORE = 4
+"""More nodes than this on a core only wait for each other."""
+TRIED_LINES = 100
+"""A JSONL file with no dated text in so many lines is not a dated corpus."""
+CGROUP = Path("/sys/fs/cgroup")
+
+_DATE = re.compile(r'"date"\s*:\s*"(\d{4}-\d\d-\d\d)')
+
+
+def check_options(request: TrainRequest) -> None:
+    """Raises ConfigError for options that do not go together or cannot work here."""
+    if request.model.model is Model.SPPMI:
+        raise ConfigError(
+            "model sppmi: it is counted, not trained by nodes; sgns, cbow, fasttext or glove is "
+            "accepted."
+        )
+    most = NODES_A_CORE * (os.cpu_count() or 1)
+    if request.nodes > most:
+        raise ConfigError(
+            f"nodes {request.nodes}: this machine has {os.cpu_count()} cores and each node is two "
+            f"processes; at most {most} are accepted."
+        )
+    if request.dated is not None:
+        _check_dated(request)
+    if request.text.tokenizer == "mecab":
+        make_tokenizer(request.text)
+
+
+def _check_dated(request: TrainRequest) -> None:
+    if request.epochs > 1:
+        raise ConfigError(
+            f"epochs {request.epochs}: a dated corpus is learnt in time order in one pass; "
+            "1 is accepted."
+        )
+    if request.vocabulary == "counted":
+        raise ConfigError(
+            "vocabulary counted: a dated corpus is learnt in one pass, so that no window knows "
+            "the words of later ones; growing is accepted."
+        )
+    if not request.lines_are_dated:
+        raise ConfigError(
+            f"{request.corpus}: plain text has no dates; a .jsonl file (or .jsonl.xz) with date "
+            "and text on each line is accepted."
+        )
+
+
+def check_corpus(request: TrainRequest) -> None:
+    """Raises InputError for a file that cannot be read or holds no text of the kind wanted."""
+    path = request.corpus
+    if path.is_dir():
+        raise InputError(f"{path}: a folder; a text or JSONL file (plain or .xz) is expected.")
+    try:
+        first = next(_stretches(path), None)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}.") from error
+    if first is None or not first.text.strip():
+        # What is blank so far may go on with words: the training itself finds out.
+        return
+    if "\0" in first.text:
+        raise InputError(f"{path}: binary data; UTF-8 text, one sentence a line, is expected.")
+    if request.lines_are_dated:
+        _check_has_dates(path, first)
+    if request.dated is not None:
+        _check_order(request)
+
+
+def _stretches(path: Path) -> Iterator[Stretch]:
+    return stretches(CorpusShare(path=str(path)))
+
+
+def _check_has_dates(path: Path, first: Stretch) -> None:
+    lines = [line for line in first.text.split("\n") if line.strip()][:TRIED_LINES]
+    if not any(_is_dated(line) for line in lines):
+        raise InputError(
+            f'{path}: no line among the first {len(lines)} has a date; {{"date": "2020-02-03", '
+            '"text": "…"} on each line is expected.'
+        )
+
+
+def _is_dated(line: str) -> bool:
+    try:
+        record = json.loads(line)
+        datetime.fromisoformat(str(record["date"]))
+    except (ValueError, TypeError, KeyError):
+        return False
+    return isinstance(record.get("text") or record.get("content"), str)
+
+
+def _check_order(request: TrainRequest) -> None:
+    """Windows are cut as the dates pass: an earlier date after a later window comes too late."""
+    unit, latest = request.dated, ""
+    if unit is None:
+        return
+    for stretch in _stretches(request.corpus):
+        for found in _DATE.finditer(stretch.text):
+            day = found[1]
+            if day >= latest:
+                latest = day
+            elif unit.floor(_utc(day)) < unit.floor(_utc(latest)):
+                line = stretch.first + stretch.text.count("\n", 0, found.start()) + 1
+                raise InputError(
+                    f"{request.corpus}: line {line} is dated {day}, after a line of {latest}; a "
+                    "dated corpus is learnt in time order: sort it by date."
+                )
+
+
+def _utc(day: str) -> datetime:
+    try:
+        return datetime.fromisoformat(day).replace(tzinfo=UTC)
+    except ValueError:  # 2020-02-31: the reader leaves such a line out
+        return datetime.max.replace(tzinfo=UTC)
+
+
+def check_memory(request: TrainRequest, words: int) -> None:
+    """Raises ConfigError when the tables of `words` words cannot be held.
+
+    Counted are both tables, their copy while a snapshot is written, and what a node holds of a
+    block (at most as many noise words as tokens): its rows, and the same rows as they were.
+    """
+    block = min(words, 2 * request.node.block_tokens)
+    rows = 4 * words + request.nodes * 4 * block
+    needed, free = 4 * rows * request.model.width, free_memory()
+    if needed > free:
+        raise ConfigError(
+            f"dim {request.model.dim}: with {words:,} words the tables take "
+            f"{needed / 2**30:.1f} GiB and {free / 2**30:.1f} GiB are free; choose a smaller dim, "
+            "a greater min_count or fewer nodes."
+        )
+
+
+def free_memory() -> int:
+    """Bytes that this process may still take: of the machine, or of its container."""
+    free = int(psutil.virtual_memory().available)
+    with suppress(OSError, ValueError):
+        limit = int((CGROUP / "memory.max").read_text())
+        used = int((CGROUP / "memory.current").read_text())
+        free = min(free, max(limit - used, 0))
+    return free

@@ -1,0 +1,134 @@
+"""One training from file to snapshots.
+
+A composition root: a parameter server and a Dask cluster in this process, each node's two
+processes beside it, a snapshot at the end (or one a window, for a dated corpus).
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from embedding.records import Window, WindowUnit
+from embedding.server.config import ServerConfig
+from embedding.snapshots.store import SnapshotStore
+from embedding.training.checks import check_corpus, check_memory, check_options
+from embedding.training.nodes import Run, local_cluster
+from embedding.training.request import Progress, TrainRequest, TrainResult
+from embedding.training.store import new_store
+from embedding.training.vocabulary import counting, nothing_admitted
+from embedding.worker.lifetime import peak_memory
+
+if TYPE_CHECKING:
+    from embedding.server.service import ParameterServer
+
+HALF_LIFE_TOKENS = 50_000_000.0
+"""A dated corpus forgets, as the stream does."""
+
+
+def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> TrainResult:
+    """Train; raises ConfigError or InputError for what cannot work, if it can before it starts."""
+    started = time.monotonic()
+    check_options(request)
+    check_corpus(request)
+    with new_store(request.out) as store:
+        result = _train(request, store, progress)
+    refs = result.snapshots
+    if request.out is not None:
+        refs = SnapshotStore(request.out).list()
+    return replace(result, seconds=time.monotonic() - started, snapshots=refs)
+
+
+def _train(request: TrainRequest, store: Path, progress: Progress) -> TrainResult:
+    with (
+        counting(request) as count,
+        _server(request, store) as server,
+        tempfile.TemporaryDirectory(prefix="yeoron-dask-") as scratch,
+        local_cluster(request.nodes, Path(scratch)) as client,
+    ):
+        total: int | None = None
+        if count is not None:
+            total = count.admit(server) * request.epochs
+        else:
+            check_memory(request, server.config.initial_rows)
+        seconds = Run(request, server, client).finish(total, progress)
+        status = server.status()
+        if not status["vocabulary"] or not status["tokens"]:
+            raise nothing_admitted(request)
+        _cut(request, server)
+        return _result(server, seconds)
+
+
+@contextmanager
+def _server(request: TrainRequest, store: Path) -> Iterator[ParameterServer]:
+    # torch takes longer to import than anything else here: the counting pass runs meanwhile.
+    from embedding.server.service import ParameterServer
+
+    config = ServerConfig(
+        device=request.device,
+        snapshots=str(store),
+        window=request.dated or (WindowUnit.MONTH if request.lines_are_dated else WindowUnit.DAY),
+        cut="manual" if request.dated is None else "watermark",
+        min_count=request.min_count,
+        max_words=request.max_words,
+        config_digest=request.model.digest(),
+        half_life_tokens=None if request.dated is None else HALF_LIFE_TOKENS,
+    )
+    server = ParameterServer(config, request.sync, dim=request.model.width, seed=request.model.seed)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def _cut(request: TrainRequest, server: ParameterServer) -> None:
+    """Cut what is not cut yet: every window of a dated corpus, or all of it as one."""
+    windows = sorted(
+        (datetime.fromisoformat(str(each["start"])), datetime.fromisoformat(str(each["end"])))
+        for each in server.status()["windows"].values()
+    )
+    if request.dated is None:
+        windows = [(windows[0][0], max(end for _, end in windows))]
+    for start, end in windows:
+        server.cutter.cut(Window(start.astimezone(UTC), end.astimezone(UTC)))
+
+
+def _result(server: ParameterServer, seconds: float) -> TrainResult:
+    status, meters = server.status(), server.state.meters
+    reports = {name: dict(node.get("report") or {}) for name, node in status["nodes"].items()}
+    tokens = int(status["tokens"])
+    return TrainResult(
+        tokens_trained=tokens,
+        seconds=0.0,
+        train_seconds=seconds,
+        words_per_second=tokens / seconds,
+        loss=float("nan") if status["loss"] is None else float(status["loss"]),
+        vocabulary=int(status["vocabulary"]),
+        documents=int(status["documents"]),
+        late_documents=sum(source["late_documents"] for source in status["sources"].values()),
+        bytes_pushed=meters.bytes_in,
+        bytes_pulled=meters.bytes_out,
+        peak_memory={"train": peak_memory(), **_peaks(reports)},
+        nodes=reports,
+        snapshots=server.cutter.refs(),
+    )
+
+
+_PEAKS = {"reader": "reader_peak_memory_bytes", "gradient": "peak_memory_bytes"}
+
+
+def _peaks(reports: dict[str, dict[str, Any]]) -> dict[str, int]:
+    """Peak bytes by process, as far as the nodes reported them."""
+    return {
+        f"{name}-{process}": int(report[key])
+        for name, report in sorted(reports.items())
+        for process, key in _PEAKS.items()
+        if key in report
+    }

@@ -1,0 +1,219 @@
+"""The nodes of a training on a Dask cluster within this process, watched until all have ended.
+
+The cluster's workers are threads: a node's work is done by the two processes that it starts, and a
+worker process between them and this one would only cost its start.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from embedding.cluster import node_task
+from embedding.errors import ConfigError, PlatformError, YeoronError
+from embedding.stream.config import StreamConfig
+from embedding.training.request import Progress, TrainProgress, TrainRequest
+from embedding.worker.spec import CorpusShare, NodeSpec
+
+if TYPE_CHECKING:
+    from embedding.server.service import ParameterServer
+
+POOL = "train"
+POLL_SECONDS = 0.05
+SHOW_SECONDS = 0.5
+END_SECONDS = 30.0
+
+
+def node_specs(request: TrainRequest, location: str) -> list[NodeSpec]:
+    """The nodes, each with its share of the corpus."""
+    share = None if request.tokens is None else max(1, request.tokens // request.nodes)
+    return [
+        NodeSpec(
+            name=f"{POOL}-node-{i}",
+            server=location,
+            corpus=CorpusShare(
+                path=str(request.corpus.resolve()),
+                index=i,
+                count=request.nodes,
+                epochs=request.epochs,
+                tokens=share,
+                window=request.dated,
+            ),
+            text=request.text,
+            stream=StreamConfig(),
+            model=request.model,
+            node=request.node,
+        )
+        for i in range(request.nodes)
+    ]
+
+
+@contextmanager
+def local_cluster(nodes: int, folder: Path) -> Iterator[Any]:
+    """A client of a new cluster with a worker for each node."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=nodes,
+            threads_per_worker=1,
+            processes=False,
+            dashboard_address=None,
+            resources={"node": 1},
+            memory_limit=None,
+            local_directory=str(folder),
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+class Run:
+    """The nodes at work.
+
+    Raises what the first node that failed said, as soon as it did; the others are ended.
+    """
+
+    def __init__(self, request: TrainRequest, server: ParameterServer, client: Any) -> None:
+        self._request = request
+        self._server = server
+        self._client = client
+        self._ended = threading.Event()
+        self._futures: list[Any] = []
+        self._stopwatch = Stopwatch(server)
+
+    def finish(self, total: int | None, progress: Progress) -> float:
+        """Run every node to its end; seconds between the first pull and the last push.
+
+        total  tokens that will be learnt, None when nobody counted them
+        """
+        deadline = time.monotonic() + self._request.timeout
+        shown = time.monotonic()
+        reader = ProgressReader(self._server, total)
+        try:
+            for spec in node_specs(self._request, self._server.location):
+                self._start(spec)
+            while not self._over():
+                self._ended.wait(POLL_SECONDS)
+                self._stopwatch.look()
+                now = time.monotonic()
+                if now > deadline:
+                    raise PlatformError(
+                        f"the training did not end within {self._request.timeout:.0f} s."
+                    )
+                if now - shown >= SHOW_SECONDS:
+                    shown = now
+                    progress(reader.read())
+        finally:
+            self._end()
+        self._stopwatch.look()
+        return self._stopwatch.seconds
+
+    def _start(self, spec: NodeSpec) -> None:
+        future = self._client.submit(
+            _sheltered_node,
+            spec.model_dump_json(),
+            POOL,
+            key=spec.name,
+            resources={"node": 1},
+            pure=False,
+        )
+        future.add_done_callback(lambda _: self._ended.set())
+        self._futures.append(future)
+
+    def _over(self) -> bool:
+        """Whether all have ended; raises the error of one that failed."""
+        self._ended.clear()
+        for future in self._futures:
+            if future.status == "error":
+                raise _stated(future.exception())
+        return all(future.done() for future in self._futures)
+
+    def _end(self) -> None:
+        """Tell nodes that still run to stop, and wait for their processes to be gone."""
+        from distributed import Event
+
+        if all(future.done() for future in self._futures):
+            return
+        Event(f"{POOL}-stop", client=self._client).set()
+        deadline = time.monotonic() + END_SECONDS
+        while not all(future.done() for future in self._futures):
+            if time.monotonic() > deadline:
+                return
+            time.sleep(POLL_SECONDS)
+
+
+class Stopwatch:
+    """Seconds between the first pull and the last push that the server took."""
+
+    def __init__(self, server: ParameterServer) -> None:
+        self._state = server.state
+        self._first: float | None = None
+        self._last = 0.0
+        self._pushes = 0
+
+    def look(self) -> None:
+        """Note what happened since the last look."""
+        now = time.monotonic()
+        with self._state.lock:
+            pulled = any(member.active for member in self._state.machine.board.members.values())
+            pushes = self._state.meters.pushes
+        if self._first is None and (pulled or pushes):
+            self._first = now
+        if pushes > self._pushes:
+            self._pushes, self._last = pushes, now
+
+    @property
+    def seconds(self) -> float:
+        """At least one look."""
+        return max(self._last - (self._first or self._last), POLL_SECONDS)
+
+
+class ProgressReader:
+    """Reads from the server how far the training is."""
+
+    def __init__(self, server: ParameterServer, total: int | None) -> None:
+        self._state = server.state
+        self._total = total
+        self._loss = (0.0, 0)
+
+    def read(self) -> TrainProgress:
+        """The share is that of the tokens, or of the bytes where nobody counted tokens."""
+        with self._state.lock:
+            meters = self._state.meters
+            tokens, rate = meters.tokens, meters.words.value(time.monotonic())
+            loss_sum, pairs = meters.loss_sum, meters.pairs
+            reports = [report.get("progress") for report in self._state.reports.values()]
+        before, self._loss = self._loss, (loss_sum, pairs)
+        new = pairs - before[1]
+        return TrainProgress(
+            share=self._share(tokens, reports),
+            tokens=tokens,
+            words_per_second=rate,
+            loss=(loss_sum - before[0]) / new if new else None,
+        )
+
+    def _share(self, tokens: int, reports: Sequence[object]) -> float | None:
+        if self._total:
+            return min(tokens / self._total, 1.0)
+        known = [float(each) for each in reports if isinstance(each, (int, float))]
+        return sum(known) / len(known) if known else None
+
+
+def _stated(error: BaseException) -> BaseException:
+    """A reason that a node gave in a sentence is about what was asked of it: exit code 2."""
+    return ConfigError(str(error)) if type(error) is YeoronError else error
+
+
+def _sheltered_node(spec_json: str, pool: str) -> dict[str, Any]:
+    """A node whose processes the terminal's ^C does not reach: their parent ends them."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    return node_task(spec_json, pool)

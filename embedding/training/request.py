@@ -1,0 +1,134 @@
+"""What a training is asked to do, what it tells meanwhile, and what it did."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from embedding.config import Config
+from embedding.models.config import ModelConfig
+from embedding.records import SnapshotRef, WindowUnit
+from embedding.server.config import SyncConfig
+from embedding.text.config import TextConfig
+from embedding.worker.config import NodeConfig
+
+
+class TrainRequest(Config):
+    """One training: what is read, by how many nodes, with which model and policy."""
+
+    corpus: Path
+    """Text (one sentence a line) or dated JSONL, plain or .xz."""
+    out: Path | None = None
+    """Folder of a new snapshot store; None keeps the snapshot only while the call runs."""
+    nodes: int = Field(default=1, ge=1, le=256)
+    """Nodes, each a reader and a gradient process."""
+    epochs: int = Field(default=1, ge=1)
+    """How often the corpus is read."""
+    tokens: int | None = Field(default=None, ge=1)
+    """Tokens after which the training ends; None reads all."""
+    dated: WindowUnit | None = None
+    """Cut a snapshot for each window of this unit, learning in time order in one pass."""
+    vocabulary: Literal["counted", "growing"] | None = None
+    """counted: count the corpus first, so that each word has its row from the start; growing: a
+    word gets its row as soon as it was read min_count times; None counts where that is cheap."""
+    min_count: int = Field(default=5, ge=1)
+    """A word gets a row when it was read so often."""
+    max_words: int = Field(default=1_000_000, ge=1)
+    """Most words that have a row; beyond it the rarest have none."""
+    device: Literal["cpu", "cuda", "auto"] = "cpu"
+    """Where the server's tables live: cpu, cuda or auto."""
+    model: ModelConfig = ModelConfig()
+    """The model."""
+    text: TextConfig = TextConfig(tokenizer="whitespace", mask=False)
+    """How text becomes words."""
+    node: NodeConfig = NodeConfig(replay_ratio=0.0)
+    """Blocks; no replay unless asked for, as the corpus is read `epochs` times."""
+    sync: SyncConfig = SyncConfig()
+    """How nodes are kept in step."""
+    timeout: float = Field(default=24 * 3600.0, gt=0)
+    """Seconds after which the training is given up."""
+
+    @property
+    def lines_are_dated(self) -> bool:
+        """Whether the corpus is JSONL: lines with a date and a text."""
+        return str(self.corpus).removesuffix(".xz").endswith(".jsonl")
+
+    @property
+    def counts_first(self) -> bool:
+        """Whether a counting pass comes before the training.
+
+        Left to itself it does for plain text that is read as a whole; where a morpheme analyser
+        or a JSON reader would do its work twice, the vocabulary grows.
+        """
+        if self.vocabulary is not None:
+            return self.vocabulary == "counted"
+        whole = self.dated is None and self.tokens is None
+        return whole and self.quickly_counted
+
+    @property
+    def quickly_counted(self) -> bool:
+        """Whether Arrow can count the words without the text pipeline."""
+        plain = self.text.tokenizer == "whitespace" and not self.text.mask
+        return plain and not self.lines_are_dated
+
+
+@dataclass(frozen=True)
+class TrainProgress:
+    """How far a training is: share (0 to 1, None when unknown), words/s, loss of late."""
+
+    share: float | None
+    tokens: int
+    words_per_second: float
+    loss: float | None
+
+
+Progress = Callable[[TrainProgress], None]
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """What a training did; docs/training.md explains each figure.
+
+    tokens_trained    tokens learnt that have a row (before subsampling), all epochs
+    seconds           from the call to the last snapshot
+    train_seconds     from the first pull of rows to the last push
+    loss              mean over all pairs, in nats; NaN when there was none
+    vocabulary        words with a row
+    late_documents    documents of a window that was cut before they were learnt
+    peak_memory       most resident bytes by process
+    bytes_pushed, bytes_pulled   over the wire, by all nodes
+    snapshots         one, or one a window for a dated corpus
+    """
+
+    tokens_trained: int
+    seconds: float
+    train_seconds: float
+    words_per_second: float
+    loss: float
+    vocabulary: int
+    documents: int
+    late_documents: int
+    bytes_pushed: int
+    bytes_pulled: int
+    peak_memory: dict[str, int]
+    nodes: dict[str, dict[str, Any]]
+    snapshots: list[SnapshotRef] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form, with the bytes sent per token."""
+        tokens = max(self.tokens_trained, 1)
+        values = {
+            **vars(self),
+            "loss": self.loss if math.isfinite(self.loss) else None,
+            "bytes_sent_per_token": (self.bytes_pushed + self.bytes_pulled) / tokens,
+            "bytes_pushed_per_token": self.bytes_pushed / tokens,
+            "bytes_pulled_per_token": self.bytes_pulled / tokens,
+            "snapshots": [ref.to_dict() for ref in self.snapshots],
+        }
+        del values["bytes_pushed"], values["bytes_pulled"]
+        return values

@@ -1,0 +1,66 @@
+"""The store that a training fills: all of its snapshots appear in it at the end, or none."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from embedding.errors import InputError
+from embedding.snapshots.files import sync
+from embedding.snapshots.store import SnapshotStore
+
+
+@contextmanager
+def new_store(out: Path | None) -> Iterator[Path]:
+    """A folder to publish in; what it holds moves to `out` when the block ends without an error.
+
+    None keeps nothing. Raises InputError for a place that cannot be written, and for a store that
+    holds snapshots already: two trainings of one corpus have the same windows and could not be
+    told apart there.
+    """
+    if out is None:
+        with tempfile.TemporaryDirectory(prefix="yeoron-train-") as scratch:
+            yield Path(scratch)
+        return
+    if out.exists() and not out.is_dir():
+        raise InputError(f"out {out}: a file; a new or empty folder is expected.")
+    if refs := SnapshotStore(out).list():
+        raise InputError(
+            f"out {out}: it holds snapshots already ({refs[-1].id}); a new or empty folder is "
+            "expected."
+        )
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    try:
+        work = _folder_in(out)
+        try:
+            yield work
+            for ref in SnapshotStore(work).list():
+                (work / ref.id).rename(out / ref.id)
+            sync(out)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    except BaseException:
+        _remove(made)
+        raise
+
+
+def _folder_in(out: Path) -> Path:
+    """A hidden folder in `out`, on the same file system, so that a snapshot moves in one step."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=".training-", dir=out))
+    except OSError as error:
+        raise InputError(
+            f"out {out}: it cannot be written ({error.strerror or error}); a folder that can be "
+            "is expected."
+        ) from error
+
+
+def _remove(folders: list[Path]) -> None:
+    """Remove folders that are still empty, the innermost first."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()

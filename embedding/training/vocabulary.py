@@ -1,0 +1,88 @@
+"""The counting pass: every word that will have a row gets it before the first node learns.
+
+Words are admitted most frequent first, so that a word's id is its rank.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from embedding.errors import InputError
+from embedding.text.counting import CountedWords, count_blocks, count_lines
+from embedding.training.checks import check_memory
+from embedding.training.request import TrainRequest
+from embedding.worker.reading import blocks, stretches
+from embedding.worker.spec import CorpusShare, NodeSpec
+
+if TYPE_CHECKING:
+    from embedding.server.service import ParameterServer
+
+
+T = TypeVar("T")
+
+
+class Counting:
+    """A counting pass on a thread of its own, while the rest is imported and started."""
+
+    def __init__(self, request: TrainRequest, pool: ThreadPoolExecutor) -> None:
+        self._request = request
+        self._stop = threading.Event()
+        self._counted = pool.submit(self._count)
+
+    def stop(self) -> None:
+        """Count no further."""
+        self._stop.set()
+
+    def admit(self, server: ParameterServer) -> int:
+        """Wait, give the words their rows, and return how many tokens an epoch will learn."""
+        request = self._request
+        counted = self._counted.result().at_least(request.min_count)
+        if not len(counted.counts):
+            raise nothing_admitted(request)
+        counted = CountedWords(
+            counted.words[: request.max_words], counted.counts[: request.max_words]
+        )
+        check_memory(request, len(counted.counts))
+        server.state.admit(counted.words.to_pylist(), counted.counts)
+        return counted.tokens
+
+    def _count(self) -> CountedWords:
+        request = self._request
+        share = CorpusShare(path=str(request.corpus))
+        if request.quickly_counted:
+            texts = (stretch.text for stretch in stretches(share))
+            return count_lines(self._until_stopped(texts), request.text)
+        spec = NodeSpec(name="counting", server="", corpus=share, text=request.text)
+        return count_blocks(self._until_stopped(blocks(spec, share)))
+
+    def _until_stopped(self, items: Iterator[T]) -> Iterator[T]:
+        for item in items:
+            if self._stop.is_set():
+                return
+            yield item
+
+
+@contextmanager
+def counting(request: TrainRequest) -> Iterator[Counting | None]:
+    """A counting pass under way, None where the vocabulary grows."""
+    if not request.counts_first:
+        yield None
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="counting") as pool:
+        pass_ = Counting(request, pool)
+        try:
+            yield pass_
+        finally:
+            pass_.stop()
+
+
+def nothing_admitted(request: TrainRequest) -> InputError:
+    """The error for a corpus of which no word gets a row."""
+    return InputError(
+        f"{request.corpus}: no word occurs {request.min_count} times, so there is nothing to "
+        "train; lower min_count or give more text."
+    )
