@@ -93,9 +93,7 @@ def train(
     request = _request(dict(locals()))
     from embedding.training import train_corpus
 
-    if out is None:
-        errors.print("No --out DIR: nothing of this training will be kept.", highlight=False)
-    with _Bar() as bar:
+    with _Bar(kept=out is not None) as bar:
         result = train_corpus(request, bar.show)
     if result.late_documents:
         errors.print(
@@ -116,7 +114,10 @@ def _print(result: TrainResult, *, kept: bool) -> None:
         f"loss {result.loss:.3f}",
         highlight=False,
     )
-    for ref in result.snapshots if kept else ():
+    if not kept:
+        console.print("Nothing was kept; --out DIR keeps it.")
+        return
+    for ref in result.snapshots:
         console.print(f"{ref.id}  {ref.words:,} words  {ref.uri}", highlight=False)
 
 
@@ -139,7 +140,7 @@ def _request(given: dict[str, Any]) -> TrainRequest:
         "text": {"tokenizer": given["tokenizer"], "mask": given["tokenizer"] != "whitespace"},
         "sync": {"policy": given["sync"]},
     }
-    return validate(TrainRequest, values, "yeoron train")
+    return validate(TrainRequest, values, "train")
 
 
 def _windows(given: list[str], dated: bool) -> tuple[int, str | None]:
@@ -185,7 +186,8 @@ class _TimeLeft(ProgressColumn):
 class _Bar:
     """A progress bar on a terminal, nothing elsewhere."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, kept: bool) -> None:
+        start = "Starting" if kept else "Starting (no --out: nothing will be kept)"
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -195,7 +197,7 @@ class _Bar:
             disable=not errors.is_terminal,
             transient=True,
         )
-        self._task = self._bar.add_task("Starting", total=None, began=None, from_share=0.0)
+        self._task = self._bar.add_task(start, total=None, began=None, from_share=0.0)
 
     def __enter__(self) -> _Bar:
         self._bar.start()

@@ -171,7 +171,7 @@ class Cutter:
 
     def _described(self) -> dict[str, object]:
         return {
-            "server": self._config.model_dump(mode="json", exclude={"token_file", "tls_key"}),
+            "server": self._config.model_dump(mode="json", exclude={"token_file", "tls_key", "snapshots"}),
             "sync": self._state.machine.config.model_dump(mode="json"),
             "dim": self._state.dim,
         }

@@ -142,6 +142,8 @@ class _Pair:
 def run_stating_errors(target: str, spec: str, end: BlockQueue, reasons: Connection) -> None:
     """Run a process of a node; an error that no restart can mend is stated before it ends.
 
+    Who trains on a corpus waits for the node and hears it; a stream's goes to the log as well.
+
     target  module and function, `embedding.worker.reading:read_forever`
     """
     module, _, name = target.partition(":")
@@ -150,6 +152,7 @@ def run_stating_errors(target: str, spec: str, end: BlockQueue, reasons: Connect
     except (UnavailableError, StreamError):
         raise
     except YeoronError as error:
-        logger.error("%s", error)
+        if NodeSpec.model_validate_json(spec).corpus is None:
+            logger.error("%s", error)
         reasons.send_bytes(str(error).encode())
         raise SystemExit(error.exit_code) from error

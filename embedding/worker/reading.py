@@ -252,7 +252,7 @@ class _Cutter:
 def read_forever(spec_json: str, queue: BlockQueue) -> None:
     """Target of the reader process: put every block, then close the queue."""
     logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+        level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     end_with_parent()
     stop = stop_on_signals()
