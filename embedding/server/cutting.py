@@ -170,8 +170,9 @@ class Cutter:
         return copied
 
     def _described(self) -> dict[str, object]:
+        hidden = {"token_file", "tls_key", "snapshots"}
         return {
-            "server": self._config.model_dump(mode="json", exclude={"token_file", "tls_key", "snapshots"}),
+            "server": self._config.model_dump(mode="json", exclude=hidden),
             "sync": self._state.machine.config.model_dump(mode="json"),
             "dim": self._state.dim,
         }
