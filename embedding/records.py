@@ -346,12 +346,14 @@ class ScorePairs:
     centres    int64 [n] row ids of `in`
     contexts   int64 [n] row ids of `out`
     negatives  int64 [n, k] row ids of `out`
+    windows    int64 [n] start (Unix seconds) of the window that the pair's document belongs to
     """
 
     source: str
     centres: IntArray
     contexts: IntArray
     negatives: IntArray
+    windows: IntArray
 
 
 @dataclass(frozen=True)

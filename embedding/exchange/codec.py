@@ -155,6 +155,7 @@ def encode_pull(
         arrays["score.centres"] = np.asarray(score.centres, dtype=np.int64)
         arrays["score.contexts"] = np.asarray(score.contexts, dtype=np.int64)
         arrays["score.negatives"] = np.asarray(score.negatives, dtype=np.int64)
+        arrays["score.windows"] = np.asarray(score.windows, dtype=np.int64)
     return Message(header, arrays)
 
 
@@ -167,8 +168,10 @@ def decode_pull(message: Message) -> tuple[IntArray, IntArray, int, ScorePairs |
             centres=message.array("score.centres", "i8", 1),
             contexts=message.array("score.contexts", "i8", 1),
             negatives=message.array("score.negatives", "i8", 2),
+            windows=message.array("score.windows", "i8", 1),
         )
-        if not len(score.centres) == len(score.contexts) == len(score.negatives):
+        columns = (score.centres, score.contexts, score.negatives, score.windows)
+        if len({len(column) for column in columns}) > 1:
             raise RefusedError("pull: the columns of the pairs to score differ in length.")
     clock = whole(message.header, "clock")
     return message.array("vectors", "i8", 1), message.array("contexts", "i8", 1), clock, score

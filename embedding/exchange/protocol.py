@@ -47,6 +47,7 @@ class Welcome:
     epoch      number of this life of the server; another one means that it was restarted
     ahead      the policy lets a node pull its next rows before it has pushed the last ones
     active     nodes that take part at the moment
+    min_count  occurrences after which a word gets a row
     shared     where the tables lie, when the policy is hogwild
     """
 
@@ -63,6 +64,7 @@ class Welcome:
     session: int = 0
     ahead: bool = False
     active: int = 1
+    min_count: int = 1
     shared: SharedTables | None = None
 
     def to_dict(self) -> dict[str, Any]:

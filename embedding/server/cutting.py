@@ -183,7 +183,7 @@ class Cutter:
             longest = copied.rows.finish(state.lock)
             state.meters.cut_pause_s = max(state.meters.cut_pause_s, longest)
             data = copied.complete(self._parent(window))
-            quality = state.scores.measure(data.ids, data.vectors, data.contexts)
+            quality = state.scores.measure(window, data.ids, data.vectors, data.contexts)
             if self._config.gold is not None:
                 device = state.tables.device
                 quality |= measure_gold(self._config.gold, data.words, data.vectors, device)

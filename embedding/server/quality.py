@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
 from embedding.evaluation.likelihood import nll
 from embedding.evaluation.pip import pip_loss
-from embedding.records import FloatArray, IntArray, ScorePairs, Table
+from embedding.records import FloatArray, IntArray, ScorePairs, Table, Window
 from embedding.server.config import ServerConfig
 from embedding.server.tables import Tables
 
@@ -27,11 +27,31 @@ _EWMA = 0.1
 
 @dataclass
 class SourceScore:
-    """A source's loss: running mean (exponentially weighted), and sum since the last cut."""
+    """A source's loss: running mean (exponentially weighted), and (sum, pairs) of each window.
+
+    By window of the documents, not by time of the cut: after a backlog the documents of several
+    windows are scored before the first of these is cut.
+    """
 
     smooth: float
-    total: float = 0.0
-    pairs: int = 0
+    windows: dict[int, tuple[float, int]] = field(default_factory=dict)
+
+    def add(self, starts: IntArray, losses: FloatArray) -> None:
+        """Losses [n] of pairs whose documents belong to the windows that start at `starts` [n]."""
+        for start in np.unique(starts).tolist():
+            these = losses[starts == start]
+            total, pairs = self.windows.get(start, (0.0, 0))
+            self.windows[start] = (total + float(these.sum()), pairs + len(these))
+
+    def of(self, window: Window) -> tuple[float, int]:
+        """Sum and pairs of a window that is cut; older ones are forgotten, this one stays.
+
+        So a window whose snapshot could not be written keeps its figures for the next try.
+        """
+        low, high = window.start.timestamp(), window.end.timestamp()
+        self.windows = {start: sums for start, sums in self.windows.items() if start >= low}
+        held = [sums for start, sums in self.windows.items() if start < high]
+        return sum(loss for loss, _ in held), sum(n for _, n in held)
 
 
 class ScoreKeeper:
@@ -60,15 +80,14 @@ class ScoreKeeper:
         known = (drawn[0] >= 0) & (drawn[1] >= 0)
         if not known.any():
             return None
-        losses = nll(*rows)[torch.from_numpy(known).to(rows[0].device)]
-        total, n = float(losses.sum()), int(known.sum())
+        losses = nll(*rows).cpu().numpy()[known].astype(np.float64)
+        total, n = float(losses.sum()), len(losses)
         if not math.isfinite(total):
             return None
         with self._lock:
             entry = self.sources.setdefault(pairs.source, SourceScore(smooth=total / n))
             entry.smooth += _EWMA * (total / n - entry.smooth)
-            entry.total += total
-            entry.pairs += n
+            entry.add(pairs.windows[known], losses)
             self._ring.add(pairs.centres[known], pairs.contexts[known], pairs.negatives[known])
             self._together.add(pairs.centres[known], pairs.contexts[known])
         return total / n
@@ -78,15 +97,17 @@ class ScoreKeeper:
         with self._lock:
             self._together.follow(frequent)
 
-    def measure(self, ids: IntArray, vectors: FloatArray, contexts: FloatArray) -> dict[str, float]:
-        """Quality of the rows of `ids` (sorted). Starts the sums by source anew.
+    def measure(
+        self, window: Window, ids: IntArray, vectors: FloatArray, contexts: FloatArray
+    ) -> dict[str, float]:
+        """Quality of the rows of `ids` (sorted) and of the documents of `window`.
 
-        nll, nll.SOURCE   mean loss before learning, since the last cut
+        nll, nll.SOURCE   mean loss of the window's documents before they were learnt
         nll_sample        loss of the kept pairs on these very rows (after learning)
         pip               PIP loss of the frequent words against their sampled SPPMI
         """
         with self._lock:
-            found = self._losses()
+            found = self._losses(window)
             sample = self._ring.pairs()
             frequent, together = self._together.table()
         if sample is not None:
@@ -102,14 +123,14 @@ class ScoreKeeper:
                 found["pip"] = value
         return found
 
-    def _losses(self) -> dict[str, float]:
+    def _losses(self, window: Window) -> dict[str, float]:
         found: dict[str, float] = {}
         total, pairs = 0.0, 0
         for source, entry in self.sources.items():
-            if entry.pairs:
-                found[f"nll.{source}"] = entry.total / entry.pairs
-            total, pairs = total + entry.total, pairs + entry.pairs
-            entry.total, entry.pairs = 0.0, 0
+            loss, n = entry.of(window)
+            if n:
+                found[f"nll.{source}"] = loss / n
+            total, pairs = total + loss, pairs + n
         if pairs:
             found["nll"] = total / pairs
         return found

@@ -13,8 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from embedding.errors import RefusedError
+from embedding.exchange.halves import narrow
 from embedding.exchange.protocol import (
     VERSION,
     Ack,
@@ -24,7 +26,7 @@ from embedding.exchange.protocol import (
     VocabularyDelta,
     Welcome,
 )
-from embedding.records import IntArray, ScorePairs, Table, Window
+from embedding.records import FloatArray, HalfArray, IntArray, ScorePairs, Table, Window
 from embedding.server.accounting import Accounts, Arrival
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.consistency import ConsistencyMachine
@@ -33,7 +35,7 @@ from embedding.server.policies import Apply, Instruction, Ticket
 from embedding.server.quality import ScoreKeeper
 from embedding.server.sequence import Ledger, Verdict
 from embedding.server.tables import Optimizer, Tables, pick_device
-from embedding.server.validation import check_push, check_score
+from embedding.server.validation import check_score, checked
 from embedding.server.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -123,6 +125,7 @@ class ServerState:
                 session=entry.session,
                 ahead=self.machine.policy.reads_ahead,
                 active=len(self.machine.board.active_clocks()),
+                min_count=self.config.min_count,
                 shared=self._shared(),
             )
 
@@ -215,12 +218,11 @@ class ServerState:
         nll = None
         if score is not None and drawn is not None and scored is not None:
             nll = self.scores.score(score, drawn, scored)
-        found = [(rows.half() if half else rows).cpu().numpy() for rows in (rows_in, rows_out)]
-        return Rows(at, found[0], found[1], sequence, nll, now - began)
+        return Rows(at, sent(rows_in, half), sent(rows_out, half), sequence, nll, now - began)
 
     def push(self, push: Push) -> Ack:
         """Take a push; the policy says when it is applied."""
-        check_push(push, self.dim)
+        push = checked(push, self.dim)
         arrival = Arrival.prepare(push)
         with self.changed:
             entry = self.ledger.of(push.node)
@@ -355,6 +357,17 @@ class ServerState:
         with self.changed:
             self.closing = True
             self.changed.notify_all()
+
+
+def sent(rows: torch.Tensor, half: bool) -> FloatArray | HalfArray:
+    """Rows as they leave the server; a GPU rounds them before they leave it."""
+    if not half:
+        found: FloatArray = rows.cpu().numpy()
+        return found
+    if rows.is_cuda:
+        rounded: HalfArray = rows.half().cpu().numpy()
+        return rounded
+    return narrow(rows.numpy())
 
 
 def shares(sync: SyncConfig) -> bool:

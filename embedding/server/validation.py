@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from embedding.errors import RefusedError
+from embedding.exchange.halves import widen
 from embedding.exchange.protocol import Push
-from embedding.records import IntArray, ScorePairs
+from embedding.records import IntArray, RowDelta, ScorePairs
 from embedding.server.vocabulary import Vocabulary
 
 MAX_SQUARED_NORM = 1e12
 """Squared norm of a whole delta above which training has diverged; NaN and inf exceed it too."""
 
 
-def check_push(push: Push, dim: int) -> None:
-    """Shapes, order of ids, finite values; RefusedError says what is wrong."""
+def checked(push: Push, dim: int) -> Push:
+    """The push with its rows as float32; shapes, ids and values were looked at.
+
+    RefusedError says what is wrong with it.
+    """
     where = f"push {push.sequence} of node {push.node}"
+    deltas = []
     for delta in push.deltas:
         ids, values = delta.ids, delta.values
         if values.shape != (len(ids), dim):
@@ -27,8 +33,10 @@ def check_push(push: Push, dim: int) -> None:
             )
         if not _distinct(ids):
             raise RefusedError(f"{where}: table {delta.table}: an id is named twice.")
+        values = widen(values) if values.dtype == np.float16 else values
+        deltas.append(RowDelta(delta.table, ids, values))
         # One pass of a dot product finds NaN, infinity and divergence without a temporary.
-        flat = values.reshape(-1).astype(np.float32, copy=False)
+        flat = values.reshape(-1)
         with np.errstate(over="ignore", invalid="ignore"):
             norm = float(np.dot(flat, flat))
         if not (math.isfinite(norm) and norm <= MAX_SQUARED_NORM):
@@ -36,6 +44,7 @@ def check_push(push: Push, dim: int) -> None:
                 f"{where}: table {delta.table} holds values that are not finite or are absurdly "
                 "large: the node's training has diverged."
             )
+    return replace(push, deltas=tuple(deltas))
 
 
 def _distinct(ids: IntArray) -> bool:

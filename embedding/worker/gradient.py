@@ -78,6 +78,7 @@ class GradientProcess:
             self.learner.tables = MappedTables.attach(welcome.shared, welcome.dim)
         self.learner.clock = welcome.clock
         self.learner.sequence = welcome.sequence
+        self.learner.min_count = welcome.min_count
 
     def run(self) -> None:
         """Until told to stop, or until the crawler has ended and everything it sent is learnt."""

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.errors import AheadError, YeoronError
+from embedding.exchange.halves import narrow, widen
 from embedding.exchange.protocol import Ack, Push, Rows
 from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import ModelConfig
@@ -26,6 +27,7 @@ from embedding.models.sampling import NoiseTable
 from embedding.records import (
     BlockCounts,
     FloatArray,
+    HalfArray,
     IntArray,
     RowDelta,
     ScorePairs,
@@ -36,7 +38,7 @@ from embedding.records import (
 from embedding.stream.replay import ReplayMemory
 from embedding.worker.combining import share, updates
 from embedding.worker.config import NodeConfig
-from embedding.worker.counting import count_words, progress
+from embedding.worker.counting import count_words, progress, window_starts
 from embedding.worker.lexicon import Lexicon, VocabularySource
 from embedding.worker.planning import Part, Plan, plan
 from embedding.worker.scoring import PairSampler
@@ -129,6 +131,7 @@ class Learner:
         self.clock = 0
         self.sequence = 0
         self.active = 1
+        self.min_count = 1
         self._read = 0
         self._sampler = PairSampler(model.window, config.score_pairs, model.negative)
         self._noise: NoiseTable | None = None
@@ -256,6 +259,7 @@ class Learner:
 
     def _code(self, blocks: Sequence[TokenBlock]) -> list[Part]:
         """The blocks in row ids; words that the server admits now are among them."""
+        self.lexicon.least = self.min_count / max(self.active, 1)
         self._refresh()
         tables = self.lexicon.encode(blocks, self.server)
         if self._noise is None:
@@ -267,7 +271,7 @@ class Learner:
 
     def _plan(self, parts: Sequence[Part], noise: IntArray) -> Plan:
         """Which rows a tick needs, and its tokens in them."""
-        return plan(parts, noise, self._keep)
+        return plan(parts, noise, self.lexicon, self._keep)
 
     def _refresh(self) -> None:
         """Look at the server's vocabulary and counts now and then.
@@ -301,7 +305,13 @@ class Learner:
         rng = np.random.default_rng(seed)
         found = [
             self._sampler.sample(
-                block.source, part.ids, part.sentences, block.documents, noise, rng
+                block.source,
+                part.ids,
+                part.sentences,
+                block.documents,
+                window_starts(block, self.unit),
+                noise,
+                rng,
             )
             for block, part in zip(blocks, fresh, strict=True)
         ]
@@ -375,9 +385,9 @@ class Learner:
             )
 
 
-def _with_own(pulled: FloatArray | np.ndarray, ids: IntArray, own: RowDelta | None) -> FloatArray:
+def _with_own(pulled: FloatArray | HalfArray, ids: IntArray, own: RowDelta | None) -> FloatArray:
     """Pulled rows as float32 [n, dim] of their own, with a delta that they do not hold yet."""
-    rows: FloatArray = pulled.astype(np.float32)
+    rows = widen(pulled)
     if own is None:
         return rows
     order = np.argsort(own.ids, kind="stable")
@@ -391,13 +401,12 @@ def _with_own(pulled: FloatArray | np.ndarray, ids: IntArray, own: RowDelta | No
 
 def _moved(
     after: FloatArray, before: FloatArray, shares: FloatArray | None, dtype: npt.DTypeLike
-) -> FloatArray:
+) -> FloatArray | HalfArray:
     """The shares of how far rows moved, in the type in which rows travel; uses `after` up."""
     after -= before
     if shares is not None:
         after *= shares[:, None]
-    moved: FloatArray = after.astype(dtype, copy=False)
-    return moved
+    return narrow(after) if dtype == np.float16 else after
 
 
 def reading(blocks: Sequence[TokenBlock]) -> float:

@@ -11,6 +11,9 @@ from embedding.exchange.protocol import VocabularyDelta
 from embedding.models.sampling import NoiseTable, keep_probabilities
 from embedding.records import FloatArray, IntArray, TimeArray, TokenBlock
 
+REMEMBERED = 1_000_000
+"""Words without a row whose occurrences a node remembers; beyond it, it begins anew."""
+
 
 class VocabularySource(Protocol):
     """What the lexicon asks the server for."""
@@ -32,34 +35,29 @@ class Lexicon:
             by what this node reads itself, so that noise and subsampling follow its own stream at
             once and everybody's at the next refresh
 
-    Memory is bounded by the words that have a row: evicted ones are forgotten.
+    Memory is bounded by the words that have a row, and `REMEMBERED` words that have none.
+
+    least  a word without a row is offered to the server once this node has read it so often: the
+           server's min_count, or this node's part of it where several read
     """
 
     def __init__(self) -> None:
+        self.least = 1.0
+        self.ids: IntArray = np.empty(0, dtype=np.int64)
+        self.counts: TimeArray = np.empty(0, dtype=np.float64)
         self._ids: dict[str, int] = {}
+        self._heard: dict[str, int] = {}
         self._version = 0
-        self._rows = np.empty(0, dtype=np.int64)
-        self._counts = np.empty(0, dtype=np.float64)
-        self._size = 0
+        self._gapless = True
 
     def __len__(self) -> int:
         return len(self._ids)
-
-    @property
-    def ids(self) -> IntArray:
-        """Row ids, increasing, int64 [v]."""
-        return self._rows[: self._size]
-
-    @property
-    def counts(self) -> TimeArray:
-        """Running counts of `ids`, float64 [v]."""
-        return self._counts[: self._size]
 
     def refresh(self, server: VocabularySource, *, whole: bool = False) -> None:
         """Fetch new words and everybody's counts; `whole` fetches every word again."""
         delta = server.vocabulary(0 if whole else self._version)
         if whole:
-            self._ids, self._size = {}, 0
+            self._ids, self._heard = {}, {}
         if len(delta.evicted):
             gone = set(delta.evicted.tolist())
             self._ids = {word: row for word, row in self._ids.items() if row not in gone}
@@ -68,9 +66,7 @@ class Lexicon:
             alive = set(delta.alive.tolist())
             self._ids = {word: row for word, row in self._ids.items() if row in alive}
         # Every word with a row comes with its count: what is not among them is gone.
-        self._rows = np.array(delta.alive, dtype=np.int64)
-        self._counts = np.array(delta.alive_counts, dtype=np.float64)
-        self._size = len(self._rows)
+        self._order(np.array(delta.alive, np.int64), np.array(delta.alive_counts, np.float64))
         self._version = delta.version
 
     def encode(self, blocks: Sequence[TokenBlock], server: VocabularySource) -> list[IntArray]:
@@ -87,20 +83,22 @@ class Lexicon:
         self._offer(blocks, tables, occurrences, server)
         for table, counts in zip(tables, occurrences, strict=True):
             known = table >= 0
-            self._counts[self._places(table[known])] += counts[known]
+            self.counts[self.places(table[known])] += counts[known]
         return tables
 
     def known(self, rows: IntArray) -> IntArray:
         """The same ids, -1 for those of evicted words, which a replay memory may still hold."""
-        if not self._size:
+        if not len(self.ids):
             return np.full(len(rows), -1, dtype=np.int64)
-        places = np.minimum(self._places(rows), self._size - 1)
+        places = np.minimum(np.searchsorted(self.ids, rows), len(self.ids) - 1)
         return np.where(self.ids[places] == rows, rows, -1)
 
     def keep(self, words: IntArray, sample: float) -> FloatArray:
         """float32 [n]: probability to keep each of `words` (ids), by running frequency."""
+        if not sample:
+            return np.ones(len(words), dtype=np.float32)
         counts = self.counts
-        return keep_probabilities(counts[self._places(words)], float(counts.sum()), sample)
+        return keep_probabilities(counts[self.places(words)], float(counts.sum()), sample)
 
     def noise(self, exponent: float) -> NoiseTable | None:
         """A noise distribution over `ids`; None while nothing was counted."""
@@ -114,33 +112,55 @@ class Lexicon:
         server: VocabularySource,
     ) -> None:
         """Ask for rows for the words that have none, once for all blocks."""
-        offered: dict[str, int] = {}
+        read: dict[str, int] = {}
         for block, table, counts in zip(blocks, tables, occurrences, strict=True):
             for at in np.flatnonzero(table < 0).tolist():
                 word = block.words[at]
-                offered[word] = offered.get(word, 0) + int(counts[at])
+                read[word] = read.get(word, 0) + int(counts[at])
+        offered = self._worth(read)
         if not offered:
             return
-        counted = np.fromiter(offered.values(), np.int64, count=len(offered))
-        given = np.asarray(server.admit(list(offered), counted), dtype=np.int64)
+        counted = np.fromiter((read[word] for word in offered), np.int64, count=len(offered))
+        given = np.asarray(server.admit(offered, counted), dtype=np.int64)
         fresh = {word: row for word, row in zip(offered, given.tolist(), strict=True) if row >= 0}
         if not fresh:
             return
         self._ids.update(fresh)
+        for word in fresh:
+            del self._heard[word]
         self._insert(np.fromiter(fresh.values(), np.int64, count=len(fresh)))
         for block, table in zip(blocks, tables, strict=True):
             for at in np.flatnonzero(table < 0).tolist():
                 table[at] = fresh.get(block.words[at], -1)
 
+    def _worth(self, read: dict[str, int]) -> list[str]:
+        """The words that were read often enough to be offered."""
+        heard = self._heard
+        for word, count in read.items():
+            heard[word] = heard.get(word, 0) + count
+        worth = [word for word in read if heard[word] >= self.least]
+        if len(heard) > REMEMBERED:
+            self._heard = {word: heard[word] for word in read}
+        return worth
+
     def _insert(self, rows: IntArray) -> None:
         """Make places for ids; others may have been given lower ones than those known here."""
-        fresh = np.setdiff1d(rows, self.ids)
-        merged = np.concatenate([self.ids, fresh])
-        order = np.argsort(merged, kind="stable")
+        last = self.ids[-1] if len(self.ids) else -1
+        fresh = rows if rows.min() > last else np.setdiff1d(rows, self.ids)
+        ids = np.concatenate([self.ids, fresh])
         counts = np.concatenate([self.counts, np.zeros(len(fresh))])
-        self._rows, self._counts, self._size = merged[order], counts[order], len(merged)
+        if not bool((np.diff(fresh) > 0).all()) or (len(fresh) and fresh[0] < last):
+            order = np.argsort(ids, kind="stable")
+            ids, counts = ids[order], counts[order]
+        self._order(ids, counts)
 
-    def _places(self, rows: IntArray) -> IntArray:
-        """Places of known ids in `ids`."""
+    def _order(self, ids: IntArray, counts: TimeArray) -> None:
+        self.ids, self.counts = ids, counts
+        self._gapless = not len(ids) or int(ids[-1]) == len(ids) - 1
+
+    def places(self, rows: IntArray) -> IntArray:
+        """Places of known ids in `ids`; as long as no word was evicted these are the ids."""
+        if self._gapless:
+            return rows
         found: IntArray = np.searchsorted(self.ids, rows)
         return found

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from embedding.models.base import LocalBlock
+from embedding.models.jit import kernel
 from embedding.records import CodeArray, FloatArray, IntArray
 
 
@@ -41,9 +43,9 @@ class Part:
 class Plan:
     """What one block needs.
 
-    words   int64 [U], ids of the block's words, increasing: rows to pull of `in` and of `out`
-    extras  int64 [E], ids of noise words that are not among them, increasing: rows of `out`
-    block   tokens in local rows: `words`, then `extras`
+    words   int64 [U], ids of the block's words: rows to pull of `in` and of `out`
+    extras  int64 [E], ids of noise words that are not among them: rows of `out`
+    block   tokens in local rows: `words`, then `extras`, each in the order of appearance
     """
 
     words: IntArray
@@ -56,38 +58,95 @@ class Plan:
         return np.concatenate([self.words, self.extras])
 
 
+class Places(Protocol):
+    """Ids in an order of their own; a lexicon is one."""
+
+    @property
+    def ids(self) -> IntArray:
+        """int64 [v], increasing."""
+        ...
+
+    def places(self, ids: IntArray) -> IntArray:
+        """Where known ids lie in `ids`."""
+        ...
+
+
+@kernel()
+def _name(places: Any, local: Any, found: Any, start: int) -> int:
+    """Give each place that has none the next local row; -1 is passed over. Returns the next."""
+    rows = start
+    for i in range(len(places)):
+        place = places[i]
+        if place >= 0 and local[place] < 0:
+            local[place] = rows
+            found[rows] = place
+            rows += 1
+    return rows
+
+
+@kernel()
+def _look(places: Any, local: Any, out: Any) -> None:
+    """Local rows of places, -1 for -1."""
+    for i in range(len(places)):
+        out[i] = local[places[i]] if places[i] >= 0 else -1
+
+
+@kernel()
+def _spell(table: Any, codes: Any, out: Any) -> None:
+    """table[codes] into `out`."""
+    for i in range(len(codes)):
+        out[i] = table[codes[i]]
+
+
 def plan(
-    parts: Sequence[Part], pool: IntArray, keep: Callable[[IntArray], FloatArray] | None = None
+    parts: Sequence[Part],
+    pool: IntArray,
+    lexicon: Places,
+    keep: Callable[[IntArray], FloatArray] | None = None,
 ) -> Plan:
-    """Plan a block.
+    """Plan a block, in time proportional to its length and the lexicon's.
 
-    parts  coded text; each table holds words that occur
-    pool   int64 [p], row ids drawn from the noise distribution, with repetition
-    keep   ids int64 [U] → float32 [U], probability to keep a word; None keeps all
+    parts    coded text; each table holds ids of words that occur
+    pool     int64 [p], ids drawn from the noise distribution, with repetition
+    keep     ids int64 [U] → float32 [U], probability to keep a word; None keeps all
     """
-    every = np.concatenate([part.table for part in parts]) if parts else np.empty(0, np.int64)
-    words = np.unique(every[every >= 0])
-    extras = np.setdiff1d(pool, words)
-    tokens = [_local(words, part.table)[part.codes] for part in parts]
-    inside = _local(words, pool)
-    noise = np.where(inside >= 0, inside, len(words) + np.searchsorted(extras, pool))
+    tables = [_places(lexicon, part.table) for part in parts]
+    noise = _places(lexicon, pool)
+    local = np.full(len(lexicon.ids), -1, dtype=np.int32)
+    found = np.empty(len(local), dtype=np.int64)
+    n_words = 0
+    for table in tables:
+        n_words = _name(table, local, found, n_words)
+    rows = _name(noise, local, found, n_words)
+    tokens = np.empty(sum(len(part.codes) for part in parts), dtype=np.int32)
+    start = 0
+    for part, table in zip(parts, tables, strict=True):
+        named = np.empty(len(table), dtype=np.int32)
+        _look(table, local, named)
+        _spell(named, part.codes, tokens[start : start + len(part.codes)])
+        start += len(part.codes)
+    drawn = np.empty(len(noise), dtype=np.int32)
+    _look(noise, local, drawn)
+    ids = lexicon.ids[found[:rows]]
+    words = ids[:n_words]
     block = LocalBlock(
-        tokens=np.concatenate(tokens) if tokens else np.empty(0, np.int32),
+        tokens=tokens,
         sentences=offsets(parts),
-        keep=np.ones(len(words), dtype=np.float32) if keep is None else keep(words),
-        pool=noise.astype(np.int32),
-        ids=np.concatenate([words, extras]),
+        keep=np.ones(n_words, dtype=np.float32) if keep is None else keep(words),
+        pool=drawn,
+        ids=ids,
     )
-    return Plan(words=words, extras=extras, block=block)
+    return Plan(words=words, extras=ids[n_words:], block=block)
 
 
-def _local(words: IntArray, ids: IntArray) -> CodeArray:
-    """int32: place of each id in the sorted `words`, -1 for one that is not there."""
-    if not len(words):
-        return np.full(len(ids), -1, dtype=np.int32)
-    at = np.searchsorted(words, ids)
-    at[at == len(words)] = 0
-    return np.where(words[at] == ids, at, -1).astype(np.int32)
+def _places(lexicon: Places, ids: IntArray) -> IntArray:
+    """Places of ids, -1 for -1."""
+    known = ids >= 0
+    if known.all():
+        return lexicon.places(ids)
+    found = np.full(len(ids), -1, dtype=np.int64)
+    found[known] = lexicon.places(ids[known])
+    return found
 
 
 def offsets(parts: Sequence[Part]) -> CodeArray:

@@ -28,6 +28,7 @@ class PairSampler:
         ids: IntArray,
         sentences: CodeArray,
         documents: CodeArray,
+        windows: IntArray,
         noise: IntArray,
         rng: np.random.Generator,
     ) -> ScorePairs | None:
@@ -35,6 +36,7 @@ class PairSampler:
 
         ids        int64 [n], row id of each token, -1 for unknown words
         sentences  int32 [m + 1] token offsets; documents int32 [d + 1] sentence offsets
+        windows    int64 [d], start (Unix seconds) of the window that each document belongs to
         noise      int64 [p], row ids drawn from the noise distribution
         """
         if not len(noise) or not len(ids):
@@ -63,6 +65,7 @@ class PairSampler:
             centres=ids[centre[chosen]],
             contexts=ids[other[chosen]],
             negatives=negatives,
+            windows=windows[owner[chosen]],
         )
 
     def _first(self, owner: IntArray, valid: IntArray) -> IntArray:
