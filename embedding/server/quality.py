@@ -15,7 +15,7 @@ import torch
 
 from embedding.evaluation.likelihood import nll
 from embedding.evaluation.pip import pip_loss
-from embedding.records import FloatArray, IntArray, ScorePairs, Table, Window
+from embedding.records import FloatArray, IntArray, ScorePairs, Table, TimeArray, Window
 from embedding.server.config import ServerConfig
 from embedding.server.tables import Tables
 
@@ -36,7 +36,7 @@ class SourceScore:
     smooth: float
     windows: dict[int, tuple[float, int]] = field(default_factory=dict)
 
-    def add(self, starts: IntArray, losses: FloatArray) -> None:
+    def add(self, starts: IntArray, losses: TimeArray) -> None:
         """Losses [n] of pairs whose documents belong to the windows that start at `starts` [n]."""
         for start in np.unique(starts).tolist():
             these = losses[starts == start]

@@ -95,7 +95,7 @@ def test_half_a_delta_is_refused():
 
 
 def test_a_pull_comes_back_with_its_pairs():
-    pairs = ScorePairs("뉴스", ints(1), ints(2), np.array([[3, 4]], dtype=np.int64))
+    pairs = ScorePairs("뉴스", ints(1), ints(2), np.array([[3, 4]], dtype=np.int64), ints(86_400))
     vectors, contexts, clock, score = codec.decode_pull(
         sent(codec.encode_pull(ints(5, 6), ints(), 7, pairs))
     )
@@ -104,10 +104,11 @@ def test_a_pull_comes_back_with_its_pairs():
     assert clock == 7
     assert score.source == "뉴스"
     assert score.negatives.tolist() == [[3, 4]]
+    assert score.windows.tolist() == [86_400]
 
 
 def test_pairs_of_unequal_length_are_refused():
-    pairs = ScorePairs("s", ints(1, 2), ints(2), np.array([[3, 4]], dtype=np.int64))
+    pairs = ScorePairs("s", ints(1, 2), ints(2), np.array([[3, 4]], dtype=np.int64), ints(0))
     with pytest.raises(RefusedError, match="differ in length"):
         codec.decode_pull(sent(codec.encode_pull(ints(), ints(), 0, pairs)))
 

@@ -141,7 +141,10 @@ def test_a_wrong_push_is_refused_and_changes_nothing(server, channel, name):
         (encode_pull(ints(), ints(), 10**7, None), "reads next"),
         (
             encode_pull(
-                ints(), ints(), 0, ScorePairs("s", ints(0), ints(99), ints(0).reshape(1, 1))
+                ints(),
+                ints(),
+                0,
+                ScorePairs("s", ints(0), ints(99), ints(0).reshape(1, 1), ints(0)),
             ),
             "an id outside",
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -156,9 +157,16 @@ def test_quality_is_measured_on_the_way(tmp_path, connect):
         node = connect(server)
         ids = node.words("가", "나", "다")
         node.push(counts=counted(["가", "나", "다"]), window=AT)
-        node.pull(score=ScorePairs("뉴스", ids, ids[::-1].copy(), ids.reshape(3, 1)))
-        ref = node.client.cut(WINDOW)
-        quality = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id).manifest.quality
+        starts = np.full(3, int(START.timestamp()), dtype=np.int64)
+        pairs = ScorePairs("뉴스", ids, ids[::-1].copy(), ids.reshape(3, 1), starts)
+        node.pull(score=pairs)
+        # After a backlog the next window's documents are scored before this window is cut.
+        node.pull(score=replace(pairs, source="글판", windows=starts + 86_400))
+        store = SnapshotStore(str(tmp_path / "snapshots"))
+        quality = store.open(node.client.cut(WINDOW).id).manifest.quality
+        following = Window.holding(WINDOW.end, WindowUnit.DAY)
+        assert "nll.글판" not in quality
+        assert "nll.글판" in store.open(node.client.cut(following).id).manifest.quality
         assert quality["nll"] == pytest.approx(2 * np.log(2))
         assert quality["nll.뉴스"] == quality["nll"]
         assert -1 <= quality["similarity/pairs"] <= 1

@@ -1,12 +1,13 @@
 """Scores before learning, kept pairs, co-occurrences, gold files."""
 
 import math
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 import torch
 
-from embedding.records import ScorePairs, Table
+from embedding.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig
 from embedding.server.gold import measure_gold
 from embedding.server.quality import Cooccurrence, PairRing, ScoreKeeper, positions
@@ -23,8 +24,17 @@ def keeper(device: str = "cpu", **changes) -> tuple[ScoreKeeper, Tables]:
     return ScoreKeeper(ServerConfig(**changes), tables), tables
 
 
-def score(scores: ScoreKeeper, source: str, centres, contexts, negatives) -> float | None:
-    pairs = ScorePairs(source, centres, contexts, negatives)
+DAYS = [
+    Window(datetime(2020, 1, n, tzinfo=UTC), datetime(2020, 1, n + 1, tzinfo=UTC))
+    for n in (1, 2, 3)
+]
+
+
+def score(
+    scores: ScoreKeeper, source: str, centres, contexts, negatives, day: int = 0
+) -> float | None:
+    windows = np.full(len(centres), int(DAYS[day].start.timestamp()), dtype=np.int64)
+    pairs = ScorePairs(source, centres, contexts, negatives, windows)
     drawn = (centres, contexts, negatives)
     return scores.score(pairs, drawn, scores.gather(drawn))
 
@@ -35,7 +45,22 @@ def test_untrained_rows_score_the_loss_of_a_coin(device):
     assert found == pytest.approx(3 * math.log(2))
 
 
-def test_losses_are_kept_by_source_since_the_last_cut(device):
+def test_losses_are_kept_by_window_however_late_it_is_cut(device):
+    scores, tables = keeper(device)
+    ids = np.arange(64)
+    score(scores, "뉴스", ints(0, 1), ints(1, 2), np.array([[2], [3]]))
+    tables.add(Table.OUT, ints(3), np.full((1, 4), 1.0, dtype=np.float32))
+    tables.add(Table.IN, ints(4), np.full((1, 4), 5.0, dtype=np.float32))
+    score(scores, "뉴스", ints(4), ints(3), np.array([[5]]), day=1)
+    rows = [tables.read(table, ids) for table in Table]
+    first, second, third = (scores.measure(day, ids, *rows) for day in DAYS)
+    assert first["nll"] == pytest.approx(2 * math.log(2))
+    assert second["nll"] < first["nll"]
+    assert "nll" not in third
+    assert not scores.sources["뉴스"].windows, "older windows are forgotten"
+
+
+def test_losses_are_kept_by_source(device):
     scores, tables = keeper(device)
     ids = np.arange(64)
     score(scores, "뉴스", ints(0), ints(1), np.array([[2]]))
@@ -43,11 +68,11 @@ def test_losses_are_kept_by_source_since_the_last_cut(device):
     tables.add(Table.IN, ints(4), np.full((1, 4), 5.0, dtype=np.float32))
     score(scores, "글판", ints(4), ints(3), np.array([[5]]))
     rows = [tables.read(table, ids) for table in Table]
-    found = scores.measure(ids, *rows)
+    found = scores.measure(DAYS[0], ids, *rows)
     assert found["nll.뉴스"] == pytest.approx(2 * math.log(2))
     assert found["nll.글판"] < found["nll.뉴스"]
     assert found["nll"] == pytest.approx((found["nll.뉴스"] + found["nll.글판"]) / 2)
-    assert "nll" not in scores.measure(ids, *rows)
+    assert scores.measure(DAYS[0], ids, *rows) == found, "a cut that failed is tried again"
 
 
 def test_pairs_of_evicted_words_are_left_out(device):
@@ -63,7 +88,8 @@ def test_pip_loss_is_measured_on_words_seen_together(device):
     contexts = (centres // 4) * 4 + rng.integers(0, 4, 500)
     score(scores, "뉴스", centres, contexts, rng.integers(0, 32, (500, 3)))
     ids = np.arange(64)
-    found = scores.measure(ids, tables.read(Table.IN, ids), tables.read(Table.OUT, ids))
+    rows = [tables.read(table, ids) for table in Table]
+    found = scores.measure(DAYS[0], ids, *rows)
     assert 0 < found["pip"] <= math.sqrt(2)
     assert found["nll_sample"] == pytest.approx(4 * math.log(2))
 

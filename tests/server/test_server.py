@@ -112,7 +112,7 @@ def test_two_nodes_that_admit_the_same_words_at_once_get_the_same_ids(server, co
 def test_pairs_are_scored_before_the_push_that_learns_them(server, connect, make_delta):
     node = connect(server)
     ids = node.words("말", "글", "집")
-    pairs = ScorePairs("뉴스", ids[:1], ids[1:2], ids[2:].reshape(1, 1))
+    pairs = ScorePairs("뉴스", ids[:1], ids[1:2], ids[2:].reshape(1, 1), ints(0))
     assert node.pull(score=pairs).nll == pytest.approx(2 * np.log(2))
     node.push((make_delta(Table.IN, ids), make_delta(Table.OUT, ids[1:2])))
     assert node.pull(score=pairs).nll < 2 * np.log(2)

@@ -24,7 +24,13 @@ def test_pairs_are_neighbours_within_a_sentence(sentences: list[list[int]], seed
     ends = np.cumsum([0, *[len(sentence) for sentence in sentences]]).astype(np.int32)
     documents = np.arange(len(sentences) + 1, dtype=np.int32)
     pairs = SAMPLER.sample(
-        "news", np.asarray(ids), ends, documents, NOISE, np.random.default_rng(seed)
+        "news",
+        np.asarray(ids),
+        ends,
+        documents,
+        1000 + documents[:-1].astype(np.int64),
+        NOISE,
+        np.random.default_rng(seed),
     )
     if pairs is None:
         return
@@ -34,13 +40,16 @@ def test_pairs_are_neighbours_within_a_sentence(sentences: list[list[int]], seed
     assert np.bincount(pairs.centres // 100).max() <= SAMPLER.pairs
     assert pairs.negatives.shape == (len(pairs.centres), 3)
     assert np.isin(pairs.negatives, NOISE).all()
+    assert (pairs.windows == 1000 + pairs.centres // 100).all()
 
 
 def test_every_document_with_a_pair_is_scored() -> None:
     ids = np.arange(400, dtype=np.int64)
     sentences = np.asarray([0, 20, 390, 400], dtype=np.int32)
     documents = np.asarray([0, 1, 2, 3], dtype=np.int32)
-    pairs = SAMPLER.sample("news", ids, sentences, documents, NOISE, np.random.default_rng(1))
+    windows = np.zeros(3, dtype=np.int64)
+    rng = np.random.default_rng(1)
+    pairs = SAMPLER.sample("news", ids, sentences, documents, windows, NOISE, rng)
     assert pairs is not None
     owners = np.searchsorted(sentences, pairs.centres, side="right")
     assert set(owners.tolist()) == {1, 2, 3}
@@ -50,4 +59,6 @@ def test_unknown_words_give_no_pair() -> None:
     ids = np.full(10, -1, dtype=np.int64)
     offsets = np.asarray([0, 10], dtype=np.int32)
     documents = np.asarray([0, 1], dtype=np.int32)
-    assert SAMPLER.sample("x", ids, offsets, documents, NOISE, np.random.default_rng(0)) is None
+    windows = np.zeros(1, dtype=np.int64)
+    rng = np.random.default_rng(0)
+    assert SAMPLER.sample("x", ids, offsets, documents, windows, NOISE, rng) is None
