@@ -93,8 +93,12 @@ def train(
     request = _request(dict(locals()))
     from embedding.training import train_corpus
 
-    with _Bar(kept=out is not None) as bar:
-        result = train_corpus(request, bar.show)
+    try:
+        with _Bar(kept=out is not None) as bar:
+            result = train_corpus(request, bar.show)
+    except KeyboardInterrupt:
+        errors.print("yeoron: interrupted; every node has ended and nothing was kept.")
+        raise typer.Exit(130) from None
     if result.late_documents:
         errors.print(
             f"{result.late_documents:,} documents came after the cut of their window and are "

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,10 @@ def local_cluster(nodes: int, folder: Path) -> Iterator[Any]:
             n_workers=nodes,
             threads_per_worker=1,
             processes=False,
-            dashboard_address=None,
+            protocol="tcp://",
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
             resources={"node": 1},
             memory_limit=None,
             local_directory=str(folder),
@@ -214,6 +218,8 @@ def _stated(error: BaseException) -> BaseException:
 
 def _sheltered_node(spec_json: str, pool: str) -> dict[str, Any]:
     """A node whose processes the terminal's ^C does not reach: their parent ends them."""
+    # Processes inherit the mask. The tracker goes first: when it starts it opens the mask again.
+    resource_tracker.ensure_running()
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     return node_task(spec_json, pool)
