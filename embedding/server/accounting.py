@@ -70,7 +70,7 @@ class Accounts:
         if push.tokenizer_digest:
             self.tokenizers[push.tokenizer_digest] = None
         for progress in push.progress:
-            self._progress(progress, now)
+            self._progress(push.node, progress, now)
 
     def _count(self, arrival: Arrival) -> None:
         """Words with a row are counted by id, others by name."""
@@ -125,14 +125,14 @@ class Accounts:
             }
         return dict(sorted(found.items(), key=lambda item: str(item[1]["start"])))
 
-    def _progress(self, progress: SourceProgress, now: float) -> None:
+    def _progress(self, node: str, progress: SourceProgress, now: float) -> None:
         self.meters.documents += progress.documents
         meter = self.meters.source(progress.source)
         meter.documents += progress.documents
         meter.tokens += progress.tokens
         meter.lags.add(progress.lags)
         self.meters.lags.add(progress.lags)
-        self.tracker.progress(progress.source, progress.published, now=now)
+        self.tracker.progress(progress.source, progress.published, now=now, node=node)
         if progress.window in self.cut:
             meter.late += progress.documents
         else:

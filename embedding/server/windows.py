@@ -16,11 +16,23 @@ from embedding.records import Window, WindowUnit
 
 @dataclass
 class SourceState:
-    """One source: latest event time (None: nothing yet), time of last news, what is pending."""
+    """One source.
+
+    published  latest event time that was learnt (None: nothing yet); last_news  when that was
+    pending    documents found and not learnt yet, by node
+    heard      latest event time by node: several nodes may share the reading of one source
+    """
 
     published: float | None = None
     last_news: float = 0.0
     pending: dict[str, int] = field(default_factory=dict)
+    heard: dict[str, float] = field(default_factory=dict)
+
+    def reached(self) -> float | None:
+        """Event time up to which every node that reads it has come; None: one has yet to begin."""
+        if any(n and node not in self.heard for node, n in self.pending.items()):
+            return None
+        return min(self.heard.values(), default=self.published)
 
 
 class WindowTracker:
@@ -37,9 +49,11 @@ class WindowTracker:
         self.sources: dict[str, SourceState] = {}
         self._event_now: dict[str, float] = {}
 
-    def progress(self, source: str, published: float, *, now: float) -> None:
-        """A push held documents of a source up to event time `published`."""
+    def progress(self, source: str, published: float, *, now: float, node: str = "") -> None:
+        """A push of a node held documents of a source up to event time `published`."""
         state = self.sources.setdefault(source, SourceState())
+        if node:
+            state.heard[node] = later(state.heard.get(node), published)
         state.published = later(state.published, published)
         state.last_news = now
 
@@ -63,13 +77,15 @@ class WindowTracker:
         self._event_now.pop(node, None)
         for state in self.sources.values():
             state.pending.pop(node, None)
+            state.heard.pop(node, None)
 
     def advance(self, *, now: float) -> float | None:
         """The watermark (Unix seconds of event time); it never goes back."""
         live = [s for s in self.sources.values() if self._live(s, now)]
         candidate: float | None = None
         if live:
-            known = [s.published for s in live if s.published is not None]
+            times = [state.reached() for state in live]
+            known = [each for each in times if each is not None]
             candidate = min(known) if len(known) == len(live) else None
         elif self._event_now:
             candidate = min(self._event_now.values())

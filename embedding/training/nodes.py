@@ -102,7 +102,10 @@ class Run:
         shown = time.monotonic()
         reader = ProgressReader(self._server, total)
         try:
-            for spec in node_specs(self._request, self._server.location):
+            specs = node_specs(self._request, self._server.location)
+            for spec in specs:
+                self._expect(spec)
+            for spec in specs:
                 self._start(spec)
             while not self._over():
                 self._ended.wait(POLL_SECONDS)
@@ -119,6 +122,11 @@ class Run:
             self._end()
         self._stopwatch.look()
         return self._stopwatch.seconds
+
+    def _expect(self, spec: NodeSpec) -> None:
+        """A window waits for every node that reads a part of the corpus, also for a late one."""
+        if spec.corpus is not None:
+            self._server.state.report(spec.name, {"sources": {spec.corpus.source: {"pending": 1}}})
 
     def _start(self, spec: NodeSpec) -> None:
         future = self._client.submit(
