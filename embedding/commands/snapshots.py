@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
-from embedding.commands.common import Json, console, print_json, settings
+from embedding.commands.common import Json, console, errors, print_json, settings
 
 if TYPE_CHECKING:
+    from embedding.snapshots.snapshot import Snapshot
     from embedding.snapshots.store import SnapshotStore
 
 Store = Annotated[Path | None, typer.Option("--snapshots", help="Snapshot store (a folder).")]
-Id = Annotated[str, typer.Argument(help="Snapshot id, or latest.")]
+ID_HELP = "Snapshot id, latest, or a folder: a snapshot's, or a store's for its latest."
+Id = Annotated[str, typer.Argument(help=ID_HELP)]
 
 
 def register(app: typer.Typer) -> None:
@@ -34,6 +35,19 @@ def _store(folder: Path | None) -> SnapshotStore:
     return SnapshotStore(str(folder or settings().paths.snapshots))
 
 
+def open_snapshot(what: str, folder: Path | None) -> Snapshot:
+    """A snapshot by id in the store `folder`, or by its own folder or that of its store."""
+    from embedding.snapshots.format import MANIFEST
+    from embedding.snapshots.snapshot import Snapshot
+    from embedding.snapshots.store import SnapshotStore
+
+    path = Path(what)
+    # An id never has a separator, so that a folder named like an id is reached as ./NAME.
+    if folder is None and path.is_dir() and what != "latest":
+        return Snapshot(path) if (path / MANIFEST).exists() else SnapshotStore(what).open()
+    return _store(folder).open(what)
+
+
 def list_snapshots(snapshots: Store = None, as_json: Json = False) -> None:
     """List snapshots by window; broken ones are named with what is wrong.
 
@@ -45,6 +59,8 @@ def list_snapshots(snapshots: Store = None, as_json: Json = False) -> None:
     if as_json:
         print_json({"snapshots": [ref.to_dict() for ref in refs], "broken": broken})
         return
+    from rich.table import Table
+
     table = Table("snapshot", "window", "words", "parent")
     for ref in refs:
         window = f"{ref.window_start:%Y-%m-%d %H:%M} – {ref.window_end:%Y-%m-%d %H:%M}"
@@ -59,7 +75,7 @@ def show(id: Id = "latest", snapshots: Store = None) -> None:  # noqa: A002 - th
 
     Example: `yeoron snapshot show latest`
     """
-    print_json(vars(_store(snapshots).open(id).manifest))
+    print_json(vars(open_snapshot(id, snapshots).manifest))
 
 
 def verify(id: Id = "latest", snapshots: Store = None) -> None:  # noqa: A002
@@ -67,14 +83,14 @@ def verify(id: Id = "latest", snapshots: Store = None) -> None:  # noqa: A002
 
     Example: `yeoron snapshot verify 2020-02-a1b2c3d4`
     """
-    snapshot = _store(snapshots).open(id)
+    snapshot = open_snapshot(id, snapshots)
     snapshot.verify()
     console.print(f"{snapshot.id}: every file matches its manifest.")
 
 
 def neighbours(
     word: Annotated[str, typer.Argument(help="A word of the snapshot.")],
-    id: Annotated[str, typer.Option("--id", help="Snapshot id, or latest.")] = "latest",  # noqa: A002
+    id: Annotated[str, typer.Option("--id", help=ID_HELP)] = "latest",  # noqa: A002
     n: Annotated[int, typer.Option("-n", help="How many.")] = 10,
     snapshots: Store = None,
     as_json: Json = False,
@@ -83,7 +99,7 @@ def neighbours(
 
     Example: `yeoron snapshot neighbours 마스크 -n 20`
     """
-    snapshot = _store(snapshots).open(id)
+    snapshot = open_snapshot(id, snapshots)
     found = snapshot.neighbours(word, n)
     if as_json:
         print_json([{"word": other, "cosine": cosine} for other, cosine in found])
@@ -100,11 +116,24 @@ def export_snapshot(
     ] = "word2vec",
     snapshots: Store = None,
 ) -> None:
-    """Write the word vectors in a form that gensim opens.
+    """Write the word vectors, most frequent word first, in a form that gensim opens.
 
-    Example: `yeoron snapshot export latest --format word2vec --out vectors.bin`
+    Examples:
+
+    `yeoron snapshot export store --format word2vec --out vectors.bin`
+
+    `yeoron snapshot export 2020-02-a1b2c3d4 --format keyedvectors --out vectors.kv`
     """
     from embedding.snapshots.export import export
 
-    count = export(_store(snapshots).open(id), format, out)
-    console.print(f"{count:,} vectors written to {out}.", highlight=False)
+    exported = export(open_snapshot(id, snapshots), format, out)
+    if exported.left_out:
+        errors.print(
+            f"{exported.left_out:,} words with white space in them, such as "
+            f"{exported.example!r}, were left out: {format} cannot tell them apart; "
+            "--format keyedvectors keeps them.",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
+    console.print(f"{exported.words:,} vectors written to {out}.", highlight=False)

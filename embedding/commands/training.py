@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgres
 from rich.text import Text
 
 from embedding.commands.common import Json, console, errors, print_json, settings
+from embedding.commands.snapshots import ID_HELP, open_snapshot
 from embedding.config import validate
 from embedding.errors import ConfigError
 
@@ -225,7 +226,7 @@ class _Bar:
 
 
 def evaluate(
-    snapshot: Annotated[str, typer.Argument(help="Snapshot id, or latest.")] = "latest",
+    snapshot: Annotated[str, typer.Argument(help=ID_HELP)] = "latest",
     snapshots: Annotated[Path | None, typer.Option(help="Snapshot store.")] = None,
     gold: Annotated[
         list[Path] | None, typer.Option(help="Similarity or analogy file; may be repeated.")
@@ -237,12 +238,11 @@ def evaluate(
     Example: `yeoron evaluate latest --gold ws353_ko.tsv`
     """
     from embedding.evaluation.evaluate import evaluate_snapshot
-    from embedding.snapshots.store import SnapshotStore
 
     chosen = settings()
-    store = SnapshotStore(str(snapshots or chosen.paths.snapshots))
+    opened = open_snapshot(snapshot, snapshots)
     files = tuple(gold) if gold else chosen.evaluation.gold
-    result = evaluate_snapshot(store.open(snapshot), files, chosen.evaluation.device)
+    result = evaluate_snapshot(opened, files, chosen.evaluation.device)
     if as_json:
         print_json({"metrics": result.metrics, "skipped": list(result.skipped)})
         return

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import IO
@@ -14,8 +14,6 @@ from embedding.errors import ConfigError, InputError
 from embedding.records import IntArray
 from embedding.snapshots.files import replaced
 from embedding.snapshots.snapshot import Snapshot
-
-log = logging.getLogger(__name__)
 
 
 class ExportFormat(StrEnum):
@@ -31,12 +29,22 @@ class ExportFormat(StrEnum):
     KEYEDVECTORS = "keyedvectors"
 
 
-def export(snapshot: Snapshot, format: str, out: Path) -> int:  # noqa: A002 - the option's name
-    """Write `snapshot.vectors`, most frequent word first; returns the number of words written.
+@dataclass(frozen=True)
+class Exported:
+    """Words written, words left out for the white space in them, and one of those."""
 
-    `out` is replaced in one step when everything is written. A word with white space in it cannot
-    be told apart in the word2vec formats: it is left out there, and a warning counts them. Raises
-    InputError for an unknown format or a place that cannot be written, ConfigError without gensim.
+    words: int
+    left_out: int = 0
+    example: str = ""
+
+
+def export(snapshot: Snapshot, format: str, out: Path) -> Exported:  # noqa: A002 - the option's name
+    """Write `snapshot.vectors`, most frequent word first.
+
+    `out` is replaced in one step when everything is written. An empty word or one with white space
+    in it cannot be told apart in the word2vec formats: it is left out there. Raises InputError for
+    an unknown format, a place that cannot be written and when no word is left, ConfigError without
+    gensim.
     """
     try:
         write = _WRITERS[ExportFormat(format)]
@@ -44,17 +52,23 @@ def export(snapshot: Snapshot, format: str, out: Path) -> int:  # noqa: A002 - t
         accepted = ", ".join(ExportFormat)
         raise InputError(f"export format {format!r}: accepted are {accepted}.") from error
     order = np.argsort(-snapshot.counts, kind="stable")
+    left_out: list[str] = []
     if write is not _keyedvectors:
         words = snapshot.words
-        order = np.array([at for at in order if len(words[at].split()) == 1], np.int64)
-        if len(order) < len(words):
-            log.warning("export left out %d words with white space", len(words) - len(order))
+        fit = np.array([len(words[at].split()) == 1 for at in order], bool)
+        left_out = [words[at] for at in order[~fit]]
+        order = order[fit]
+    if not len(order):
+        raise InputError(
+            f"snapshot {snapshot.id}: no word is free of white space, and {format} holds no other; "
+            "keyedvectors is accepted."
+        )
     try:
         with replaced(out) as file:
             write(snapshot, order, file)
     except OSError as error:
         raise InputError(f"{out}: cannot be written: {error.strerror or error}.") from error
-    return len(order)
+    return Exported(len(order), len(left_out), left_out[0] if left_out else "")
 
 
 def _binary(snapshot: Snapshot, order: IntArray, file: IO[bytes]) -> None:

@@ -7,7 +7,8 @@ import pytest
 from gensim.models import KeyedVectors
 
 from embedding.errors import InputError
-from embedding.snapshots.export import ExportFormat, export
+from embedding.exchange.protocol import no_counts
+from embedding.snapshots.export import Exported, ExportFormat, export
 
 
 def _read(kind, path):
@@ -21,7 +22,7 @@ def test_gensim_reads_what_was_written(folder, make, tmp_path, kind):
     data = make(counts=np.array([5, 9, 1, 7, 3, 2, 4, 8]))
     snapshot = folder.open(folder.publish(data).id)
     out = tmp_path / "new" / "vectors.bin"
-    assert export(snapshot, kind, out) == 8
+    assert export(snapshot, kind, out) == Exported(8)
     read = _read(kind, out)
     assert list(read.index_to_key) == [data.words[at] for at in np.argsort(-data.counts)]
     for row, word in enumerate(data.words):
@@ -33,13 +34,36 @@ def test_gensim_reads_what_was_written(folder, make, tmp_path, kind):
         assert read.get_vecattr("마스크", "count") == 9
 
 
+ODD = ("코로나", "두 낱말", "", "a\nb", "일본", "<phone>", '"', "👍🏽", "\ufeff", "e\u0301", "-0.5")
+
+
 @pytest.mark.parametrize("kind", ["word2vec", "word2vec-text"])
-def test_words_with_white_space_are_left_out(folder, make, tmp_path, kind, caplog):
-    words = ("코로나", "두 낱말", "", "a\nb", "일본")
-    snapshot = folder.open(folder.publish(make(words=words)).id)
-    assert export(snapshot, kind, tmp_path / "out") == 2
-    assert _read(kind, tmp_path / "out").index_to_key == ["코로나", "일본"]
-    assert "left out 3 words" in caplog.text
+def test_words_with_white_space_are_left_out_and_named(folder, make, tmp_path, kind):
+    data = _of_words(make, ODD)
+    snapshot = folder.open(folder.publish(data).id)
+    assert export(snapshot, kind, tmp_path / "out") == Exported(8, 3, "두 낱말")
+    read = _read(kind, tmp_path / "out")
+    assert read.index_to_key == [word for word in ODD if word not in ("두 낱말", "", "a\nb")]
+    for word in read.index_to_key:
+        np.testing.assert_array_equal(read[word], data.vectors[ODD.index(word)])
+
+
+def test_gensims_own_file_holds_every_word(folder, make, tmp_path):
+    snapshot = folder.open(folder.publish(_of_words(make, ODD)).id)
+    assert export(snapshot, "keyedvectors", tmp_path / "out") == Exported(len(ODD))
+    assert _read("keyedvectors", tmp_path / "out").index_to_key == list(ODD)
+
+
+def test_nothing_is_written_when_no_word_is_left(folder, make, tmp_path):
+    snapshot = folder.open(folder.publish(_of_words(make, ("a b", "c d"))).id)
+    with pytest.raises(InputError, match="white space"):
+        export(snapshot, "word2vec", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def _of_words(make, words):
+    n = len(words)
+    return make(words=words, by_source=no_counts(), counts=np.arange(n, 0, -1, dtype=np.int64))
 
 
 def test_an_unknown_format(folder, make, tmp_path):
