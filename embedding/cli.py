@@ -5,14 +5,18 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 
 from embedding import __version__
 from embedding.commands.common import errors, use_settings_file
 from embedding.errors import YeoronError
+
+# typer may bring a click of its own, so the installed one's errors are not the ones to catch.
+_MISUSE: Any = next(
+    each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException"
+)
 
 app = typer.Typer(
     name="yeoron",
@@ -57,10 +61,10 @@ def main() -> None:
     except YeoronError as error:
         errors.print(f"yeoron: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
-    except click.ClickException as error:
+    except _MISUSE as error:
         error.show()
         sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         errors.print("yeoron: interrupted.")
         sys.exit(130)
     sys.exit(code if isinstance(code, int) else 0)
