@@ -29,10 +29,15 @@ class SourceState:
     heard: dict[str, float] = field(default_factory=dict)
 
     def reached(self) -> float | None:
-        """Event time up to which every node that reads it has come; None: one has yet to begin."""
+        """Event time up to which every node that reads it has come; None: one has yet to begin.
+
+        After a restart no node was heard yet: then it is what was learnt before.
+        """
+        if not self.heard:
+            return self.published
         if any(n and node not in self.heard for node, n in self.pending.items()):
             return None
-        return min(self.heard.values(), default=self.published)
+        return min(self.heard.values())
 
 
 class WindowTracker:

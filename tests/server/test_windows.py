@@ -104,3 +104,15 @@ def test_the_watermark_never_goes_back_nor_past_a_live_source(happenings):
             ]
             assert mark == pytest.approx(min(live))
         before = mark
+
+
+def test_nodes_that_share_a_source_all_have_to_pass_a_window():
+    t = tracker()
+    for node in ("n0", "n1"):
+        t.report(node, {"말뭉치": 1}, now=0)
+    t.progress("말뭉치", 9000.0, now=1, node="n0")
+    assert t.advance(now=1) is None
+    t.progress("말뭉치", 3000.0, now=2, node="n1")
+    assert t.advance(now=2) == 3000.0
+    t.leave("n1")
+    assert t.advance(now=3) == 9000.0
