@@ -28,6 +28,8 @@ from embedding.worker.lifetime import peak_memory
 if TYPE_CHECKING:
     from embedding.server.service import ParameterServer
 
+INITIAL_ROWS = 1024
+"""Rows that the tables have before any word is known."""
 HALF_LIFE_TOKENS = 50_000_000.0
 """A dated corpus forgets, as the stream does."""
 
@@ -37,6 +39,7 @@ def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> 
     started = time.monotonic()
     check_options(request)
     check_corpus(request)
+    check_memory(request, INITIAL_ROWS)
     with new_store(request.out) as store:
         result = _train(request, store, progress)
     refs = result.snapshots
@@ -52,11 +55,7 @@ def _train(request: TrainRequest, store: Path, progress: Progress) -> TrainResul
         tempfile.TemporaryDirectory(prefix="yeoron-dask-") as scratch,
         local_cluster(request.nodes, Path(scratch)) as client,
     ):
-        total: int | None = None
-        if count is not None:
-            total = count.admit(server) * request.epochs
-        else:
-            check_memory(request, server.config.initial_rows)
+        total = None if count is None else count.admit(server) * request.epochs
         seconds = Run(request, server, client).finish(total, progress)
         status = server.status()
         if not status["vocabulary"] or not status["tokens"]:
@@ -77,6 +76,7 @@ def _server(request: TrainRequest, store: Path) -> Iterator[ParameterServer]:
         cut="manual" if request.dated is None else "watermark",
         min_count=request.min_count,
         max_words=request.max_words,
+        initial_rows=INITIAL_ROWS,
         config_digest=request.model.digest(),
         half_life_tokens=None if request.dated is None else HALF_LIFE_TOKENS,
     )

@@ -1,0 +1,84 @@
+"""The command line, called in this process or as a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from embedding import cli
+
+# A test runner in the background may ignore SIGINT, and children inherit that.
+ENTRY = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from embedding.cli import main; main()"
+)
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left: exit code, standard output, standard error."""
+
+    code: int
+    out: str
+    err: str
+
+
+Yeoron = Callable[..., Done]
+
+
+@pytest.fixture
+def yeoron(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Yeoron:
+    """Call the command line in this process."""
+
+    def call(*arguments: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["yeoron", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        said = capsys.readouterr()
+        return Done(int(left.value.code or 0), said.out, said.err)
+
+    return call
+
+
+@pytest.fixture
+def process() -> Yeoron:
+    """Call the command line as a process of its own, for what starts others."""
+
+    def call(*arguments: object, cwd: Path | None = None) -> Done:
+        done = subprocess.run(
+            [sys.executable, "-c", ENTRY, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=cwd,
+            timeout=170,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return call
+
+
+def sentences(words: int, seed: int = 1) -> str:
+    """Sentences in which word i of a pair comes with its partner."""
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    pairs = random.zipf(1.4, size=words // 2) % 60
+    lines = [
+        " ".join(f"w{pair}a w{pair}b" for pair in pairs[at : at + 6])
+        for at in range(0, len(pairs), 6)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Plain text of 40,000 words."""
+    path = tmp_path_factory.mktemp("corpus") / "plain.txt"
+    path.write_text(sentences(40_000), encoding="utf-8")
+    return path

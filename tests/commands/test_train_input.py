@@ -1,0 +1,191 @@
+"""What `yeoron train` refuses: one sentence, exit code 2, before anything is started."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+
+import embedding.training.checks as checks
+import embedding.training.engine as engine
+from embedding.text import tokenizer
+
+PLAIN = "one two three\n" * 10
+DATED = '{"date": "2020-02-03", "text": "one two"}\n'
+FILES = {
+    "text.txt": PLAIN.encode(),
+    "empty.txt": b"",
+    "blank.txt": b"\n  \n\n",
+    "rare.txt": b"one two three\n",
+    "binary.txt": b"\x89PNG\r\n\x1a\n\0\0\0",
+    "latin.txt": PLAIN.encode() * 10_000 + "caf\xe9\n".encode("latin-1"),
+    "cut.txt.xz": lzma.compress(PLAIN.encode() * 100_000)[:-40],
+    "binary.txt.xz": lzma.compress(b"a\0b\n"),
+    "not.txt.xz": b"no such thing",
+    "dated.jsonl": DATED.encode() * 20,
+    "undated.jsonl": b'{"text": "one two"}\n' * 20,
+    "nothing.jsonl": b"one two\n[1]\n",
+    "unsorted.jsonl": (DATED + DATED.replace("-02-", "-01-")).encode(),
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The bad files, in the folder that the command runs in."""
+    for name, data in FILES.items():
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def no_server(*_: object) -> None:
+    raise AssertionError("a server was started")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        ("missing.txt", ["missing.txt", "no such file"]),
+        ("folder", ["folder", "is expected"]),
+        ("empty.txt", ["empty.txt", "empty"]),
+        ("binary.txt", ["binary.txt", "binary"]),
+        ("binary.txt.xz", ["binary.txt.xz", "binary"]),
+        ("not.txt.xz", ["not.txt.xz", "damaged"]),
+        ("undated.jsonl", ["undated.jsonl", "date"]),
+        ("nothing.jsonl", ["nothing.jsonl", "date"]),
+        ("undated.jsonl --dated --window day", ["undated.jsonl", "date"]),
+        ("unsorted.jsonl --dated --window week", ["line 2", "2020-01-03", "2020-02-03", "sort"]),
+        ("text.txt --dated --window month", ["text.txt", "no dates", ".jsonl"]),
+        ("dated.jsonl --dated", ["--dated", "--window hour, day, week, month"]),
+        ("dated.jsonl --dated --window 5", ["--dated", "--window"]),
+        ("dated.jsonl --dated --window month --epochs 2", ["epochs 2", "one pass"]),
+        ("dated.jsonl --dated --window day --vocabulary counted", ["counted", "growing"]),
+        ("dated.jsonl --dated month", ["month"]),
+        ("text.txt --window month", ["--window month", "--dated"]),
+        ("text.txt --window many", ["--window many", "a number", "month"]),
+        ("text.txt --window 5.5", ["--window 5.5", "a number"]),
+        ("text.txt --window 5 --window 6", ["--window 5 --window 6"]),
+        ("dated.jsonl --dated --window day --window month", ["--window day --window month"]),
+        ("text.txt --window 0", ["window", "0"]),
+        ("text.txt --window -5", ["window", "-5"]),
+        ("text.txt --window 1000000", ["window", "1000000"]),
+        ("text.txt --dim 0", ["dim", "0"]),
+        ("text.txt --dim -1", ["dim", "-1"]),
+        ("text.txt --dim 1000000000", ["dim", "1000000000"]),
+        ("text.txt --dim many", ["--dim", "integer"]),
+        ("text.txt --negative 0", ["negative", "0"]),
+        ("text.txt --negative -5", ["negative", "-5"]),
+        ("text.txt --negative 1000000", ["negative", "1000000"]),
+        ("text.txt --sample 2", ["sample", "2"]),
+        ("text.txt --epochs 0", ["epochs", "0"]),
+        ("text.txt --min-count 0", ["min_count", "0"]),
+        ("text.txt --max-words 0", ["max_words", "0"]),
+        ("text.txt --tokens 0", ["tokens", "0"]),
+        ("text.txt --learning-rate 0", ["learning_rate", "0"]),
+        ("text.txt --learning-rate nan", ["learning_rate", "nan"]),
+        ("text.txt --schedule steps", ["schedule", "steps", "linear"]),
+        ("text.txt --seed -1", ["seed", "-1"]),
+        ("text.txt --nodes 0", ["nodes", "0"]),
+        ("text.txt --nodes 100000", ["nodes", "100000"]),
+        ("text.txt --model bert", ["model", "bert", "sgns"]),
+        ("text.txt --model sppmi", ["sppmi", "sgns"]),
+        ("text.txt --tokenizer bpe", ["tokenizer", "bpe", "kiwi"]),
+        ("text.txt --vocabulary wide", ["vocabulary", "wide", "growing"]),
+        ("text.txt --device tpu", ["device", "tpu", "cpu"]),
+        ("text.txt --out text.txt", ["text.txt", "folder"]),
+        ("text.txt --out text.txt/store", ["text.txt/store", "cannot be written"]),
+    ],
+)
+def test_it_is_refused_before_anything_starts(
+    yeoron, monkeypatch: pytest.MonkeyPatch, folder: Path, arguments: str, parts: list[str]
+) -> None:
+    monkeypatch.setattr(engine, "_train", no_server)
+    before = sorted(folder.rglob("*"))
+    done = yeoron("train", *arguments.split())
+    assert done.code == 2
+    assert done.out == ""
+    said = done.err.strip()
+    assert "Traceback" not in said
+    if "Usage:" not in said:  # an option that click itself cannot read comes in a frame
+        assert len(said.splitlines()) == 1
+    for part in parts:
+        assert part in said
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        ("blank.txt", ["blank.txt", "no word occurs 5 times"]),
+        ("rare.txt", ["rare.txt", "no word occurs 5 times", "min_count"]),
+        ("text.txt --min-count 11", ["text.txt", "no word occurs 11 times"]),
+        ("latin.txt", ["latin.txt", "line 100001", "UTF-8"]),
+        ("cut.txt.xz", ["cut.txt.xz", "damaged"]),
+        ("text.txt --sync gossip", ["gossip", "ssp"]),
+    ],
+)
+def test_it_is_refused_before_a_node_starts(
+    yeoron, monkeypatch: pytest.MonkeyPatch, folder: Path, arguments: str, parts: list[str]
+) -> None:
+    monkeypatch.setattr(engine, "Run", no_server)
+    done = yeoron("train", *arguments.split(), "--out", "store")
+    assert done.code == 2
+    assert len(done.err.strip().splitlines()) == 1
+    for part in parts:
+        assert part in done.err
+    assert not (folder / "store").exists()
+
+
+def test_more_nodes_than_the_machine_can_run(yeoron, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_train", no_server)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    done = yeoron("train", "text.txt", "--nodes", "9")
+    assert done.code == 2
+    assert "nodes 9: this machine has 2 cores" in done.err
+    assert "at most 8" in done.err
+
+
+def test_tables_that_memory_cannot_hold(yeoron, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_train", no_server)
+    monkeypatch.setattr(checks, "free_memory", lambda: 1 << 30)
+    done = yeoron("train", "text.txt", "--dim", "65536")
+    assert done.code == 2
+    assert "dim 65536: with 1,024 words" in done.err
+    assert "smaller dim" in done.err
+
+
+def test_tables_of_the_words_that_were_counted(
+    yeoron, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    monkeypatch.setattr(engine, "Run", no_server)
+    monkeypatch.setattr(checks, "free_memory", lambda: 16 << 20)
+    (folder / "many.txt").write_text("".join(f"word{n}\n" for n in range(5000)) * 5)
+    done = yeoron("train", "many.txt", "--dim", "256")
+    assert done.code == 2
+    assert "with 5,000 words the tables take" in done.err
+
+
+def test_mecab_that_is_not_installed(yeoron, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr(engine, "_train", no_server)
+    monkeypatch.setattr("importlib.import_module", missing)
+    assert tokenizer  # imported before its way to import is taken away
+    done = yeoron("train", "text.txt", "--tokenizer", "mecab")
+    assert done.code == 2
+    assert "python-mecab-ko" in done.err
+
+
+def test_a_place_that_is_read_only(yeoron, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    def refused(**_: object) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(engine, "_train", no_server)
+    monkeypatch.setattr("embedding.training.store.tempfile.mkdtemp", refused)
+    done = yeoron("train", "text.txt", "--out", "a/b")
+    assert done.code == 2
+    assert "out a/b: it cannot be written (Permission denied)" in done.err
+    assert not (folder / "a").exists()
