@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# The machine may be busy: a slow example is no failure. A developer's run explores at random;
+# The machine may be busy: slow examples are no failure. A developer's run explores at random;
 # continuous integration repeats the same examples, so that a change is judged by the change.
-settings.register_profile("developer", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("developer", PATIENT)
+settings.register_profile("ci", PATIENT, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "developer")

@@ -13,11 +13,12 @@ import world
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(900),
     # Other Dask clusters may run on this machine; these take any free port.
     pytest.mark.filterwarnings("ignore:(?s).*Port 8787 is already in use"),
 ]
 MOMENT = iter(datetime(2021, 1, 1, tzinfo=UTC) + timedelta(minutes=i) for i in range(10_000))
-QUICK = {"window": "2020-02", "idle_after_s": 2, "poll_s": 0.2, "time_limit_s": 90}
+QUICK = {"window": "2020-02", "idle_after_s": 8, "poll_s": 0.2, "time_limit_s": 400}
 
 
 @pytest.fixture(scope="module")

@@ -42,5 +42,5 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 def web(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=10) as client:
+    with httpx.Client(base_url=url, timeout=120) as client:
         yield client

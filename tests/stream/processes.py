@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 from embedding.records import TokenBlock
@@ -16,23 +15,23 @@ def crawl(queue: BlockQueue, blocks: int, tokens: int) -> None:
         words = [[f"낱말{number}"] * tokens]
         queue.put(
             TokenBlock.build("news", [words], published=[float(number)], keys=[f"key-{number}"]),
-            timeout=20.0,
+            timeout=120.0,
         )
     learnt: list[str] = []
     while len(learnt) < blocks:
-        learnt.extend(queue.acknowledged(timeout=20.0))
+        learnt.extend(queue.acknowledged(timeout=120.0))
     queue.send_report({"learnt": learnt, "pid": os.getpid()})
     queue.close()
 
 
-def die(queue: BlockQueue) -> None:
-    """Put one block and end without a goodbye."""
-    queue.put(TokenBlock.build("news", [[["끝"]]], published=[0.0], keys=["last"]), timeout=20.0)
-    time.sleep(0.2)
-    os.kill(os.getpid(), signal.SIGKILL)
+def put_and_hang(queue: BlockQueue) -> None:
+    """Put one block, say so, and go on until killed."""
+    queue.put(TokenBlock.build("news", [[["끝"]]], published=[0.0], keys=["last"]), timeout=60.0)
+    queue.send_report({"put": 1})
+    time.sleep(600.0)
 
 
 def hang(queue: BlockQueue) -> None:
     """Take nothing until killed."""
     queue.latest_report()
-    time.sleep(60.0)
+    time.sleep(600.0)

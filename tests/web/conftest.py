@@ -80,7 +80,7 @@ def running(app: FastAPI) -> Iterator[str]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while not server.started:
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -104,7 +104,7 @@ def client_of(serve) -> Callable[..., httpx.Client]:
 
     def make(app: FastAPI, *, follow_redirects: bool = False) -> httpx.Client:
         return httpx.Client(
-            base_url=serve(app), follow_redirects=follow_redirects, trust_env=False, timeout=30
+            base_url=serve(app), follow_redirects=follow_redirects, trust_env=False, timeout=120
         )
 
     return make

@@ -20,6 +20,8 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
 ]
+PATIENCE = 90_000
+"""Milliseconds: the machine may be busy."""
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -32,7 +34,7 @@ FLAGS = (
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator:
     async with playwright.async_playwright() as p:
-        one = await p.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
+        one = await p.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS], timeout=PATIENCE)
         yield one
         await one.close()
 
@@ -44,7 +46,7 @@ def page_of(browser) -> Callable:
     @asynccontextmanager
     async def opened(**options) -> AsyncIterator:
         context = await browser.new_context(**{"locale": "ko-KR", **options})
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(PATIENCE)
         page = await context.new_page()
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
@@ -57,6 +59,11 @@ def page_of(browser) -> Callable:
             await context.close()
 
     return opened
+
+
+async def headed(page, text: str) -> None:
+    """Wait until the page's heading says so: a click may return before the next page is there."""
+    await playwright.expect(page.locator("h1")).to_have_text(text, timeout=PATIENCE)
 
 
 def let_in() -> None:
@@ -81,7 +88,7 @@ async def test_from_the_brief_to_a_word_by_search(page_of, address):
         assert await page.get_attribute("#q", "aria-activedescendant") == "suggestion-0"
         await page.keyboard.press("Enter")
         await page.wait_for_url("**/word/**")
-        assert await page.locator("h1").inner_text() == "마스크"
+        await headed(page, "마스크")
 
 
 async def test_the_word_page_by_keyboard_and_by_choice(page_of, address):
@@ -109,7 +116,7 @@ async def test_hostile_words_run_nothing(page_of, address):
         await page.goto(address + "/")
         link = page.locator("a.lead", has_text="<script>").first
         await link.click()
-        assert await page.locator("h1").inner_text() == "<script>alert(1)</script>"
+        await headed(page, "<script>alert(1)</script>")
         await page.fill("#q", "<script")
         await page.locator("#suggestions li").first.wait_for()
         assert await page.locator("#suggestions script").count() == 0
@@ -196,7 +203,7 @@ async def test_the_brief_works_without_javascript(page_of, address):
         await page.fill("#q", "코로나")
         await page.click(".find button")
         await page.click("a.chip >> text=코로나")
-        assert await page.locator("h1").inner_text() == "코로나"
+        await headed(page, "코로나")
 
 
 async def test_login_in_the_browser(page_of, config, serve, tmp_path):
@@ -211,7 +218,7 @@ async def test_login_in_the_browser(page_of, config, serve, tmp_path):
         await page.fill("#token", token_file.read_text().strip())
         await page.click("main button")
         await page.wait_for_url("**/word/**")
-        assert await page.locator("h1").inner_text() == "코로나"
+        await headed(page, "코로나")
         await page.click("text=나가기")
         await page.wait_for_url("**/login")
 
