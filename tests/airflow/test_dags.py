@@ -51,7 +51,7 @@ def parsed(airflow_home: Path) -> dict[str, list[str]]:
     done = subprocess.run(
         [sys.executable, "-c", PROBE, str(ROOT / "dags")],
         check=True,
-        timeout=120,
+        timeout=150,
         capture_output=True,
         text=True,
     )

@@ -67,7 +67,7 @@ def test_airflow_reads_it_and_only_it(tmp_path):
         check=True,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
     )
     assert json.loads(done.stdout.splitlines()[-1]) == [
         "False",

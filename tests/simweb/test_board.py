@@ -30,6 +30,14 @@ def test_unknown_posts_are_not_found(web: httpx.Client) -> None:
     assert web.get("/board/api/posts/0000000000000000").status_code == 404
 
 
+PATIENCE = 90_000
+"""Milliseconds: the machine may be busy."""
+SCROLLED_TO_THE_END = """() => {
+  scrollTo(0, document.body.scrollHeight);
+  return document.querySelector("#more").dataset.state === "end";
+}"""
+
+
 @pytest.fixture(scope="module")
 def browser():
     sync_api = pytest.importorskip("playwright.sync_api")
@@ -38,7 +46,7 @@ def browser():
         pytest.skip("no Chromium on this machine")
     with sync_api.sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=path, args=["--no-sandbox", "--disable-gpu"], timeout=PATIENCE
         )
         yield chromium
         chromium.close()
@@ -47,18 +55,14 @@ def browser():
 @pytest.mark.browser
 def test_posts_appear_by_script_and_scrolling_loads_the_rest(browser, url: str) -> None:
     page = browser.new_page(viewport={"width": 800, "height": 600})
+    page.set_default_timeout(PATIENCE)
     page.goto(f"{url}/board")
     page.wait_for_selector("article.post")
     first = page.locator("article.post").count()
     assert 0 < first < 45
-    for _ in range(20):
-        page.evaluate("scrollTo(0, document.body.scrollHeight)")
-        page.wait_for_timeout(50)
-        if page.locator("article.post").count() == 45:
-            break
+    page.wait_for_function(SCROLLED_TO_THE_END, polling=50)
     posts = page.locator("article.post")
     assert posts.count() == 45
-    assert page.locator("#more").get_attribute("data-state") == "end"
     assert posts.nth(0).get_attribute("data-time").startswith("2020-02-28")
     assert "마스크가 부족하다는" in posts.nth(0).inner_text()
     assert "<뷁>" in posts.nth(0).inner_text()
