@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from embedding.exchange.client import ParameterClient
-from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.protocol import Ack, Push, no_counts
-from embedding.records import RowDelta, SourceProgress, WordCounts
+from embedding.exchange.protocol import Ack, Push, nothing_read
+from embedding.records import BlockCounts, RowDelta, SourceProgress
 
-QUICK = ExchangeConfig(
-    connect_timeout_s=10, request_timeout_s=10, pull_timeout_s=10, max_backoff_s=0.1
-)
+sys.path.insert(0, str(Path(__file__).parent))
+from named import QUICK
 
 
 def ints(*values: int) -> np.ndarray:
@@ -41,7 +41,7 @@ class Node:
     def push(
         self,
         deltas: tuple[RowDelta, ...] = (),
-        counts: WordCounts | None = None,
+        counts: BlockCounts | None = None,
         *,
         window: int = 0,
         source: str = "뉴스",
@@ -49,7 +49,7 @@ class Node:
         digest: str = "",
     ) -> Ack:
         self.sequence += 1
-        counts = no_counts() if counts is None else counts
+        counts = nothing_read() if counts is None else counts
         tokens = int(np.sum(counts.counts))
         seen = float(window) if published is None else published
         progress = (SourceProgress(source, 1, tokens, seen, window, (1.0,)),)

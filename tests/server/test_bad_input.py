@@ -12,6 +12,7 @@ import pyarrow.flight as flight
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from named import named
 
 from embedding.errors import ExchangeError, RefusedError, UnavailableError
 from embedding.exchange.channel import Channel
@@ -19,7 +20,7 @@ from embedding.exchange.codec import encode_pull, encode_push
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.wire import Message
-from embedding.records import RowDelta, ScorePairs, SourceProgress, Table, WordCounts
+from embedding.records import BlockCounts, CountGroup, RowDelta, ScorePairs, SourceProgress, Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 
@@ -61,7 +62,7 @@ def picture(server):
     with state.lock:
         every = np.arange(state.vocabulary.rows)
         return (
-            [state.tables.read(table, every).tobytes() for table in Table],
+            [state.tables.read(table, every).tobytes() for table in state.tables.kinds],
             state.vocabulary.next_id,
             dict(state.vocabulary.candidates),
             state.vocabulary.counts(state.vocabulary.alive()).tolist(),
@@ -81,7 +82,7 @@ def a_push(server, **changes) -> Push:
         "sequence": entry.accepted + 1,
         "clock": clock,
         "deltas": (delta(ints(0, 1)),),
-        "counts": WordCounts(["말"], ["뉴스"], ints(0), ints(1), ints(1)),
+        "counts": named(["말"]),
         "progress": (SourceProgress("뉴스", 1, 1, 0.0, 0),),
         "tokens": 1,
     }
@@ -98,21 +99,36 @@ def values(bad: float) -> np.ndarray:
     return found
 
 
+def known(id_: int) -> BlockCounts:
+    """One occurrence of a word by its row id."""
+    return BlockCounts((CountGroup("뉴스", 0, 1),), ints(id_), [], ints(1), ints(1))
+
+
+def halves(bad: float) -> np.ndarray:
+    return values(bad).astype(np.float16)
+
+
 WRONG = {
     "an unknown id": ({"deltas": (delta(ints(0, 4)),)}, "an id outside"),
     "a negative id": ({"deltas": (delta(ints(-1, 0)),)}, "an id outside"),
-    "ids that repeat": ({"deltas": (delta(ints(1, 1)),)}, "strictly increase"),
-    "ids out of order": ({"deltas": (delta(ints(1, 0)),)}, "strictly increase"),
+    "ids that repeat": ({"deltas": (delta(ints(1, 1)),)}, "named twice"),
+    "ids that repeat apart": ({"deltas": (delta(ints(1, 0, 1)),)}, "named twice"),
+    "an unknown id counted": ({"counts": known(4)}, "an id outside"),
     "too few values": ({"deltas": (delta(ints(0, 1), np.ones((1, DIM), "f4")),)}, "shape"),
     "another dim": ({"deltas": (delta(ints(0), dim=DIM + 1),)}, "shape"),
     "a NaN": ({"deltas": (delta(ints(0, 1), values(np.nan)),)}, "not finite"),
+    "a NaN in half precision": ({"deltas": (delta(ints(0, 1), halves(np.nan)),)}, "not finite"),
+    "an infinity in half precision": (
+        {"deltas": (delta(ints(0, 1), halves(np.inf)),)},
+        "not finite",
+    ),
     "an infinity": ({"deltas": (delta(ints(0, 1), values(np.inf)),)}, "not finite"),
     "an absurd value": ({"deltas": (delta(ints(0, 1), values(1e30)),)}, "absurdly"),
     "a clock of the future": ({"clock": 10**6}, "reads at clock"),
     "a gap": ({"sequence": 10**6}, "gap"),
     "another node's name": ({"node": "other"}, "this stream is node fuzz's"),
     "a window out of time": (
-        {"counts": WordCounts(["말"], ["뉴스"], ints(2**50), ints(1), ints(1))},
+        {"counts": named(["말"], window=2**39)},
         "calendar",
     ),
     "progress out of time": (
@@ -138,7 +154,7 @@ def test_a_wrong_push_is_refused_and_changes_nothing(server, channel, name):
     [
         (encode_pull(ints(99), ints(), 0, None), "an id outside"),
         (encode_pull(ints(), ints(-5), 0, None), "an id outside"),
-        (encode_pull(ints(), ints(), 10**7, None), "reads next"),
+        (encode_pull(ints(), ints(), 10**7, None), "or ahead at"),
         (
             encode_pull(
                 ints(),
@@ -194,7 +210,18 @@ quiet = settings(
 @given(
     st.dictionaries(
         st.sampled_from(
-            ["op", "sequence", "clock", "tokens", "pairs", "loss_sum", "progress", "parts", "node"]
+            [
+                "op",
+                "sequence",
+                "clock",
+                "tokens",
+                "pairs",
+                "loss_sum",
+                "groups",
+                "progress",
+                "parts",
+                "node",
+            ]
         ),
         json_values,
         min_size=1,
@@ -217,7 +244,7 @@ arrays = st.builds(
     lambda dtype, shape, seed: (
         np.random.default_rng(seed).normal(size=shape, scale=3).astype(dtype)
     ),
-    st.sampled_from(["f4", "f8", "i4", "i8"]),
+    st.sampled_from(["f2", "f4", "f8", "i4", "i8"]),
     st.sampled_from([(0,), (1,), (2,), (5,), (0, 4), (2, 4), (2, 3), (4, 2)]),
     st.integers(0, 5),
 )
@@ -226,7 +253,9 @@ arrays = st.builds(
 @quiet
 @given(
     st.dictionaries(
-        st.sampled_from(["in.ids", "in.values", "out.ids", "out.values", "counts", "windows"]),
+        st.sampled_from(
+            ["in.ids", "in.values", "out.ids", "out.values", "counted", "counts", "documents"]
+        ),
         arrays,
         min_size=1,
     )

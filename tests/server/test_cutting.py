@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from named import joined, named
 
 from embedding.errors import RefusedError
-from embedding.records import RowDelta, Table, Window, WindowUnit, WordCounts
+from embedding.records import BlockCounts, RowDelta, Table, Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.snapshots.store import SnapshotStore
@@ -22,11 +23,8 @@ AT = int(START.timestamp())
 WINDOW = Window.holding(START, WindowUnit.DAY)
 
 
-def counted(words, n=1, *, source="뉴스", window=AT) -> WordCounts:
-    size = len(words)
-    column = np.full(size, n, dtype=np.int64)
-    windows = np.full(size, window, dtype=np.int64)
-    return WordCounts(words, [source] * size, windows, column, np.ones_like(column))
+def counted(words, n=1, *, window=AT) -> BlockCounts:
+    return named(words, n, window=window)
 
 
 def config(tmp_path, **changes) -> ServerConfig:
@@ -94,10 +92,7 @@ def test_what_comes_late_changes_no_snapshot_and_is_counted_as_late(tmp_path, co
         node.words("말")
         node.push(counts=counted(["말"]), window=AT)
         node.client.cut(WINDOW)
-        both = counted(["말", "말"])
-        both = WordCounts(
-            both.words, both.sources, np.array([AT, AT + DAY]), both.counts, both.documents
-        )
+        both = joined(counted(["말"]), counted(["말"], window=AT + DAY))
         node.push(counts=both, window=AT)
         status = node.client.status()
         assert status["sources"]["뉴스"]["late_documents"] == 1

@@ -14,25 +14,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from named import named
 
 from embedding.errors import ConfigError, PlatformError, RefusedError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Push
-from embedding.records import RowDelta, SourceProgress, Table, WordCounts
+from embedding.records import RowDelta, SourceProgress, Table
 from embedding.server.checkpoint import CheckpointFolder, Content
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.journal import Journal, read_journal
 from embedding.server.service import ParameterServer, running_server
 
 DIM = 4
-
-
-def counted(words, n=1) -> WordCounts:
-    size = len(words)
-    column = np.full(size, n, dtype=np.int64)
-    zeros = np.zeros(size, dtype=np.int64)
-    return WordCounts(words, ["뉴스"] * size, zeros, column, np.ones_like(column))
 
 
 def config(tmp_path, **changes) -> ServerConfig:
@@ -58,11 +52,11 @@ def test_a_restarted_server_goes_on_where_it_stopped(tmp_path, connect, optimize
     chosen = config(tmp_path, optimizer=optimizer)
     with running_server(chosen, dim=DIM, seed=5) as server:
         node = connect(server)
-        node.push(counts=counted(["말", "글", "드문"], 1))
+        node.push(counts=named(["말", "글", "드문"], 1))
         ids = node.words("말", "글", counts=3)
         for _ in range(3):
             node.pull()
-            node.push(ones(ids), counted(["말"], 2))
+            node.push(ones(ids), named(["말"], 2))
         before = node.pull(contexts=ids)
         status = server.status()
         delta = node.client.vocabulary()
@@ -96,13 +90,13 @@ def test_pushes_after_the_last_checkpoint_are_sent_again_and_applied_once(tmp_pa
     ids = node.words("말", "글")
     for _ in range(3):
         node.pull()
-        node.push(ones(ids), counted(["말", "글"]))
+        node.push(ones(ids), named(["말", "글"]))
     node.client.checkpoint()
     assert node.client.durable() == 3
     (late,) = node.words("나중").tolist()
     for _ in range(2):
         node.pull()
-        node.push(ones([*ids, late]), counted(["나중"]))
+        node.push(ones([*ids, late]), named(["나중"]))
     assert len(node.client.log) == 2
     crash(server)
     with running_server(chosen, dim=DIM) as server:
@@ -126,7 +120,7 @@ def test_what_a_barrier_held_back_is_not_taken_for_applied(tmp_path, connect):
     ids = one.words("말")
     one.pull()
     two.pull(ids)
-    one.push(ones(ids), counted(["말"]))
+    one.push(ones(ids), named(["말"]))
     one.client.checkpoint()
     assert one.client.durable() == 0
     crash(server)
@@ -134,7 +128,7 @@ def test_what_a_barrier_held_back_is_not_taken_for_applied(tmp_path, connect):
         one.client.hello()
         two.client.hello()
         two.pull(ids)
-        two.push(ones(ids), counted(["말"]))
+        two.push(ones(ids), named(["말"]))
         rows = one.pull(ids, ids)
         assert rows.contexts[0, 0] == 2.0
         assert server.status()["tokens"] == 2
@@ -293,7 +287,7 @@ def serve(chosen: ServerConfig) -> subprocess.Popen[bytes]:
 def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
     """kill -9 twice in the middle of two nodes' training: each push counts exactly once."""
     chosen = config(tmp_path, port=free_port(), checkpoint_every_s=0.4)
-    client = ExchangeConfig(connect_timeout_s=60, max_backoff_s=0.2)
+    client = ExchangeConfig(connect_timeout_s=60, max_backoff_s=0.2, rows="float32")
     process = serve(chosen)
     words = [f"말{i}" for i in range(50)]
     pushed = {"n0": 0, "n1": 0}
@@ -313,7 +307,7 @@ def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
                     sequence,
                     clock,
                     ones(ids),
-                    counted(words),
+                    named(words),
                     (SourceProgress("뉴스", 1, 50, 0.0, 0),),
                     tokens=50,
                 )

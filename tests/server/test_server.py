@@ -8,10 +8,11 @@ import time
 import httpx
 import numpy as np
 import pytest
+from named import QUICK, named
 
-from embedding.errors import RefusedError, UnavailableError
+from embedding.errors import AheadError, RefusedError, UnavailableError
 from embedding.exchange.config import ExchangeConfig
-from embedding.records import ScorePairs, Table
+from embedding.records import BlockCounts, CountGroup, RowDelta, ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.server.tables import first_vectors
@@ -25,24 +26,9 @@ def ints(*values: int) -> np.ndarray:
 
 @pytest.fixture
 def make_delta():
-    from embedding.records import RowDelta
-
     def make(table, ids, value=1.0, dim=DIM):
         ids = np.asarray(ids, dtype=np.int64)
         return RowDelta(table, ids, np.full((len(ids), dim), value, dtype=np.float32))
-
-    return make
-
-
-@pytest.fixture
-def counted():
-    from embedding.records import WordCounts
-
-    def make(words, n=1, source="뉴스", window=0):
-        size = len(words)
-        column = np.full(size, n, dtype=np.int64)
-        windows = np.full(size, window, dtype=np.int64)
-        return WordCounts(words, [source] * size, windows, column, np.ones_like(column))
 
     return make
 
@@ -65,6 +51,54 @@ def test_rows_go_out_as_they_were_made_and_come_back_changed(server, connect, ma
     assert after.contexts.tolist() == [[0.5] * 4, [0.0] * 4, [0.0] * 4]
 
 
+def test_rows_in_half_precision_are_added_up_in_float32(server, connect, make_delta):
+    node = connect(server, config=QUICK.model_copy(update={"rows": "float16"}))
+    (id_,) = ids = node.words("말")
+    node.push((make_delta(Table.OUT, ids),))
+    step = np.full((1, DIM), 2.0**-12, dtype=np.float16)
+    for _ in range(64):
+        node.push((RowDelta(Table.OUT, ids, step),))
+    # Each step is too small to change 1 in float16; what is read is rounded, what is held is not.
+    assert server.state.tables.read(Table.OUT, ints(id_)).tolist() == [[1 + 2.0**-6] * DIM]
+    rows = node.pull(contexts=ids)
+    assert rows.vectors.dtype == rows.contexts.dtype == np.float16
+    assert rows.contexts.tolist() == [[1 + 2.0**-6] * DIM]
+    held = server.state.tables.read(Table.IN, ints(id_))
+    assert np.array_equal(rows.vectors, held.astype(np.float16))
+
+
+def test_rows_tell_which_push_of_the_reader_is_in_them(connect, make_delta):
+    with running_server(ServerConfig(min_count=1), SyncConfig(policy="bsp"), dim=DIM) as server:
+        one, two = connect(server, "n0"), connect(server, "n1")
+        ids = one.words("말")
+        assert one.pull().sequence == 0
+        two.pull(ids)
+        two.push((make_delta(Table.IN, ids),))
+        one.push((make_delta(Table.IN, ids),))
+        assert one.pull().sequence == 1
+        one.push()
+        two.client.configure(policy="asp")
+        assert one.pull().sequence == 2
+
+
+def test_a_pull_ahead_of_the_own_push_is_told_apart_from_waiting(connect, make_delta):
+    with running_server(ServerConfig(min_count=1), SyncConfig(policy="bsp"), dim=DIM) as server:
+        node = connect(server)
+        assert not node.client.welcome.ahead
+        ids = node.words("말")
+        node.pull()
+        with pytest.raises(AheadError, match="waits for this node's push"):
+            node.client.pull(ids, ids, clock=1)
+        assert node.push((make_delta(Table.IN, ids),)).ahead is False
+        node.client.configure(policy="ssp", staleness=1)
+        assert node.client.hello().ahead
+        node.pull()
+        assert node.client.pull(ids, ids, clock=2).clock == 2
+        with pytest.raises(RefusedError, match="ahead at 2"):
+            node.client.pull(ids, ids, clock=3)
+        assert node.push((make_delta(Table.IN, ids),)).ahead is True
+
+
 def test_ids_may_repeat_and_come_in_any_order_in_a_pull(server, connect):
     node = connect(server)
     ids = node.words("말", "글")
@@ -74,10 +108,10 @@ def test_ids_may_repeat_and_come_in_any_order_in_a_pull(server, connect):
     assert node.pull(ints(), ints()).vectors.shape == (0, DIM)
 
 
-def test_words_are_admitted_once_counts_were_pushed(server, connect, counted):
+def test_words_are_admitted_once_counts_were_pushed(server, connect):
     one, two = connect(server, "n0"), connect(server, "n1")
     assert one.words("새말", counts=1).tolist() == [-1]
-    one.push(counts=counted(["새말"]))
+    one.push(counts=named(["새말"]))
     (first,) = two.words("새말", counts=1).tolist()
     assert first >= 0
     assert one.words("새말", counts=1).tolist() == [first]
@@ -120,16 +154,16 @@ def test_pairs_are_scored_before_the_push_that_learns_them(server, connect, make
     assert node.client.status()["sources"]["뉴스"]["nll"] > 0
 
 
-def test_a_push_is_applied_once_however_often_it_is_sent(server, connect, make_delta, counted):
+def test_a_push_is_applied_once_however_often_it_is_sent(server, connect, make_delta):
     node = connect(server)
     ids = node.words("말", "글")
     before = node.pull().vectors
-    node.push((make_delta(Table.IN, ids),), counted(["말"]))
+    node.push((make_delta(Table.IN, ids),), named(["말"]))
     sent = node.client.log
     assert len(sent) == 0, "without checkpoints a push is durable at once"
     from embedding.exchange.protocol import Push
 
-    again = Push("n0", 1, 0, (make_delta(Table.IN, ids),), counted(["말"]), tokens=1)
+    again = Push("n0", 1, 0, (make_delta(Table.IN, ids),), named(["말"]), tokens=1)
     ack = node.client.push(again)
     assert ack.duplicate
     assert ack.sequence == 1
@@ -207,7 +241,7 @@ def test_the_policy_can_be_changed_while_running(connect, make_delta):
             one.pull()
             one.push((make_delta(Table.IN, ids),))
         assert one.client.hello().policy == "asp"
-        with pytest.raises(RefusedError, match="asp, bsp, ssp"):
+        with pytest.raises(RefusedError, match="asp, bsp, hogwild, ssp"):
             one.client.configure(policy="none")
         with pytest.raises(RefusedError, match="unknown setting 'colour'"):
             one.client.configure(colour="red")
@@ -230,12 +264,12 @@ def test_a_node_of_another_configuration_is_refused(server, connect):
     connect(server, "cli")
 
 
-def test_evicted_words_read_as_zero_and_their_deltas_are_left_out(connect, make_delta, counted):
+def test_evicted_words_read_as_zero_and_their_deltas_are_left_out(connect, make_delta):
     with running_server(ServerConfig(min_count=1, max_words=2), dim=DIM) as server:
         node = connect(server)
         old = node.words("가", "나")
         node.pull()
-        node.push(counts=counted(["나"], 5))
+        node.push(counts=named(["나"], 5))
         node.pull()
         (new,) = node.words("다").tolist()
         assert new == 2
@@ -249,12 +283,25 @@ def test_evicted_words_read_as_zero_and_their_deltas_are_left_out(connect, make_
         assert node.client.vocabulary(1).ids.tolist() == [1, 2]
 
 
-def test_status_health_and_metrics(server, connect, make_delta, counted):
+def test_what_was_read_of_an_evicted_word_is_still_counted_for_its_window(connect):
+    with running_server(ServerConfig(min_count=1, max_words=1), dim=DIM) as server:
+        node = connect(server)
+        (first,) = node.words("가").tolist()
+        group = (CountGroup("뉴스", 0, 1),)
+        node.push(counts=BlockCounts(group, ints(first), [], ints(3), ints(2)))
+        node.words("나")
+        # Read before the node heard that its word is gone.
+        node.push(counts=BlockCounts(group, ints(first), [], ints(1), ints(1)))
+        table = server.state.accounts.windows.table(0).to_pydict()
+        assert (table["word"], table["counts"], table["documents"]) == (["가"], [4], [3])
+
+
+def test_status_health_and_metrics(server, connect, make_delta):
     node = connect(server)
     ids = node.words("말", "글")
     node.pull()
     node.client.report({"queue": 12, "sources": {"뉴스": {"pending": 4}}, "event_now": 50.0})
-    node.push((make_delta(Table.IN, ids),), counted(["말", "글"], 3), published=30.0)
+    node.push((make_delta(Table.IN, ids),), named(["말", "글"], 3), published=30.0)
     with httpx.Client(base_url=server.http_url) as http:
         assert http.get("/health").json() == {"status": "ok"}
         status = http.get("/status").json()
