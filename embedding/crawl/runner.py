@@ -40,8 +40,12 @@ class SourceRunner:
     def __init__(self, adapter: Adapter, services: Services) -> None:
         self.source = adapter.source
         self.counters = SourceCounters()
-        self.in_hand = 0
-        """Inline texts that were listed and not yet looked up in the frontier."""
+        self.in_hand = 1
+        """Inline texts that were listed and not yet looked up in the frontier.
+
+        One until the first poll is over: nobody knows yet that there is nothing, and whoever
+        waits for the source must not take a slow start for silence.
+        """
         self._adapter = adapter
         self._services = services
         self._frontier = services.frontier
@@ -74,6 +78,8 @@ class SourceRunner:
             else:
                 delay = self._schedule.polled(changed, began - last)
                 last = began
+            finally:
+                self.in_hand = 0
             await asyncio.sleep(max(0.0, began + delay - time.monotonic()))
 
     async def _poll(self) -> bool:

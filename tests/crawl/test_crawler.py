@@ -283,6 +283,34 @@ async def test_fetching_pauses_while_nobody_reads(
     await asyncio.wait_for(stream.aclose(), 60.0)
 
 
+@pytest.mark.parametrize("status", ["200 OK", "404 Gone"])
+async def test_a_source_is_pending_until_its_first_poll_is_over(
+    site: Any, quick: Any, reply: Any, frontier: Frontier, status: str
+) -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def late(path: str, headers: dict[str, str], writer: Any) -> None:
+        asked.set()
+        await answer.wait()
+        writer.write(reply("", status))
+
+    site.answers["/list"] = late
+    source = SourceConfig(name="s", kind="page", url=f"{site.base}/list", every=3600)
+    crawler = Crawler([source], quick(site.host), frontier)
+    seen: list[object] = []
+
+    async def look() -> None:
+        await asked.wait()
+        seen.append(crawler.report()["s"]["pending"])
+        answer.set()
+
+    looking = asyncio.create_task(look())
+    await crawl(crawler, lambda _: bool(seen) and crawler.report()["s"]["pending"] == 0)
+    await looking
+    assert seen == [1]
+    assert crawler.report()["s"]["pending"] == 0
+
+
 async def test_stop_is_quick_while_everything_hangs(
     site: Any, quick: Any, frontier: Frontier
 ) -> None:
