@@ -138,7 +138,7 @@ def check_memory(request: TrainRequest, words: int) -> None:
     Counted are both tables, their copy while a snapshot is written, and what a node holds of a
     block (at most as many noise words as tokens): its rows, and the same rows as they were.
     """
-    block = min(words, 2 * request.node.block_tokens)
+    block = min(words, 2 * request.node_config.block_tokens)
     rows = 4 * words + request.nodes * 4 * block
     needed, free = 4 * rows * request.model.width, free_memory()
     if needed > free:

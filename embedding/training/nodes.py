@@ -49,7 +49,7 @@ def node_specs(request: TrainRequest, location: str) -> list[NodeSpec]:
             text=request.text,
             stream=StreamConfig(),
             model=request.model,
-            node=request.node,
+            node=request.node_config,
         )
         for i in range(request.nodes)
     ]

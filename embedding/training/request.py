@@ -46,12 +46,25 @@ class TrainRequest(Config):
     """The model."""
     text: TextConfig = TextConfig(tokenizer="whitespace", mask=False)
     """How text becomes words."""
-    node: NodeConfig = NodeConfig(replay_ratio=0.0)
-    """Blocks; no replay unless asked for, as the corpus is read `epochs` times."""
+    node: NodeConfig | None = None
+    """Blocks and replay; None takes what `node_config` says."""
     sync: SyncConfig = SyncConfig()
     """How nodes are kept in step."""
     timeout: float = Field(default=24 * 3600.0, gt=0)
     """Seconds after which the training is given up."""
+
+    @property
+    def node_config(self) -> NodeConfig:
+        """The settings of every node.
+
+        Left to itself: no replay, as the corpus is read `epochs` times, and blocks of 25,000 tokens,
+        smaller from the third node on: what nodes learn at the same time they learn from the same
+        rows, and together that should not be more than 50,000 tokens (benchmarks/results).
+        """
+        if self.node is not None:
+            return self.node
+        block = max(2_000, min(25_000, 50_000 // self.nodes))
+        return NodeConfig(replay_ratio=0.0, block_tokens=block)
 
     @property
     def lines_are_dated(self) -> bool:
