@@ -5,12 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from embedding.errors import RefusedError
 from embedding.exchange import codec
 from embedding.exchange.protocol import Push, VocabularyDelta
 from embedding.exchange.wire import Message, decode, encode
-from embedding.records import RowDelta, ScorePairs, SourceProgress, Table, WordCounts
+from embedding.records import (
+    BlockCounts,
+    CountGroup,
+    RowDelta,
+    ScorePairs,
+    SourceProgress,
+    Table,
+)
 
 
 def sent(message: Message) -> Message:
@@ -28,10 +37,16 @@ def a_push(**changes) -> Push:
         sequence=3,
         clock=2,
         deltas=(
-            RowDelta(Table.IN, ints(1, 4), np.ones((2, 3), dtype=np.float32)),
+            RowDelta(Table.IN, ints(4, 1), np.ones((2, 3), dtype=np.float32)),
             RowDelta(Table.OUT, ints(0), np.zeros((1, 3), dtype=np.float32)),
         ),
-        counts=WordCounts(["말", "글"], ["뉴스", "글판"], ints(0, 60), ints(3, 1), ints(1, 1)),
+        counts=BlockCounts(
+            (CountGroup("뉴스", 0, 2), CountGroup("글판", -60, 3)),
+            ints(7, -1, -1),
+            ["말", "글"],
+            ints(5, 3, 1),
+            ints(2, 1, 1),
+        ),
         progress=(SourceProgress("뉴스", 2, 7, 12.5, 0, (0.5, 1.5)),),
         tokens=7,
         loss_sum=1.25,
@@ -41,24 +56,63 @@ def a_push(**changes) -> Push:
     return replace(push, **changes)
 
 
-def test_a_push_comes_back_as_it_was():
-    push = a_push()
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_a_push_comes_back_as_it_was(dtype):
+    deltas = tuple(replace(d, values=d.values.astype(dtype)) for d in a_push().deltas)
+    push = a_push(deltas=deltas)
     back = codec.decode_push(sent(codec.encode_push(push)))
     for name in ("node", "sequence", "clock", "progress", "tokens", "loss_sum", "pairs"):
         assert getattr(back, name) == getattr(push, name)
     for one, other in zip(back.deltas, push.deltas, strict=True):
         assert one.table == other.table
         assert np.array_equal(one.ids, other.ids)
+        assert one.values.dtype == dtype
         assert np.array_equal(one.values, other.values)
-    assert back.counts.words.to_pylist() == ["말", "글"]
-    assert back.counts.sources.to_pylist() == ["뉴스", "글판"]
-    assert np.array_equal(back.counts.counts, push.counts.counts)
+    assert same_counts(back.counts, push.counts)
+
+
+def same_counts(back: BlockCounts, counts: BlockCounts) -> bool:
+    assert back.words.to_pylist() == list(counts.words)
+    assert back.groups == counts.groups
+    columns = ("ids", "counts", "documents")
+    return all(np.array_equal(getattr(back, n), getattr(counts, n)) for n in columns)
+
+
+word_counts = st.lists(
+    st.tuples(
+        st.text(max_size=3),
+        st.integers(-(2**39), 2**39),
+        st.lists(
+            st.tuples(
+                st.integers(0, 2**40) | st.text(st.characters(exclude_categories=["Cs"])),
+                st.integers(1, 2**40),
+            )
+        ),
+    ),
+    max_size=5,
+)
+
+
+@given(word_counts)
+def test_counts_come_back_whichever_words_have_a_row(rows):
+    groups, ids, words, counts = [], [], [], []
+    for source, window, read in rows:
+        for word, count in read:
+            ids.append(word if isinstance(word, int) else -1)
+            words.extend([word] if isinstance(word, str) else [])
+            counts.append(count)
+        groups.append(CountGroup(source, window, len(ids)))
+    push = a_push(
+        counts=BlockCounts(tuple(groups), ints(*ids), words, ints(*counts), ints(*counts))
+    )
+    assert same_counts(codec.decode_push(sent(codec.encode_push(push))).counts, push.counts)
 
 
 def test_an_empty_push_comes_back():
     back = codec.decode_push(sent(codec.encode_push(Push("n", 1, 0))))
     assert back.deltas == ()
     assert len(back.counts.words) == 0
+    assert back.counts.groups == ()
 
 
 def counts(**changes) -> Push:
@@ -74,8 +128,23 @@ def counts(**changes) -> Push:
         (a_push(loss_sum=float("inf")), "loss_sum"),
         (a_push(node="n" * 5000), "node"),
         (counts(counts=ints(3)), "differ in length"),
-        (counts(counts=ints(0, 1)), "below 1"),
-        (counts(documents=ints(4, 1)), "more documents"),
+        (counts(groups=(CountGroup("뉴스", 0, 2),)), "differ in length"),
+        (counts(groups=(CountGroup("뉴스", 0, 4),)), "differ in length"),
+        (counts(groups=(CountGroup("a", 0, 3), CountGroup("b", 0, 2))), "differ in length"),
+        (
+            counts(groups=(CountGroup("a", 0, 4), CountGroup("b", 0, 3))),
+            "differ in length",
+        ),
+        (counts(groups=(CountGroup("a", 0, -1), CountGroup("b", 0, 3))), "differ in length"),
+        (counts(groups=(CountGroup(7, 0, 3),)), "source, window, stop"),
+        (counts(groups=(CountGroup("a", 0.5, 3),)), "must be whole"),
+        (counts(groups=(CountGroup("a", 2**41, 3),)), "must be whole"),
+        (counts(words=["말"]), "or -1 and its name"),
+        (counts(words=["말", "글", "집"]), "or -1 and its name"),
+        (counts(ids=ints(-2, -1, -1), words=["말", "글", "집"]), "or -1 and its name"),
+        (counts(counts=ints(5, 0, 1)), "below 1"),
+        (counts(documents=ints(2, -1, 1)), "below 0"),
+        (counts(documents=ints(2, 4, 1)), "more documents"),
         (a_push(progress=(SourceProgress("s", -1, 0, 0.0, 0),)), "negative"),
         (a_push(progress=(SourceProgress("s", 1, 0, float("nan"), 0),)), "finite"),
         (a_push(progress=(SourceProgress("s", 1, 0, 0.0, 0, (float("inf"),)),)), "finite"),
@@ -85,6 +154,12 @@ def counts(**changes) -> Push:
 def test_a_malformed_push_is_refused(push, reason):
     with pytest.raises(RefusedError, match=reason):
         codec.decode_push(sent(codec.encode_push(push)))
+
+
+def test_rows_of_another_precision_are_refused():
+    delta = RowDelta(Table.IN, ints(1), np.ones((1, 3)))
+    with pytest.raises(RefusedError, match="float16 with 2 is accepted"):
+        codec.decode_push(sent(codec.encode_push(a_push(deltas=(delta,)))))
 
 
 def test_half_a_delta_is_refused():
@@ -114,7 +189,9 @@ def test_pairs_of_unequal_length_are_refused():
 
 
 def test_a_vocabulary_comes_back():
-    delta = VocabularyDelta(9, ["말"], ints(3), ints(8), ints(1))
+    counts = np.array([0.5, 8.25])
+    delta = VocabularyDelta(9, ["말"], ints(3), ints(8), ints(1), ints(2, 3), counts)
     back = codec.decode_vocabulary(sent(codec.encode_vocabulary(delta)))
+    assert (back.alive.tolist(), back.alive_counts.tolist()) == ([2, 3], [0.5, 8.25])
     assert (back.version, list(back.words), back.ids.tolist()) == (9, ["말"], [3])
     assert (back.counts.tolist(), back.evicted.tolist()) == ([8], [1])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from embedding.errors import RefusedError
 from embedding.exchange.wire import SCHEMA, SLOTS, Message, decode, encode, text_array
 
-numbers = st.sampled_from(["f4", "f8", "i4", "i8"])
+numbers = st.sampled_from(["f2", "f4", "f8", "i4", "i8"])
 
 
 def roundtrip(message: Message) -> Message:
