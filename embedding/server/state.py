@@ -125,7 +125,7 @@ class ServerState:
                 session=entry.session,
                 ahead=self.machine.policy.reads_ahead,
                 active=len(self.machine.board.active_clocks()),
-                min_count=self.config.min_count,
+                min_count=self.vocabulary.min_count,
                 shared=self._shared(),
             )
 
