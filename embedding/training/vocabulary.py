@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+NEVER = 1 << 31
+"""A count that no word reaches."""
 
 
 class Counting:
@@ -48,6 +50,9 @@ class Counting:
         )
         check_memory(request, len(counted.counts))
         server.state.admit(counted.words.to_pylist(), counted.counts)
+        with server.state.lock:
+            # Closed: a rarer word would reach min_count in a later epoch, or evict another.
+            server.state.vocabulary.min_count = NEVER
         return counted.tokens
 
     def _count(self) -> CountedWords:

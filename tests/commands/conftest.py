@@ -12,11 +12,9 @@ import pytest
 
 from embedding import cli
 
-# A test runner in the background may ignore SIGINT, and children inherit that.
-ENTRY = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from embedding.cli import main; main()"
-)
+sys.path.insert(0, str(Path(__file__).parent))
+
+from calling import ENTRY, sentences
 
 
 @dataclass(frozen=True)
@@ -61,19 +59,6 @@ def process() -> Yeoron:
         return Done(done.returncode, done.stdout, done.stderr)
 
     return call
-
-
-def sentences(words: int, seed: int = 1) -> str:
-    """Sentences in which word i of a pair comes with its partner."""
-    import numpy as np
-
-    random = np.random.default_rng(seed)
-    pairs = random.zipf(1.4, size=words // 2) % 60
-    lines = [
-        " ".join(f"w{pair}a w{pair}b" for pair in pairs[at : at + 6])
-        for at in range(0, len(pairs), 6)
-    ]
-    return "\n".join(lines) + "\n"
 
 
 @pytest.fixture(scope="session")

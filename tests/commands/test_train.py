@@ -1,0 +1,234 @@
+"""`yeoron train` as a process of its own, from a file to exported vectors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from calling import ENTRY, sentences
+from gensim.models import KeyedVectors
+
+from embedding.snapshots.export import export
+from embedding.snapshots.store import SnapshotStore
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+QUICK = ("--dim", "16", "--sample", "0")
+
+
+def train(process, corpus: Path, out: Path, *options: str) -> dict:
+    done = process("train", corpus, "--out", out, "--json", *QUICK, *options)
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def test_from_a_file_to_vectors_that_gensim_opens(process, corpus: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    told = train(process, corpus, store, "--min-count", "20", "--epochs", "3")
+    words = corpus.read_text(encoding="utf-8").split()
+    counts = {word: words.count(word) for word in set(words)}
+    frequent = {word for word, count in counts.items() if count >= 20}
+
+    # A word has its row from the start, so that nothing of any epoch is missed.
+    assert told["tokens_trained"] == 3 * sum(counts[word] for word in frequent)
+    assert told["vocabulary"] == len(frequent) < len(counts)
+    assert told["seconds"] > told["train_seconds"] > 0
+    assert told["words_per_second"] == pytest.approx(told["tokens_trained"] / told["train_seconds"])
+    assert 0 < told["loss"] < 6 * 0.7
+    assert told["bytes_sent_per_token"] == pytest.approx(
+        told["bytes_pushed_per_token"] + told["bytes_pulled_per_token"]
+    )
+    assert told["bytes_pushed_per_token"] > 0
+    assert told["bytes_pulled_per_token"] > 0
+    peaks = told["peak_memory"]
+    assert set(peaks) == {"train", "train-node-0-reader", "train-node-0-gradient"}
+    assert all(1 << 24 < peak < 1 << 36 for peak in peaks.values())
+    assert len(told["snapshots"]) == 1
+
+    for kind in ("word2vec", "word2vec-text", "keyedvectors"):
+        out = tmp_path / kind
+        done = process("snapshot", "export", store, "--format", kind, "--out", out)
+        assert done.code == 0, done.err
+        if kind == "keyedvectors":
+            vectors = KeyedVectors.load(str(out))
+        else:
+            vectors = KeyedVectors.load_word2vec_format(str(out), binary=kind == "word2vec")
+        assert set(vectors.index_to_key) == frequent
+        # Most frequent first, and each word's partner is near: the vectors are those learnt.
+        assert counts[vectors.index_to_key[0]] == max(counts.values())
+        near = [vectors.most_similar(f"w{i}a", topn=3) for i in range(1, 6)]
+        found = [any(w == f"w{i}b" for w, _ in each) for i, each in enumerate(near, 1)]
+        assert sum(found) >= 3
+    same = process(
+        "snapshot", "export", store / told["snapshots"][0]["id"], "--out", tmp_path / "x"
+    )
+    assert same.code == 0, same.err
+    assert (tmp_path / "x").read_bytes() == (tmp_path / "word2vec").read_bytes()
+
+    again = process("train", corpus, "--out", store)
+    assert again.code == 2
+    assert told["snapshots"][0]["id"] in again.err
+
+
+def test_one_node_and_one_seed_give_identical_bytes(process, corpus: Path, tmp_path: Path) -> None:
+    """Every file: the snapshot's own and what is exported from it."""
+    seen = []
+    for name, seed in (("a", "7"), ("b", "7"), ("c", "8")):
+        told = train(process, corpus, tmp_path / name, "--seed", seed, "--epochs", "2")
+        snapshot = tmp_path / name / told["snapshots"][0]["id"]
+        export(SnapshotStore(tmp_path / name).open(), "word2vec", tmp_path / f"{name}.bin")
+        files = (snapshot / "vectors.arrow", tmp_path / f"{name}.bin")
+        seen.append([hashlib.sha256(file.read_bytes()).hexdigest() for file in files])
+    assert seen[0] == seen[1]
+    assert seen[0][0] != seen[2][0]
+    assert seen[0][1] != seen[2][1]
+
+
+@pytest.mark.parametrize("vocabulary", ["counted", "growing"])
+def test_the_vocabulary(process, corpus: Path, tmp_path: Path, vocabulary: str) -> None:
+    options = ("--vocabulary", vocabulary, "--min-count", "20", "--nodes", "2")
+    told = train(process, corpus, tmp_path / "store", *options)
+    words = corpus.read_text(encoding="utf-8").split()
+    counts = {word: words.count(word) for word in set(words)}
+    known = sum(count for count in counts.values() if count >= 20)
+    if vocabulary == "counted":
+        assert told["tokens_trained"] == known
+    else:
+        assert 0 < told["tokens_trained"] <= known
+    assert told["vocabulary"] == sum(count >= 20 for count in counts.values())
+    assert len(told["peak_memory"]) == 5
+
+
+def test_max_words_keeps_the_most_frequent(process, corpus: Path, tmp_path: Path) -> None:
+    told = train(process, corpus, tmp_path / "store", "--max-words", "10")
+    assert told["vocabulary"] == 10
+    done = process("snapshot", "export", tmp_path / "store", "--out", tmp_path / "v")
+    assert done.code == 0
+    words = corpus.read_text(encoding="utf-8").split()
+    counts = sorted((words.count(word) for word in set(words)), reverse=True)
+    kept = KeyedVectors.load_word2vec_format(str(tmp_path / "v"), binary=True).index_to_key
+    assert sorted((words.count(word) for word in kept), reverse=True) == counts[:10]
+
+
+def dated(path: Path, months: tuple[str, ...] = ("01", "02", "03")) -> Path:
+    """Three months of two posts a day, each month with words of its own."""
+    lines = []
+    for month in months:
+        posts = sentences(2000, seed=int(month)).strip().split("\n")
+        for at, post in enumerate(posts):
+            day = 1 + at * 28 // len(posts)
+            text = post.replace("w1a", f"month{month}")
+            lines.append(json.dumps({"date": f"2020-{month}-{day:02}", "text": text}))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_snapshot_for_each_window(process, tmp_path: Path) -> None:
+    corpus = dated(tmp_path / "posts.jsonl")
+    options = ("--dated", "--window", "month", "--window", "3", "--min-count", "2")
+    told = train(process, corpus, tmp_path / "store", *options)
+    refs = told["snapshots"]
+    assert [ref["window_start"][:7] for ref in refs] == ["2020-01", "2020-02", "2020-03"]
+    assert told["late_documents"] == 0
+    lines = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]
+    store = SnapshotStore(tmp_path / "store")
+    for ref in refs:
+        month = ref["window_start"][:7]
+        snapshot = store.open(ref["id"])
+        posts = [line for line in lines if line["date"].startswith(month)]
+        assert snapshot.manifest.documents == {"corpus": len(posts)}
+        assert snapshot.index(f"month{month[-2:]}") is not None
+    assert [ref["parent"] for ref in refs] == [None, refs[0]["id"], refs[1]["id"]]
+
+
+def test_dated_lines_without_windows_are_one_snapshot(process, tmp_path: Path) -> None:
+    corpus = dated(tmp_path / "posts.jsonl")
+    told = train(process, corpus, tmp_path / "store", "--vocabulary", "counted")
+    assert len(told["snapshots"]) == 1
+    window = told["snapshots"][0]
+    assert (window["window_start"][:10], window["window_end"][:10]) == ("2020-01-01", "2020-04-01")
+    assert told["documents"] == len(corpus.read_text(encoding="utf-8").splitlines())
+
+
+@pytest.mark.parametrize("sync", ["bsp", "asp", "hogwild"])
+def test_each_way_to_keep_nodes_in_step(process, corpus: Path, tmp_path: Path, sync: str) -> None:
+    told = train(process, corpus, tmp_path / "store", "--sync", sync, "--nodes", "2")
+    words = corpus.read_text(encoding="utf-8").split()
+    known = sum(words.count(word) for word in set(words) if words.count(word) >= 5)
+    assert told["tokens_trained"] == known
+
+
+def test_a_loss_that_explodes_names_the_setting(process, corpus: Path, tmp_path: Path) -> None:
+    """The node that did not fail is ended, too."""
+    done = process(
+        *("train", corpus, "--out", tmp_path / "store", "--learning-rate", "1000", *QUICK),
+        *("--nodes", "2", "--epochs", "1000"),
+    )
+    assert done.code == 2
+    assert len(done.err.strip().splitlines()) == 1, done.err
+    assert "loss" in done.err
+    assert "learning_rate" in done.err
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_broken_line_far_into_a_growing_corpus(process, corpus: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.txt"
+    text = corpus.read_bytes()
+    broken.write_bytes(text + b"caf\xe9\n" + text)
+    done = process("train", broken, "--vocabulary", "growing", "--out", tmp_path / "store", *QUICK)
+    assert done.code == 2
+    line = text.count(b"\n") + 1
+    assert len(done.err.strip().splitlines()) == 1, done.err
+    assert f"line {line} is not UTF-8" in done.err
+    assert not (tmp_path / "store").exists()
+
+
+def test_an_interrupt_ends_every_process(corpus: Path, tmp_path: Path) -> None:
+    """^C on a terminal goes to the whole foreground group."""
+    out = tmp_path / "store"
+    started = subprocess.Popen(
+        [sys.executable, "-c", ENTRY, "train", corpus, "--out", out, "--epochs", "100000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        children = _wait_for_training(started.pid)
+        os.killpg(started.pid, signal.SIGINT)
+        _, said = started.communicate(timeout=120)
+    finally:
+        started.kill()
+    assert started.returncode == 130
+    assert "interrupted" in said
+    assert "Traceback" not in said
+    _, alive = psutil.wait_procs(children, timeout=60)
+    assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
+    assert not out.exists()
+
+
+def _wait_for_training(pid: int) -> list[psutil.Process]:
+    """The processes once both of a node's are there and have begun to use the processor."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        children = psutil.Process(pid).children(recursive=True)
+        workers = [each for each in children if "spawn_main" in " ".join(each.cmdline())]
+        if len(workers) == 2 and all(sum(each.cpu_times()[:2]) > 0.5 for each in workers):
+            return children
+        time.sleep(0.1)
+    raise AssertionError("no node was started")
+
+
+def test_nothing_is_shown_where_no_terminal_is(process, corpus: Path) -> None:
+    done = process("train", corpus, *QUICK)
+    assert done.code == 0
+    assert done.err == ""
+    assert "words/s" in done.out
+    assert "Nothing was kept" in done.out
