@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.records import TokenBlock, WindowUnit
+from embedding.records import BlockCounts, IntArray, TokenBlock, WindowUnit
 from embedding.worker.counting import count_words, progress
 
 JANUARY = datetime(2020, 1, 31, 23, tzinfo=UTC).timestamp()
@@ -27,30 +27,62 @@ def block(texts: Texts, when: list[float], source: str = "news") -> TokenBlock:
     )
 
 
-@given(documents, st.data())
-def test_counts_agree_with_counting_by_hand(
-    texts: list[list[list[str]]], data: st.DataObject
-) -> None:
-    when = [data.draw(st.sampled_from([JANUARY, FEBRUARY])) for _ in texts]
-    counted = count_words([block(texts, when)], WindowUnit.MONTH)
-    tokens: Counter[tuple[str, int]] = Counter()
-    holders: Counter[tuple[str, int]] = Counter()
-    for text, moment in zip(texts, when, strict=True):
-        month = 1577836800 if moment == JANUARY else 1580515200
-        flat = [word for sentence in text for word in sentence]
-        tokens.update((word, month) for word in flat)
-        holders.update((word, month) for word in set(flat))
-    rows = list(zip(counted.words, counted.windows.tolist(), strict=True))
-    assert dict(zip(rows, counted.counts.tolist(), strict=True)) == dict(tokens)
-    assert dict(zip(rows, counted.documents.tolist(), strict=True)) == dict(holders)
-    assert set(counted.sources) <= {"news"}
+KNOWN = {"코로나": 7, "학교": 3}
 
 
-def test_sources_stay_apart() -> None:
-    blocks = [block([[["학교"]]], [JANUARY], "news"), block([[["학교"]]], [JANUARY], "board")]
-    counted = count_words(blocks, WindowUnit.MONTH)
-    assert sorted(counted.sources) == ["board", "news"]
-    assert counted.counts.tolist() == [1, 1]
+def tables(blocks: list[TokenBlock]) -> list[IntArray]:
+    """Row ids of each block's words; two words have one."""
+    return [np.asarray([KNOWN.get(w, -1) for w in b.words], dtype=np.int64) for b in blocks]
+
+
+def rows_of(counted: BlockCounts) -> dict[tuple[str, int, str], tuple[int, int]]:
+    """(source, window, word) → (occurrences, documents); each occurs once."""
+    unknown = iter(counted.words)
+    words = {row: word for word, row in KNOWN.items()}
+    found: dict[tuple[str, int, str], tuple[int, int]] = {}
+    start = 0
+    for group in counted.groups:
+        for at in range(start, group.stop):
+            row = int(counted.ids[at])
+            key = (group.source, group.window, words[row] if row >= 0 else next(unknown))
+            assert key not in found
+            found[key] = (int(counted.counts[at]), int(counted.documents[at]))
+        start = group.stop
+    assert start == len(counted.ids)
+    assert next(unknown, None) is None
+    return found
+
+
+@given(st.lists(documents, min_size=1, max_size=3), st.data())
+def test_counts_agree_with_counting_by_hand(blocks: list[Texts], data: st.DataObject) -> None:
+    tokens: Counter[tuple[str, int, str]] = Counter()
+    holders: Counter[tuple[str, int, str]] = Counter()
+    made = []
+    for at, texts in enumerate(blocks):
+        when = [data.draw(st.sampled_from([JANUARY, FEBRUARY])) for _ in texts]
+        made.append(block(texts, when, f"source{at}"))
+        for text, moment in zip(texts, when, strict=True):
+            month = 1577836800 if moment == JANUARY else 1580515200
+            flat = [word for sentence in text for word in sentence]
+            tokens.update((f"source{at}", month, word) for word in flat)
+            holders.update((f"source{at}", month, word) for word in set(flat))
+    found = rows_of(count_words(made, tables(made), WindowUnit.MONTH))
+    assert {key: n for key, (n, _) in found.items()} == dict(tokens)
+    assert {key: n for key, (_, n) in found.items()} == dict(holders)
+
+
+def test_words_with_a_row_travel_by_id_and_only_the_others_by_name() -> None:
+    blocks = [block([[["학교", "a", "학교"]]], [JANUARY]), block([[["a"]]], [JANUARY], "board")]
+    counted = count_words(blocks, tables(blocks), WindowUnit.MONTH)
+    assert counted.ids.tolist() == [3, -1, -1]
+    assert list(counted.words) == ["a", "a"]
+    assert counted.counts.tolist() == [2, 1, 1]
+    assert [(group.source, group.stop) for group in counted.groups] == [("news", 2), ("board", 3)]
+
+
+def test_nothing_read_is_nothing_counted() -> None:
+    counted = count_words([], [], WindowUnit.MONTH)
+    assert (counted.groups, len(counted.ids), list(counted.words)) == ((), 0, [])
 
 
 def test_progress_has_one_record_a_window_and_the_latest_time() -> None:
@@ -68,5 +100,6 @@ def test_a_document_without_a_word_still_counts_as_read() -> None:
     records = progress([block([[]], [JANUARY])], WindowUnit.DAY, JANUARY)
     assert records[0].documents == 1
     assert records[0].tokens == 0
-    assert len(count_words([block([[]], [JANUARY])], WindowUnit.DAY).words) == 0
+    empty = [block([[]], [JANUARY])]
+    assert rows_of(count_words(empty, tables(empty), WindowUnit.DAY)) == {}
     assert np.asarray(records[0].lags).tolist() == [0.0]

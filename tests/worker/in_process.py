@@ -1,0 +1,56 @@
+"""What a node asks a server for, answered by a real one without a network."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from embedding.errors import AheadError
+from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
+from embedding.records import IntArray, ScorePairs
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.state import ServerState
+
+ASP = SyncConfig(policy="asp")
+
+
+def make_state(sync: SyncConfig = ASP, *, dim: int = 4, **settings: object) -> ServerState:
+    """A server's state; half_life_tokens None and min_count 1 unless told otherwise."""
+    config = {"min_count": 1, "half_life_tokens": None, "device": "cpu", **settings}
+    return ServerState(ServerConfig(**config), sync, dim=dim, seed=1)
+
+
+class InProcess:
+    """A node's line to a server's state; keeps what was pushed over it."""
+
+    def __init__(self, state: ServerState, node: str = "n0", *, half: bool = False) -> None:
+        self.state = state
+        self.node = node
+        self.half = half
+        self.pushes: list[Push] = []
+        state.hello(node, version=VERSION, digest="", clock=0)
+
+    def admit(self, words: list[str], counts: IntArray) -> IntArray:
+        return self.state.admit(words, counts)
+
+    def vocabulary(self, since: int = 0) -> VocabularyDelta:
+        return self.state.delta(since)
+
+    def pull(
+        self, vectors: IntArray, contexts: IntArray, *, clock: int, score: ScorePairs | None = None
+    ) -> Rows:
+        found = self.state.pull(self.node, vectors, contexts, clock, score, half=self.half)
+        if isinstance(found, list):
+            assert self.node in found, "a lone node never waits for others"
+            raise AheadError("the policy waits for this node's push.")
+        return found
+
+    def push(self, push: Push) -> Ack:
+        self.pushes.append(push)
+        return self.state.push(push)
+
+    def counts(self) -> dict[str, float]:
+        """Running count of every word with a row."""
+        vocabulary = self.state.vocabulary
+        alive = vocabulary.alive()
+        counts = np.round(vocabulary.counts(alive), 9).tolist()
+        return dict(zip(vocabulary.names(alive), counts, strict=True))
