@@ -80,6 +80,7 @@ def stretches(share: CorpusShare) -> Iterator[Stretch]:
     """The stretches of one share, in order; raises InputError for what is not UTF-8 text."""
     path = Path(share.path)
     line = number = 0
+    last: Stretch | None = None
     with open_corpus(path) as stored:
         size = path.stat().st_size
         file: IO[bytes] = lzma.open(stored) if path.suffix == ".xz" else stored  # noqa: SIM115
@@ -87,7 +88,9 @@ def stretches(share: CorpusShare) -> Iterator[Stretch]:
             while data := file.read(STRETCH_BYTES):
                 data += file.readline()
                 if number % share.count == share.index:
-                    yield Stretch(line, data.decode(), stored.tell() / size)
+                    if last is not None:
+                        yield last
+                    last = Stretch(line, data.decode(), stored.tell() / size)
                 number += 1
                 line += data.count(b"\n")
         except UnicodeDecodeError as error:
@@ -97,6 +100,8 @@ def stretches(share: CorpusShare) -> Iterator[Stretch]:
             ) from error
         except (lzma.LZMAError, EOFError) as error:
             raise InputError(f"{path}: a damaged .xz file: {error}.") from error
+    if last is not None:  # the share may end before the file does
+        yield replace(last, done=1.0)
 
 
 def dated_lines(share: CorpusShare) -> Iterator[Line]:

@@ -5,53 +5,161 @@ from __future__ import annotations
 import json
 import logging
 import lzma
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from embedding.errors import InputError
+from embedding.records import TokenBlock, WindowUnit
 from embedding.text.config import TextConfig
-from embedding.worker.reading import blocks, open_corpus, read_lines
+from embedding.worker import reading
+from embedding.worker.config import NodeConfig
+from embedding.worker.reading import blocks, dated_lines, open_corpus, stretches
 from embedding.worker.spec import CorpusShare, NodeSpec
 
+PLAIN = TextConfig(tokenizer="whitespace", mask=False)
+lines_of = st.lists(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=30),
+    min_size=1,
+    max_size=40,
+)
 
-def share(path: Path, **options: object) -> CorpusShare:
+
+def share(path: Path, **options: Any) -> CorpusShare:
     return CorpusShare(path=str(path), **options)
 
 
-def test_shares_cover_the_corpus_without_overlap(tmp_path: Path) -> None:
-    path = tmp_path / "c.txt"
-    path.write_text("".join(f"낱말{i} 문장\n" for i in range(101)), encoding="utf-8")
-    parts = [[line.number for line in read_lines(share(path, index=i, count=3))] for i in range(3)]
-    assert sorted(number for part in parts for number in part) == list(range(101))
-    assert {len(part) for part in parts} == {33, 34}
+def write(path: Path, text: str) -> Path:
+    data = text.encode()
+    path.write_bytes(lzma.compress(data) if path.suffix == ".xz" else data)
+    return path
+
+
+def read(
+    path: Path, *, text: TextConfig = PLAIN, block_tokens: int = 16_384, **options: Any
+) -> list[TokenBlock]:
+    part = share(path, **options)
+    spec = NodeSpec(
+        name="n",
+        server="grpc://x:1",
+        corpus=part,
+        text=text,
+        node=NodeConfig(block_tokens=block_tokens),
+    )
+    return list(blocks(spec, part))
+
+
+def words_of(found: list[TokenBlock]) -> list[str]:
+    return [block.words[code] for block in found for code in block.codes.tolist()]
+
+
+def dated(*moments: str, body: str = "하나 둘 셋") -> str:
+    records = [{"date": moment, "text": body} for moment in moments]
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+
+
+@settings(max_examples=80)
+@given(
+    lines_of, st.booleans(), st.integers(1, 5), st.integers(1, 200), st.sampled_from(["", ".xz"])
+)
+def test_shares_cover_the_corpus_without_overlap(
+    tmp_path_factory: pytest.TempPathFactory,
+    lines: list[str],
+    ended: bool,
+    count: int,
+    size: int,
+    suffix: str,
+) -> None:
+    """Whole lines, each once, whatever the number of nodes; the last may lack its line end."""
+    text = "\n".join(lines).replace("\0", "") + ("\n" if ended else "")
+    if not text:
+        return
+    path = write(tmp_path_factory.mktemp("corpus") / f"c.txt{suffix}", text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "STRETCH_BYTES", size)
+        parts = [list(stretches(share(path, index=i, count=count))) for i in range(count)]
+    found = sorted((each for part in parts for each in part), key=lambda each: each.first)
+    assert "".join(each.text for each in found) == text
+    line = 0
+    for each in found:
+        assert each.first == line
+        line += each.text.count("\n")
+        assert each is found[-1] or each.text.endswith("\n")
+    for part in filter(None, parts):
+        done = [each.done for each in part]
+        assert done == sorted(done)
+        assert all(0 < each <= 1 for each in done)
+        assert done[-1] == 1.0, "also when the rest of the file is others' shares"
+
+
+def test_shares_of_a_long_file_are_alike(tmp_path: Path) -> None:
+    text = "".join(f"낱말{i % 997} 문장\n" for i in range(60_000))
+    path = write(tmp_path / "c.txt", text)
+    parts = [
+        sum(len(each.text) for each in stretches(share(path, index=i, count=3))) for i in range(3)
+    ]
+    assert sum(parts) == len(text)
+    assert max(parts) - min(parts) <= reading.STRETCH_BYTES + 100
 
 
 def test_dated_lines_carry_their_time_and_bad_ones_are_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = tmp_path / "c.jsonl"
     lines = [
         json.dumps({"date": "2020-02-01", "title": "제목", "content": "본문"}, ensure_ascii=False),
         "{broken",
         json.dumps({"date": "no date", "text": "x"}),
+        "",
         json.dumps(["list"]),
-        json.dumps({"date": "2020-02-02", "text": "둘째"}, ensure_ascii=False),
+        json.dumps({"date": "2020-02-02T09:00+09:00", "text": "둘째"}, ensure_ascii=False),
     ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path = write(tmp_path / "c.jsonl", "\n".join(lines))
     with caplog.at_level(logging.WARNING):
-        found = list(read_lines(share(path)))
-    assert [(line.number, line.text) for line in found] == [(0, "제목\n본문"), (4, "둘째")]
+        found = list(dated_lines(share(path)))
+    assert [(line.number, line.text) for line in found] == [(0, "제목\n본문"), (5, "둘째")]
     assert found[1].when - found[0].when == 86_400
-    assert [f"c.jsonl:{n}" in caplog.text for n in (2, 3, 4)] == [True, True, True]
+    assert [f"c.jsonl:{n}:" in caplog.text for n in (2, 3, 4, 5)] == [True, True, False, True]
     assert "broken" not in caplog.text
 
 
-def test_xz_is_read_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "c.txt.xz"
-    with lzma.open(path, "wt", encoding="utf-8") as file:
-        file.write("하나 둘\n셋\n")
-    assert [line.text.split() for line in read_lines(share(path))] == [["하나", "둘"], ["셋"]]
+def test_the_number_of_a_bad_line_is_right_beyond_the_first_stretch(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "STRETCH_BYTES", 100)
+    good = dated("2020-02-01")
+    path = write(tmp_path / "c.jsonl", good * 10 + "[]\n" + good)
+    with caplog.at_level(logging.WARNING):
+        assert len(list(dated_lines(share(path)))) == 11
+    assert "c.jsonl:11:" in caplog.text
+
+
+@pytest.mark.parametrize("suffix", ["", ".xz"])
+@pytest.mark.parametrize("at", [0, 1, 7, 39])
+def test_a_line_that_is_not_utf8_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, at: int
+) -> None:
+    monkeypatch.setattr(reading, "STRETCH_BYTES", 64)
+    lines = ["한국어 문장 하나".encode() for _ in range(40)]
+    lines[at] = "옛 글자".encode("cp949")
+    data = b"\n".join(lines)
+    path = tmp_path / f"c.txt{suffix}"
+    path.write_bytes(lzma.compress(data) if suffix else data)
+    with pytest.raises(InputError, match=f"line {at + 1} is not UTF-8 text; convert"):
+        list(stretches(share(path)))
+
+
+def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.txt.xz", "하나 둘\n" * 1000)
+    whole = path.read_bytes()
+    for damaged in (whole[:-20], b"no archive at all"):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"c\.txt\.xz: a damaged \.xz file"):
+            list(stretches(share(path)))
 
 
 @pytest.mark.parametrize(
@@ -68,14 +176,103 @@ def test_a_file_that_is_no_corpus_is_one_sentence(
 
 
 def test_epochs_repeat_and_tokens_bound(tmp_path: Path) -> None:
-    path = tmp_path / "c.txt"
-    path.write_text("하나 둘 셋\n" * 200, encoding="utf-8")
-    text = TextConfig(tokenizer="whitespace", mask=False)
+    path = write(tmp_path / "c.txt", "하나 둘 셋\n" * 20_000)
 
-    def total(**options: object) -> int:
-        spec = NodeSpec(name="n", server="grpc://x:1", corpus=share(path, **options), text=text)
-        return sum(block.n_tokens for block in blocks(spec, share(path, **options)))
+    def total(**options: Any) -> int:
+        return sum(block.n_tokens for block in read(path, block_tokens=1_000, **options))
 
-    assert total() == 600
-    assert total(epochs=3) == 1800
-    assert 300 <= total(tokens=300) < 600
+    assert total() == 60_000
+    assert total(epochs=3) == 180_000
+    # Whole blocks; none is cut before its last stretch.
+    one = reading.STRETCH_BYTES // len("하나 둘 셋\n".encode()) * 3 + 3
+    assert 30_000 <= total(tokens=30_000) < 30_000 + one
+
+
+@pytest.mark.parametrize("name", ["c.txt", "c.txt.xz", "c.jsonl"])
+@pytest.mark.parametrize("options", [{}, {"epochs": 3}, {"tokens": 900}, {"index": 1, "count": 2}])
+def test_progress_rises_to_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, options: dict[str, int]
+) -> None:
+    monkeypatch.setattr(reading, "STRETCH_BYTES", 500)
+    body = dated("2020-02-01") if name.endswith("jsonl") else "하나 둘 셋\n"
+    found = read(write(tmp_path / name, body * 400), block_tokens=64, **options)
+    progress = [block.progress for block in found]
+    assert len(found) > 3
+    assert progress == sorted(progress)
+    assert all(0 < each <= 1 for each in progress)
+    assert progress[-1] == 1.0
+
+
+def test_a_block_of_plain_text_is_one_document_of_the_files_last_change(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.txt", "하나 둘 셋\n\n 넷 \n")
+    (block,) = read(path, source="글")
+    assert (block.source, block.keys, block.n_documents) == ("글", ("글#1",), 1)
+    assert block.published.tolist() == [path.stat().st_mtime]
+    assert words_of([block]) == ["하나", "둘", "셋", "넷"]
+    assert block.sentences.tolist() == [0, 3, 4], "a line is a sentence"
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_both_ways_of_coding_plain_text_give_the_same_words_and_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mask: bool
+) -> None:
+    monkeypatch.setattr(reading, "STRETCH_BYTES", 300)
+    text = "".join(f"낱말{i}  문장!!!!! …\n" for i in range(100))
+    path = write(tmp_path / "c.txt", text)
+    config = TextConfig(tokenizer="whitespace", mask=mask)
+    quick, other = (read(path, text=each, block_tokens=64) for each in (PLAIN, config))
+    assert words_of(quick) == words_of(other)
+    assert [block.keys for block in quick] == [block.keys for block in other]
+    assert quick[0].tokenizer_digest != other[0].tokenizer_digest if mask else True
+
+
+moments = st.lists(
+    st.integers(0, 120).map(lambda n: datetime(2020, 1, 20, tzinfo=UTC) + timedelta(hours=12 * n)),
+    min_size=1,
+    max_size=40,
+)
+
+
+@settings(max_examples=60)
+@given(moments, st.sampled_from([None, WindowUnit.DAY, WindowUnit.WEEK, WindowUnit.MONTH]))
+def test_no_block_holds_two_windows(
+    tmp_path_factory: pytest.TempPathFactory, moments: list[datetime], window: WindowUnit | None
+) -> None:
+    folder = tmp_path_factory.mktemp("corpus")
+    path = write(folder / "c.jsonl", dated(*(moment.isoformat() for moment in moments)))
+    found = read(path, window=window)
+    times = [when for block in found for when in block.published.tolist()]
+    assert times == [moment.timestamp() for moment in moments], "in the order of the file"
+    if window is None:
+        assert len(found) == 1
+        return
+    for block in found:
+        starts = {
+            window.floor(datetime.fromtimestamp(when, UTC)) for when in block.published.tolist()
+        }
+        assert len(starts) == 1
+    starts_in_order = [window.floor(moment) for moment in moments]
+    changes = sum(a != b for a, b in pairwise(starts_in_order))
+    assert len(found) == 1 + changes, "and no more blocks than that needs"
+
+
+@pytest.mark.parametrize(("name", "size"), [("c.txt", 3), ("c.txt", 12), ("c.jsonl", 12)])
+def test_blocks_come_near_the_size_that_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, size: int
+) -> None:
+    """Judged by characters; the first block is cut before anything is known about the text."""
+    monkeypatch.setattr(reading, "STRETCH_BYTES", 1_000)
+    word = "가" * size
+    body = " ".join([word] * 10)
+    line = dated("2020-02-01", body=body) if name.endswith("jsonl") else body + "\n"
+    found = read(write(tmp_path / name, line * 3_000), block_tokens=2_000)
+    assert len(found) >= 10
+    for block in found[1:-1]:
+        assert block.n_tokens == pytest.approx(2_000, rel=0.1)
+
+
+def test_the_same_share_is_cut_alike_in_every_run(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.txt", "".join(f"낱말{i} 문장\n" for i in range(30_000)))
+    first, second = (read(path, block_tokens=5_000, index=1, count=2) for _ in range(2))
+    assert [block.keys for block in first] == [block.keys for block in second]
+    assert words_of(first) == words_of(second)

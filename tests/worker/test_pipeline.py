@@ -1,0 +1,229 @@
+"""The order of a tick's steps, on a learner that only notes what it is told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from embedding.errors import RefusedError, YeoronError
+from embedding.records import TokenBlock
+from embedding.worker.pipeline import Pipeline, When
+
+
+def block(at: int) -> TokenBlock:
+    return TokenBlock.build("뉴스", [[[f"말{at}"]]], published=[0.0], keys=[str(at)])
+
+
+class Noting:
+    """Stands for a learner; `fails` names the step that raises, as (step, block)."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, int]] = []
+        self.whens: list[str] = []
+        self.fails: dict[tuple[str, int], Exception] = {}
+        self.before: dict[tuple[str, int], Callable[[], None]] = {}
+        self.after: dict[tuple[str, int], Callable[[], None]] = {}
+        self.busy: set[str] = set()
+        self.threads: dict[str, set[int]] = {"prepare": set(), "train": set(), "push": set()}
+        self._lock = threading.Lock()
+
+    def prepare(self, blocks: Sequence[TokenBlock], *, when: str = "now") -> Any:
+        at = int(blocks[0].keys[0])
+        self.whens.append(when)
+        return self._step("prepare", at)
+
+    def train(self, at: int) -> Any:
+        return self._step("train", at)
+
+    def push(self, at: int) -> Any:
+        return self._step("push", at)
+
+    def _step(self, name: str, at: int) -> int:
+        with self._lock:
+            assert name not in self.busy, f"two {name} at a time"
+            assert not {"train", "push"} <= self.busy | {name}, "a push beside a training"
+            self.busy.add(name)
+            self.threads[name].add(threading.get_ident())
+        self.before.get((name, at), lambda: None)()
+        with self._lock:
+            self.busy.discard(name)
+            if (name, at) in self.fails:
+                raise self.fails[name, at]
+            self.steps.append((name, at))
+        self.after.get((name, at), lambda: None)()
+        return at
+
+
+class Told(list[Any]):
+    """What `learnt` was called with."""
+
+
+def run(
+    noting: Noting,
+    n: int = 4,
+    *,
+    when: When = "ahead",
+    in_order: bool = True,
+    blocks: Iterator[list[TokenBlock]] | None = None,
+) -> Told:
+    told = Told()
+    given = iter([block(at)] for at in range(n)) if blocks is None else blocks
+    Pipeline(
+        noting,  # type: ignore[arg-type]
+        given,
+        told.append,
+        when=lambda: when,
+        in_order=in_order,
+    ).run()
+    return told
+
+
+def places(noting: Noting) -> dict[tuple[str, int], int]:
+    return {step: place for place, step in enumerate(noting.steps)}
+
+
+WAYS = [(w, o) for w in ("now", "ahead", "late") for o in (False, True)]
+
+
+@pytest.mark.parametrize(("when", "in_order"), WAYS)
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
+def test_every_block_is_prepared_trained_and_pushed_once_in_order(
+    n: int, when: When, in_order: bool
+) -> None:
+    noting = Noting()
+    assert run(noting, n, when=when, in_order=in_order) == list(range(n))
+    for name in ("prepare", "train", "push"):
+        assert [at for step, at in noting.steps if step == name] == list(range(n))
+    at = places(noting)
+    for block_ in range(n):
+        assert at["prepare", block_] < at["train", block_] < at["push", block_]
+    assert noting.whens == ["now", *[when] * (n - 1)][:n]
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+def test_nothing_overlaps_when_told_so(in_order: bool) -> None:
+    noting = Noting()
+    run(noting, 5, when="now", in_order=in_order)
+    steps = [(name, at) for at in range(5) for name in ("prepare", "train", "push")]
+    assert noting.steps == steps
+
+
+@pytest.mark.parametrize("when", ["ahead", "late"])
+def test_in_order_a_push_follows_the_preparation_of_the_next_block(when: When) -> None:
+    noting = Noting()
+    trained = threading.Event()
+    noting.after["train", 1] = trained.set
+    # Block 2 is prepared slowly: not before block 1 was trained.
+    noting.before["prepare", 2] = lambda: _wait(trained)
+    run(noting, 6, when=when)
+    at = places(noting)
+    for block_ in range(5):
+        assert at["prepare", block_ + 1] < at["push", block_]
+
+
+@pytest.mark.parametrize("when", ["ahead", "late"])
+def test_otherwise_a_push_leaves_as_soon_as_its_block_is_trained(when: When) -> None:
+    noting = Noting()
+    pushed = threading.Event()
+    noting.after["push", 1] = pushed.set
+    # Would the push of block 1 wait for this, neither would ever end.
+    noting.before["prepare", 2] = lambda: _wait(pushed)
+    run(noting, 4, when=when, in_order=False)
+    at = places(noting)
+    assert at["push", 1] < at["prepare", 2]
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+def test_the_next_block_is_prepared_while_one_is_trained(in_order: bool) -> None:
+    noting = Noting()
+    prepared = threading.Event()
+    noting.after["prepare", 3] = prepared.set
+    # Training block 2 ends only when block 3 was prepared beside it.
+    noting.before["train", 2] = lambda: _wait(prepared)
+    run(noting, 5, in_order=in_order)
+    at = places(noting)
+    assert at["prepare", 3] < at["train", 2]
+    assert len(noting.threads["train"] | noting.threads["push"]) == 1, "one thread speaks of ticks"
+
+
+def test_when_is_asked_before_each_tick() -> None:
+    noting = Noting()
+    answers: Iterator[When] = iter(["ahead", "now", "late", "now", "now", "now"])
+    told = Told()
+    blocks = iter([block(at)] for at in range(5))
+    Pipeline(
+        noting,  # type: ignore[arg-type]
+        blocks,
+        told.append,
+        when=lambda: next(answers),
+        in_order=True,
+    ).run()
+    assert told == [0, 1, 2, 3, 4]
+    assert noting.whens == ["now", "ahead", "now", "late", "now"]
+
+
+@pytest.mark.parametrize(("when", "in_order"), WAYS)
+@pytest.mark.parametrize("step", ["prepare", "train", "push"])
+@pytest.mark.parametrize("at", [0, 2, 4])
+def test_an_error_of_any_step_comes_out_and_nothing_is_learnt_after_it(
+    step: str, at: int, when: When, in_order: bool
+) -> None:
+    noting = Noting()
+    noting.fails[step, at] = YeoronError("diverged")
+    with pytest.raises(YeoronError, match="diverged"):
+        run(noting, 5, when=when, in_order=in_order)
+    assert ("train", at + 1) not in noting.steps
+    assert ("push", at) not in noting.steps
+    if step != "prepare":
+        assert [n for name, n in noting.steps if name == "push"] == list(range(at))
+    assert threading.active_count() < 20
+
+
+@pytest.mark.parametrize(("when", "in_order"), WAYS)
+@pytest.mark.parametrize("step", ["prepare", "train", "push"])
+@pytest.mark.parametrize("at", [0, 2, 4])
+def test_a_refused_block_is_told_and_the_others_are_learnt(
+    step: str, at: int, when: When, in_order: bool
+) -> None:
+    noting = Noting()
+    refusal = RefusedError("a gap")
+    noting.fails[step, at] = refusal
+    told = run(noting, 5, when=when, in_order=in_order)
+    assert [each for each in told if isinstance(each, int)] == [n for n in range(5) if n != at]
+    assert [each for each in told if not isinstance(each, int)] == [refusal]
+
+
+def test_an_error_of_the_reading_comes_out() -> None:
+    def broken() -> Iterator[list[TokenBlock]]:
+        yield [block(0)]
+        yield [block(1)]
+        raise YeoronError("the queue broke")
+
+    noting = Noting()
+    with pytest.raises(YeoronError, match="the queue broke"):
+        run(noting, blocks=broken())
+    assert ("push", 0) in noting.steps
+
+
+def test_what_learnt_raises_comes_out() -> None:
+    def fail(told: object) -> None:
+        raise YeoronError(f"refused {told}")
+
+    noting = Noting()
+    pipeline = Pipeline(
+        noting,  # type: ignore[arg-type]
+        iter([block(at)] for at in range(5)),
+        fail,
+        when=lambda: "ahead",
+        in_order=True,
+    )
+    with pytest.raises(YeoronError, match="refused 0"):
+        pipeline.run()
+    assert ("train", 1) not in noting.steps
+
+
+def _wait(event: threading.Event) -> None:
+    assert event.wait(60), "it never happened"
