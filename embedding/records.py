@@ -26,10 +26,14 @@ TimeArray = npt.NDArray[np.float64]
 
 
 class Table(StrEnum):
-    """The two tables of a model: `in` are the word vectors, `out` the context vectors."""
+    """The tables of a model: `in` are the word vectors, `out` the context vectors.
+
+    fastText alone has `sub`, the vectors of n-grams; its row ids are bucket numbers.
+    """
 
     IN = "in"
     OUT = "out"
+    SUB = "sub"
 
 
 class WindowUnit(StrEnum):
@@ -270,7 +274,7 @@ def _one(values: npt.NDArray[np.generic]) -> pa.Array:
 class RowDelta:
     """Sum of a node's local updates to some rows of one table.
 
-    ids     int64 [n], distinct row ids given by the server
+    ids     int64 [n], distinct row ids given by the server; of `sub` bucket numbers
     values  float32 or float16 [n, dim]
     """
 
@@ -400,7 +404,7 @@ class SnapshotData:
     ids        int64 [n] row ids
     counts     int64 [n] (decayed) running counts
     last_seen  float64 [n] event time, Unix seconds
-    vectors    float32 [n, dim] (`in`)
+    vectors    float32 [n, dim] (`in`; of fastText the mean of a word's own and n-gram rows)
     contexts   float32 [n, dim] (`out`)
     by_source  this window's occurrences and documents by word and source
     tokens     this window's tokens by source

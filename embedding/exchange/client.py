@@ -78,13 +78,15 @@ class ParameterClient:
         *,
         clock: int,
         score: ScorePairs | None = None,
+        grams: IntArray | None = None,
     ) -> Rows:
         """Rows of `in` and of `out`; waits as long as the policy says.
 
-        vectors, contexts: int64 ids. `score` is computed on the rows as they are when the policy
-        lets the pull through. UnavailableError after `pull_timeout_s` of waiting.
+        vectors, contexts: int64 ids; grams: int64 buckets, for fastText alone. `score` is computed
+        on the rows as they are when the policy lets the pull through. UnavailableError after
+        `pull_timeout_s` of waiting.
         """
-        message = encode_pull(vectors, contexts, clock, score, self.config.rows)
+        message = encode_pull(vectors, contexts, clock, score, self.config.rows, grams)
         began = time.monotonic()
         while True:
             answer = self._request(message)
@@ -106,6 +108,7 @@ class ParameterClient:
             sequence=whole(answer.header, "sequence"),
             nll=answer.header.get("nll"),
             waited_s=waited,
+            grams=None if grams is None else answer.array("grams", "f4 f2", 2),
         )
 
     def push(self, push: Push) -> Ack:

@@ -143,12 +143,15 @@ def encode_pull(
     clock: int,
     score: ScorePairs | None,
     dtype: str = "float32",
+    grams: IntArray | None = None,
 ) -> Message:
     """A pull as a message."""
     arrays: dict[str, Array] = {
         "vectors": np.asarray(vectors, dtype=np.int64),
         "contexts": np.asarray(contexts, dtype=np.int64),
     }
+    if grams is not None:
+        arrays["grams"] = np.asarray(grams, dtype=np.int64)
     header: dict[str, Any] = {"op": "pull", "clock": clock, "rows": dtype}
     if score is not None:
         header["score"] = score.source
@@ -175,6 +178,11 @@ def decode_pull(message: Message) -> tuple[IntArray, IntArray, int, ScorePairs |
             raise RefusedError("pull: the columns of the pairs to score differ in length.")
     clock = whole(message.header, "clock")
     return message.array("vectors", "i8", 1), message.array("contexts", "i8", 1), clock, score
+
+
+def decode_grams(message: Message) -> IntArray | None:
+    """The n-gram buckets that a pull asks for, None when it asks for none."""
+    return message.array("grams", "i8", 1) if "grams" in message.arrays else None
 
 
 def encode_vocabulary(delta: VocabularyDelta) -> Message:

@@ -22,7 +22,7 @@ from embedding.records import (
     WordCounts,
 )
 
-VERSION = 2
+VERSION = 3
 """Version of the wire protocol; another version is refused at the greeting."""
 
 
@@ -30,11 +30,13 @@ VERSION = 2
 class SharedTables:
     """Where the tables lie in memory that this host's processes share (policy hogwild).
 
-    path  file to map: float32 [2, rows, dim], `in` and then `out`; a row's place is its id
+    path  file to map, float32: `out` [rows, dim], `in` [rows, dim] and, for fastText, `sub`
+          [buckets, dim]; a row's place is its id, or the bucket
     """
 
     path: str
     rows: int
+    buckets: int = 0
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ class Rows:
     sequence  the last push of this node that is in these rows
     nll       mean negative log-likelihood of the pairs that were scored, None when none were
     waited_s  how long the policy held the pull back
+    grams     float32 or float16 [g, dim], likewise for n-gram buckets; None: not asked for
     """
 
     clock: int
@@ -119,6 +122,7 @@ class Rows:
     sequence: int = 0
     nll: float | None = None
     waited_s: float = 0.0
+    grams: FloatArray | HalfArray | None = None
 
 
 @dataclass(frozen=True)

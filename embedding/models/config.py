@@ -116,6 +116,16 @@ class ModelConfig(Config):
         """Columns of a table: GloVe keeps a row's bias in one more column."""
         return self.dim + 1 if self.model is Model.GLOVE else self.dim
 
+    @property
+    def biases(self) -> int:
+        """Columns at the end of a table that are no part of a vector."""
+        return self.width - self.dim
+
+    @property
+    def gram_rows(self) -> int:
+        """Rows of the table of n-grams, which fastText alone has."""
+        return self.buckets if self.model is Model.FASTTEXT else 0
+
     def rate(self, progress: float) -> float:
         """Learning rate when `progress` (0 to 1) of the training is done."""
         if self.schedule is Schedule.CONSTANT:

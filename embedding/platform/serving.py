@@ -19,4 +19,6 @@ def server_for(settings: Settings, server: ServerConfig, sync: SyncConfig) -> Pa
         sync,
         dim=settings.model.width,
         seed=settings.model.seed,
+        buckets=settings.model.gram_rows,
+        biases=settings.model.biases,
     )

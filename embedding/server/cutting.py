@@ -21,10 +21,10 @@ from embedding.records import (
     IntArray,
     SnapshotData,
     SnapshotRef,
-    Table,
     Window,
     WordCounts,
 )
+from embedding.server.composing import Composer
 from embedding.server.config import ServerConfig
 from embedding.server.counts import as_word_counts
 from embedding.server.gold import measure_gold
@@ -53,17 +53,19 @@ class Copied:
         """Starts of windows that take no more counts, also one of which nothing was read."""
         return {*self.starts, int(self.data.window.start.timestamp())}
 
-    def complete(self, parent: str | None) -> SnapshotData:
+    def complete(self, composer: Composer, parent: str | None) -> SnapshotData:
         """The snapshot's data, once the rows are there."""
-        keep = set(self.data.words)
+        data = self.data
+        vectors, contexts = composer.copied(self.rows, data.ids, self.slots, data.words)
+        keep = set(data.words)
         parts = [
             as_word_counts(table, start, keep)
             for start, table in zip(self.starts, self.tables, strict=True)
         ]
         return replace(
-            self.data,
-            vectors=self.rows.pick(Table.IN, self.slots),
-            contexts=self.rows.pick(Table.OUT, self.slots),
+            data,
+            vectors=vectors,
+            contexts=contexts,
             by_source=_joined(parts),
             parent=parent,
         )
@@ -175,6 +177,7 @@ class Cutter:
             "server": self._config.model_dump(mode="json", exclude=hidden),
             "sync": self._state.machine.config.model_dump(mode="json"),
             "dim": self._state.dim,
+            **self._state.composer.described(),
         }
 
     def _publish(self, copied: Copied) -> SnapshotRef:
@@ -182,7 +185,7 @@ class Cutter:
         try:
             longest = copied.rows.finish(state.lock)
             state.meters.cut_pause_s = max(state.meters.cut_pause_s, longest)
-            data = copied.complete(self._parent(window))
+            data = copied.complete(state.composer, self._parent(window))
             quality = state.scores.measure(window, data.ids, data.vectors, data.contexts)
             if self._config.gold is not None:
                 device = state.tables.device

@@ -13,6 +13,7 @@ import pyarrow.flight as flight
 
 from embedding.errors import RefusedError, UnavailableError, YeoronError
 from embedding.exchange.codec import (
+    decode_grams,
     decode_pull,
     decode_push,
     encode_vocabulary,
@@ -152,7 +153,8 @@ class _Session:
     def _pull(self, message: Message) -> Message:
         vectors, contexts, clock, score = decode_pull(message)
         half = message.header.get("rows") == "float16"
-        rows = self.state.pull(self.node, vectors, contexts, clock, score, half=half)
+        grams = decode_grams(message)
+        rows = self.state.pull(self.node, vectors, contexts, clock, score, grams=grams, half=half)
         if isinstance(rows, list):
             return Message({"status": "waiting", "waiting_for": rows})
         header = {
@@ -161,7 +163,10 @@ class _Session:
             "sequence": rows.sequence,
             "nll": rows.nll,
         }
-        return Message(header, {"vectors": rows.vectors, "contexts": rows.contexts})
+        arrays = {"vectors": rows.vectors, "contexts": rows.contexts}
+        if rows.grams is not None:
+            arrays["grams"] = rows.grams
+        return Message(header, arrays)
 
     def _push(self, message: Message) -> Message:
         push = decode_push(message)

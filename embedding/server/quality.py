@@ -16,6 +16,7 @@ import torch
 from embedding.evaluation.likelihood import nll
 from embedding.evaluation.pip import pip_loss
 from embedding.records import FloatArray, IntArray, ScorePairs, Table, TimeArray, Window
+from embedding.server.composing import Composer
 from embedding.server.config import ServerConfig
 from embedding.server.tables import Tables
 
@@ -57,22 +58,23 @@ class SourceScore:
 class ScoreKeeper:
     """Keeps losses by source, a sample of scored pairs, and co-occurrences of frequent words."""
 
-    def __init__(self, config: ServerConfig, tables: Tables) -> None:
+    def __init__(self, config: ServerConfig, tables: Tables, composer: Composer) -> None:
         self._tables = tables
+        self._composer = composer
         self._lock = threading.Lock()
         self.sources: dict[str, SourceScore] = {}
         self._ring = PairRing(config.pair_sample)
         self._together = Cooccurrence(config.pip_words)
 
-    def gather(self, drawn: Drawn) -> Scored:
-        """Rows of centres, contexts and negatives (under the server's lock)."""
+    def gather(self, pairs: ScorePairs, drawn: Drawn) -> Scored:
+        """Vectors of centres, contexts and negatives (under the server's lock)."""
         centres, contexts, negatives = drawn
-        n, k = negatives.shape
-        flat = self._tables.gather(Table.OUT, negatives.reshape(-1))
+        columns = self._composer.columns
+        flat = columns(self._tables.gather(Table.OUT, negatives.reshape(-1)))
         return (
-            self._tables.gather(Table.IN, centres),
-            self._tables.gather(Table.OUT, contexts),
-            flat.reshape(n, k, self._tables.dim),
+            self._composer.centres(pairs.centres, centres),
+            columns(self._tables.gather(Table.OUT, contexts)),
+            flat.reshape(*negatives.shape, flat.shape[-1]),
         )
 
     def score(self, pairs: ScorePairs, drawn: Drawn, rows: Scored) -> float | None:

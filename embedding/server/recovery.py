@@ -150,6 +150,7 @@ def collect(state: ServerState) -> dict[str, Any]:
         "facts": {
             "format": FORMAT,
             "dim": state.dim,
+            "buckets": state.tables.buckets,
             "seed": state.tables.seed,
             "config_digest": state.config_digest,
             "words": len(ids),
@@ -188,9 +189,10 @@ _TOTALS = ("pushes", "duplicates", "refused", "tokens", "documents", "loss_sum",
 def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) -> Content:
     """Files of a checkpoint. Rows are in the order of slots, as they were copied."""
     ids = collected["ids"]
-    arrays = {f"rows.{table}": copy.rows(table) for table in Table}
+    kinds = state.tables.kinds
+    arrays = {f"rows.{table}": copy.rows(table) for table in kinds}
     if state.tables.optimizer.name == "adagrad":
-        arrays |= {f"moved.{table}": copy.moved(table) for table in Table}
+        arrays |= {f"moved.{table}": copy.moved(table) for table in kinds}
     candidates = collected["candidates"]
     tables = {
         "words": pa.table(
@@ -217,11 +219,13 @@ def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) ->
 def restore(state: ServerState, content: Content, where: str) -> None:
     """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
     facts = content.facts
-    for name, expected in (("format", FORMAT), ("dim", state.dim)):
-        if facts[name] != expected:
+    buckets = state.tables.buckets
+    for name, expected in (("format", FORMAT), ("dim", state.dim), ("buckets", buckets)):
+        held = facts.get(name, 0)
+        if held != expected:
             raise ConfigError(
-                f"state_dir {where}: its checkpoint has {name} {facts[name]}, the server was "
-                f"started with {expected}; use that or an empty folder."
+                f"state_dir {where}: its checkpoint has {name} {held}, the server was started "
+                f"with {expected}; use that or an empty folder."
             )
     digest = facts["config_digest"]
     if state.config_digest and digest and digest != state.config_digest:
@@ -258,9 +262,11 @@ def _restore_rows(state: ServerState, content: Content) -> None:
     )
     state.tables.ensure(state.vocabulary.rows)
     held = words["slot"].to_numpy()
-    for table in Table:
+    for table in state.tables.kinds:
         rows = content.arrays[f"rows.{table}"]
         moved = content.arrays.get(f"moved.{table}", np.zeros(len(rows), dtype=np.float32))
+        if table is Table.SUB:
+            slots = held = np.arange(len(rows))
         state.tables.restore(table, slots, rows[held], moved[held])
 
 

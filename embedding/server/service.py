@@ -40,6 +40,8 @@ _FOLLOW_TICKS = 10
 class ParameterServer:
     """One parameter server; `start` opens its ports, `stop` closes them.
 
+    dim        columns of a row; the last `biases` of them are no part of a vector (GloVe: 1)
+    buckets    rows for n-grams (fastText), 0 for every other model
     location   grpc://host:port for ParameterClient
     http_url   http://host:port of /health, /metrics and /status
     """
@@ -51,6 +53,8 @@ class ParameterServer:
         *,
         dim: int,
         seed: int = 0,
+        buckets: int = 0,
+        biases: int = 0,
     ) -> None:
         torch.set_num_threads(config.threads)
         self.config = config
@@ -58,7 +62,15 @@ class ParameterServer:
         if config.state_dir is not None:
             folder = CheckpointFolder(config.state_dir, keep=config.keep_checkpoints)
         epoch = None if folder is None else folder.next_epoch()
-        self.state = ServerState(config, sync or SyncConfig(), dim=dim, seed=seed, epoch=epoch)
+        self.state = ServerState(
+            config,
+            sync or SyncConfig(),
+            dim=dim,
+            seed=seed,
+            epoch=epoch,
+            buckets=buckets,
+            biases=biases,
+        )
         self._recovery = None
         try:
             if folder is not None:
@@ -217,9 +229,13 @@ def running_server(
     *,
     dim: int = 8,
     seed: int = 0,
+    buckets: int = 0,
+    biases: int = 0,
 ) -> Iterator[ParameterServer]:
     """A server on free ports for the length of a `with` block."""
-    server = ParameterServer(config or ServerConfig(), sync, dim=dim, seed=seed)
+    server = ParameterServer(
+        config or ServerConfig(), sync, dim=dim, seed=seed, buckets=buckets, biases=biases
+    )
     server.start()
     try:
         yield server

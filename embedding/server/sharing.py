@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 import sys
+from collections.abc import Sequence
 
 import torch
 
@@ -16,12 +17,12 @@ from embedding.errors import ConfigError
 
 
 class SharedMemory:
-    """float32 [rows, dim] for each of some tables, one after the other."""
+    """float32 [rows[i], dim] for each of some tables, one after the other."""
 
-    def __init__(self, tables: int, rows: int, dim: int) -> None:
+    def __init__(self, rows: Sequence[int], dim: int) -> None:
         if sys.platform != "linux":
             raise ConfigError("policy hogwild: it shares memory between processes on Linux only.")
-        self.rows, self.dim, self.tables = rows, dim, tables
+        self.rows, self.dim = tuple(rows), dim
         self._file = os.memfd_create("yeoron-tables")
         os.ftruncate(self._file, self.nbytes)
         self._map = mmap.mmap(self._file, self.nbytes)
@@ -29,7 +30,7 @@ class SharedMemory:
     @property
     def nbytes(self) -> int:
         """Bytes that all tables would take if every row were used."""
-        return 4 * self.tables * self.rows * self.dim
+        return 4 * sum(self.rows) * self.dim
 
     @property
     def path(self) -> str:
@@ -37,7 +38,7 @@ class SharedMemory:
         return f"/proc/{os.getpid()}/fd/{self._file}"
 
     def table(self, at: int) -> torch.Tensor:
-        """One table, float32 [rows, dim]; zeros at first."""
-        size = self.rows * self.dim
-        flat = torch.frombuffer(self._map, dtype=torch.float32, count=size, offset=4 * at * size)
-        return flat.view(self.rows, self.dim)
+        """One table, float32 [rows[at], dim]; zeros at first."""
+        offset, size = 4 * sum(self.rows[:at]) * self.dim, self.rows[at] * self.dim
+        flat = torch.frombuffer(self._map, dtype=torch.float32, count=size, offset=offset)
+        return flat.view(self.rows[at], self.dim)

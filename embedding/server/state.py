@@ -28,6 +28,7 @@ from embedding.exchange.protocol import (
 )
 from embedding.records import FloatArray, HalfArray, IntArray, ScorePairs, Table, Window
 from embedding.server.accounting import Accounts, Arrival
+from embedding.server.composing import Composer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.consistency import ConsistencyMachine
 from embedding.server.journal import Journal
@@ -35,7 +36,7 @@ from embedding.server.policies import Apply, Instruction, Ticket
 from embedding.server.quality import ScoreKeeper
 from embedding.server.sequence import Ledger, Verdict
 from embedding.server.tables import Optimizer, Tables, pick_device
-from embedding.server.validation import check_score, checked
+from embedding.server.validation import check_buckets, check_score, checked
 from embedding.server.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,8 @@ class ServerState:
         dim: int,
         seed: int,
         epoch: int | None = None,
+        buckets: int = 0,
+        biases: int = 0,
     ) -> None:
         self.config = config
         self.dim = dim
@@ -70,6 +73,7 @@ class ServerState:
             seed=seed,
             optimizer=Optimizer(config.optimizer, config.adagrad_rate),
             shared=shares(sync),
+            buckets=buckets,
         )
         self.vocabulary = Vocabulary(
             min_count=config.min_count,
@@ -82,7 +86,8 @@ class ServerState:
         self.machine = ConsistencyMachine(sync)
         self.ledger = Ledger(keeps_checkpoints=config.state_dir is not None)
         self.meters = self.accounts.meters
-        self.scores = ScoreKeeper(config, self.tables)
+        self.composer = Composer(self.tables, self.vocabulary.names, biases=biases)
+        self.scores = ScoreKeeper(config, self.tables, self.composer)
         self.config_digest = config.config_digest
         self.reports: dict[str, dict[str, Any]] = {}
         self.journal = Journal(None)
@@ -165,12 +170,15 @@ class ServerState:
 
     def _shared(self) -> SharedTables | None:
         memory = self.tables.memory
-        return None if memory is None else SharedTables(memory.path, memory.rows)
+        if memory is None:
+            return None
+        return SharedTables(memory.path, self.tables.capacity, self.tables.buckets)
 
     def install(self, words: Sequence[str], evicted: IntArray) -> None:
         """Give words the rows of evicted ids and new ones (under the lock)."""
         if len(evicted):
             self.accounts.windows.settle()
+            self.composer.forget(evicted)
         admission = self.vocabulary.admit(words, evicted)
         self.tables.ensure(self.vocabulary.rows)
         self.tables.start(admission.slots, admission.ids)
@@ -192,6 +200,7 @@ class ServerState:
         clock: int,
         score: ScorePairs | None,
         *,
+        grams: IntArray | None = None,
         half: bool = False,
     ) -> Rows | list[str]:
         """Rows (float16 with `half`), or the names of the nodes that the policy waits for."""
@@ -208,17 +217,31 @@ class ServerState:
                 self.changed.wait(left)
             slots_in = self.vocabulary.slots(vectors, "pull")
             slots_out = self.vocabulary.slots(contexts, "pull")
+            if grams is not None:
+                self._slots(Table.SUB, grams, "pull")
             drawn = check_score(score, self.vocabulary) if score is not None else None
             rows_in = self.tables.gather(Table.IN, slots_in)
             rows_out = self.tables.gather(Table.OUT, slots_out)
-            scored = None if drawn is None else self.scores.gather(drawn)
+            rows_sub = None if grams is None else self.tables.gather(Table.SUB, grams)
+            scored = None
+            if score is not None and drawn is not None:
+                scored = self.scores.gather(score, drawn)
             self._read_mark[node] = self.meters.pushes
             sequence = self.ledger.of(node).applied
             self.meters.rows_out += len(vectors) + len(contexts)
+            self.meters.rows_out += 0 if grams is None else len(grams)
         nll = None
         if score is not None and drawn is not None and scored is not None:
             nll = self.scores.score(score, drawn, scored)
-        return Rows(at, sent(rows_in, half), sent(rows_out, half), sequence, nll, now - began)
+        return Rows(
+            at,
+            sent(rows_in, half),
+            sent(rows_out, half),
+            sequence,
+            nll,
+            now - began,
+            None if rows_sub is None else sent(rows_sub, half),
+        )
 
     def push(self, push: Push) -> Ack:
         """Take a push; the policy says when it is applied."""
@@ -231,7 +254,7 @@ class ServerState:
                 self.meters.duplicates += 1
                 return self._ack(push.node, duplicate=True)
             for delta in push.deltas:
-                self.vocabulary.slots(delta.ids, "push")
+                self._slots(delta.table, delta.ids, "push")
             self.vocabulary.slots(push.counts.ids[push.counts.ids >= 0], "push")
             ticket = Ticket(push.node, push.clock, push.sequence)
             instructions = self.machine.push(ticket, now=now)
@@ -271,9 +294,15 @@ class ServerState:
         if instructions:
             self.changed.notify_all()
 
+    def _slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
+        """Where rows lie: words by their slot, -1 for evicted ones; n-grams by their bucket."""
+        if table is not Table.SUB:
+            return self.vocabulary.slots(ids, what)
+        return check_buckets(ids, self.tables.buckets, what)
+
     def _add_rows(self, push: Push, scale: float) -> None:
         for delta in push.deltas:
-            slots = self.vocabulary.slots(delta.ids, "push")
+            slots = self._slots(delta.table, delta.ids, "push")
             values = delta.values
             gone = slots < 0
             if gone.any():

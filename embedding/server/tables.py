@@ -1,6 +1,7 @@
-"""The two tables of rows on their device, and the optimiser that changes them.
+"""The tables of rows on their device, and the optimiser that changes them.
 
-Rows are addressed by slot here; which word has which slot is the vocabulary's business.
+Rows are addressed by slot here; which word has which slot is the vocabulary's business. The slot
+of an n-gram row is its bucket.
 """
 
 from __future__ import annotations
@@ -41,8 +42,17 @@ class Optimizer:
     rate: float = 1.0
 
 
+WORDS = (Table.IN, Table.OUT)
+SHARED = (Table.OUT, Table.IN, Table.SUB)
+"""Order in shared memory: word and n-gram vectors lie side by side, as the kernel wants them."""
+
+
 class Tables:
-    """`in` and `out`, float32 [capacity, dim], growing by doubling; shared ones do not grow."""
+    """`in` and `out`, float32 [capacity, dim], growing by doubling; shared ones do not grow.
+
+    buckets  rows of `sub`, all there from the start: 0, and then there is no such table
+    kinds    the tables that there are
+    """
 
     def __init__(
         self,
@@ -53,6 +63,7 @@ class Tables:
         seed: int,
         optimizer: Optimizer,
         shared: bool = False,
+        buckets: int = 0,
     ) -> None:
         if dim < 1:
             raise ConfigError(f"dim {dim}: at least 1 is accepted.")
@@ -61,12 +72,17 @@ class Tables:
         self.seed = seed
         self.optimizer = optimizer
         self.capacity = capacity
-        self.memory = SharedMemory(len(Table), capacity, dim) if shared else None
+        self.buckets = buckets
+        self.kinds = tuple(Table) if buckets else WORDS
+        order = [table for table in SHARED if table in self.kinds]
+        self.memory = SharedMemory([self._size(t) for t in order], dim) if shared else None
+        memory = self.memory
         self._rows = {
-            table: self._zeros(capacity, dim) if self.memory is None else self.memory.table(at)
-            for at, table in enumerate(Table)
+            table: self._zeros(self._size(table), dim) if memory is None else memory.table(at)
+            for at, table in enumerate(order)
         }
-        self._moved = {table: self._zeros(capacity) for table in Table}
+        self._moved = {table: self._zeros(self._size(table)) for table in self.kinds}
+        self._start_grams()
         self._copies: list[TablesCopy] = []
 
     def ensure(self, capacity: int) -> None:
@@ -77,7 +93,7 @@ class Tables:
             raise RefusedError(f"shared tables have room for {self.capacity} words (max_words).")
         grown = max(capacity, 2 * self.capacity)
         for held, shape in ((self._rows, (grown, self.dim)), (self._moved, (grown,))):
-            for table in Table:
+            for table in WORDS:
                 fresh = self._zeros(*shape)
                 fresh[: self.capacity] = held[table]
                 held[table] = fresh
@@ -85,14 +101,14 @@ class Tables:
 
     def start(self, slots: IntArray, ids: IntArray) -> None:
         """Give new rows their first values (word2vec): `in` uniform in ±0.5/dim, `out` zero."""
-        for table in Table:
+        for table in WORDS:
             self._before_change(table, slots)
         where = self._index(slots)
         self._rows[Table.IN][where] = torch.from_numpy(first_vectors(ids, self.dim, self.seed)).to(
             self.device
         )
         self._rows[Table.OUT][where] = 0.0
-        for table in Table:
+        for table in WORDS:
             self._moved[table][where] = 0.0
 
     def gather(self, table: Table, slots: IntArray) -> torch.Tensor:
@@ -125,9 +141,9 @@ class Tables:
         return found
 
     def copy(self, n: int, *, accumulators: bool) -> TablesCopy:
-        """Begin a consistent copy of the first `n` rows, as they are now (under the lock).
+        """Begin a consistent copy of `n` words' rows, as they are now (under the lock).
 
-        `TablesCopy.finish` completes it while the tables go on changing.
+        `TablesCopy.finish` completes it while the tables go on changing. `sub` is copied whole.
         """
         copy = TablesCopy(self, n, accumulators=accumulators)
         self._copies.append(copy)
@@ -147,6 +163,20 @@ class Tables:
         self._rows[table][where] = self._borrow(rows)
         self._moved[table][where] = self._borrow(moved)
 
+    def _size(self, table: Table) -> int:
+        return self.buckets if table is Table.SUB else self.capacity
+
+    def _start_grams(self) -> None:
+        """Uniform in ±0.5/dim, as words start; the same numbers for the same seed."""
+        if not self.buckets:
+            return
+        rows, half = self._rows[Table.SUB], 0.5 / self.dim
+        # Drawn on the CPU: a GPU's generator would give others.
+        fresh = rows if rows.device.type == "cpu" else torch.empty(rows.shape)
+        fresh.uniform_(-half, half, generator=torch.Generator().manual_seed(self.seed))
+        if fresh is not rows:
+            rows.copy_(fresh)
+
     def _before_change(self, table: Table, slots: IntArray) -> None:
         for copy in self._copies:
             copy.save(table, slots)
@@ -163,13 +193,14 @@ class Tables:
 
 
 class TablesCopy:
-    """A consistent copy of both tables; see `rowcopy.py`."""
+    """A consistent copy of all tables; see `rowcopy.py`."""
 
     def __init__(self, tables: Tables, n: int, *, accumulators: bool) -> None:
         self._tables = tables
+        sizes = {table: tables.buckets if table is Table.SUB else n for table in tables.kinds}
         self._parts = {
-            (table, moved): RowCopy(partial(tables.source, table, accumulators=moved), n)
-            for table in Table
+            (table, moved): RowCopy(partial(tables.source, table, accumulators=moved), size)
+            for table, size in sizes.items()
             for moved in ((False, True) if accumulators else (False,))
         }
 

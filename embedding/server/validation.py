@@ -47,6 +47,20 @@ def checked(push: Push, dim: int) -> Push:
     return replace(push, deltas=tuple(deltas))
 
 
+def check_buckets(ids: IntArray, buckets: int, what: str) -> IntArray:
+    """The same ids; RefusedError unless each is a bucket of the table of n-grams."""
+    if not buckets:
+        raise RefusedError(
+            f"{what}: rows of n-grams are named; this server has none, its model is not fasttext."
+        )
+    if len(ids) and (int(ids.min()) < 0 or int(ids.max()) >= buckets):
+        raise RefusedError(
+            f"{what}: n-gram buckets {int(ids.min())} to {int(ids.max())} are named; 0 to "
+            f"{buckets - 1} are accepted."
+        )
+    return ids
+
+
 def _distinct(ids: IntArray) -> bool:
     """Whether no id occurs twice: quick for sorted ids, or two sorted runs of them."""
     if len(ids) < 2:

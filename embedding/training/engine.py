@@ -80,7 +80,14 @@ def _server(request: TrainRequest, store: Path) -> Iterator[ParameterServer]:
         config_digest=request.model.digest(),
         half_life_tokens=None if request.dated is None else HALF_LIFE_TOKENS,
     )
-    server = ParameterServer(config, request.sync, dim=request.model.width, seed=request.model.seed)
+    server = ParameterServer(
+        config,
+        request.sync,
+        dim=request.model.width,
+        seed=request.model.seed,
+        buckets=request.model.gram_rows,
+        biases=request.model.biases,
+    )
     server.start()
     try:
         yield server

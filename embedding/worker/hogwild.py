@@ -24,7 +24,11 @@ from embedding.worker.planning import Part, Plan, offsets
 
 @dataclass(frozen=True)
 class MappedTables:
-    """The server's `in` and `out`, float32 [rows, dim] each, as they are at any moment."""
+    """The server's tables as they are at any moment.
+
+    vectors   float32 [rows + buckets, dim]: `in`, and behind it fastText's n-gram rows
+    contexts  float32 [rows, dim]: `out`
+    """
 
     vectors: FloatArray
     contexts: FloatArray
@@ -32,7 +36,7 @@ class MappedTables:
     @classmethod
     def attach(cls, shared: SharedTables, dim: int) -> MappedTables:
         """Map the memory that the server named; ConfigError when this host does not have it."""
-        size = shared.rows * dim
+        rows = 2 * shared.rows + shared.buckets
         try:
             file = os.open(shared.path, os.O_RDWR)
         except OSError as error:
@@ -41,15 +45,15 @@ class MappedTables:
                 "ssp or asp for nodes on other machines."
             ) from error
         try:
-            memory = mmap.mmap(file, 8 * size)
+            memory = mmap.mmap(file, 4 * rows * dim)
         except (OSError, ValueError) as error:
             raise ConfigError(
-                f"policy hogwild: {shared.path} does not hold two tables of {shared.rows} rows."
+                f"policy hogwild: {shared.path} does not hold {rows:,} rows of {dim} columns."
             ) from error
         finally:
             os.close(file)
-        tables = np.frombuffer(memory, dtype=np.float32).reshape(2, shared.rows, dim)
-        return cls(tables[0], tables[1])
+        tables = np.frombuffer(memory, dtype=np.float32).reshape(rows, dim)
+        return cls(tables[shared.rows :], tables[: shared.rows])
 
 
 class HogwildLearner(Learner):
@@ -83,4 +87,8 @@ class HogwildLearner(Learner):
             keep=keep,
             pool=noise.astype(np.int32),
         )
+        if self.grams is not None:
+            words = np.unique(block.tokens)
+            known = words[words >= 0].astype(np.int64)
+            block = self.grams.whole(block, known, len(self.tables.contexts))
         return Plan(words=none, extras=none, block=block)

@@ -39,6 +39,7 @@ from embedding.stream.replay import ReplayMemory
 from embedding.worker.combining import share, updates
 from embedding.worker.config import NodeConfig
 from embedding.worker.counting import count_words, progress, window_starts
+from embedding.worker.grams import WordGrams, gram_updates
 from embedding.worker.lexicon import Lexicon, VocabularySource
 from embedding.worker.planning import Part, Plan, plan
 from embedding.worker.scoring import PairSampler
@@ -51,9 +52,15 @@ class Server(VocabularySource, Protocol):
     """What the learner asks the parameter server for."""
 
     def pull(
-        self, vectors: IntArray, contexts: IntArray, *, clock: int, score: ScorePairs | None = None
+        self,
+        vectors: IntArray,
+        contexts: IntArray,
+        *,
+        clock: int,
+        score: ScorePairs | None = None,
+        grams: IntArray | None = None,
     ) -> Rows:
-        """Rows of both tables, as the policy lets them be read."""
+        """Rows of the tables, as the policy lets them be read."""
         ...
 
     def push(self, push: Push) -> Ack:
@@ -128,6 +135,7 @@ class Learner:
         self.config = config
         self.unit = unit
         self.lexicon = Lexicon()
+        self.grams = WordGrams(model.gram_rows, self.lexicon) if model.gram_rows else None
         self.clock = 0
         self.sequence = 0
         self.active = 1
@@ -187,15 +195,22 @@ class Learner:
         if not len(planned.words):
             return Trained(prepared, rows.clock, (), BlockLoss(0.0, 0))
         before = self._unseen(rows)
+        pulled = {Table.IN: rows.vectors, Table.OUT: rows.contexts}
         ids = {Table.IN: planned.words, Table.OUT: planned.contexts}
+        if rows.grams is not None:
+            pulled[Table.SUB], ids[Table.SUB] = rows.grams, planned.grams
         base = {
-            Table.IN: _with_own(rows.vectors, ids[Table.IN], before.get(Table.IN)),
-            Table.OUT: _with_own(rows.contexts, ids[Table.OUT], before.get(Table.OUT)),
+            table: _with_own(values, ids[table], before.get(table))
+            for table, values in pulled.items()
         }
-        local = {table: values.copy() for table, values in base.items()}
+        # The trainer wants n-gram rows behind the words' rows, in one array.
+        inputs = np.concatenate([base[table] for table in base if table is not Table.OUT])
+        n_words = len(planned.words)
+        local = {Table.IN: inputs[:n_words], Table.OUT: base[Table.OUT].copy()}
+        local[Table.SUB] = inputs[n_words:]
         loss = self.trainer.train(
             planned.block,
-            local[Table.IN],
+            inputs,
             local[Table.OUT],
             learning_rate=prepared.rate,
             seed=prepared.seed,
@@ -208,7 +223,7 @@ class Learner:
                 ids[table],
                 _moved(local[table], base[table], shares.get(table), rows.vectors.dtype),
             )
-            for table in Table
+            for table in base
         )
         return Trained(prepared, rows.clock, deltas, loss)
 
@@ -262,6 +277,8 @@ class Learner:
         self.lexicon.least = self.min_count / max(self.active, 1)
         self._refresh()
         tables = self.lexicon.encode(blocks, self.server)
+        if self.grams is not None:
+            self.grams.read(blocks, tables)
         if self._noise is None:
             self._renew()
         return [
@@ -271,7 +288,8 @@ class Learner:
 
     def _plan(self, parts: Sequence[Part], noise: IntArray) -> Plan:
         """Which rows a tick needs, and its tokens in them."""
-        return plan(parts, noise, self.lexicon, self._keep)
+        planned = plan(parts, noise, self.lexicon, self._keep)
+        return planned if self.grams is None else self.grams.into(planned)
 
     def _refresh(self) -> None:
         """Look at the server's vocabulary and counts now and then.
@@ -283,6 +301,8 @@ class Learner:
         if self._noise is None or due or grown or self._stale:
             whole, self._stale = self._stale, False
             self.lexicon.refresh(self.server, whole=whole)
+            if self.grams is not None:
+                self.grams.refreshed(whole=whole)
             self._renew()
 
     def _renew(self) -> None:
@@ -355,6 +375,7 @@ class Learner:
             planned.contexts,
             clock=clock,
             score=scores[0] if scores else None,
+            grams=planned.grams if len(planned.grams) else None,
         )
         self._read = rows.clock
         return rows
@@ -368,6 +389,7 @@ class Learner:
         return {
             Table.IN: share(scale * inputs, self.active),
             Table.OUT: share(scale * outputs, self.active),
+            Table.SUB: share(scale * gram_updates(planned.block, inputs), self.active),
         }
 
     def _unseen(self, rows: Rows) -> dict[Table, RowDelta]:

@@ -93,6 +93,11 @@ class Lexicon:
         places = np.minimum(np.searchsorted(self.ids, rows), len(self.ids) - 1)
         return np.where(self.ids[places] == rows, rows, -1)
 
+    def names(self, rows: IntArray) -> list[str]:
+        """The words of ids; "" for one that is not known. Takes time with the whole lexicon."""
+        words = {row: word for word, row in self._ids.items()}
+        return [words.get(row, "") for row in rows.tolist()]
+
     def keep(self, words: IntArray, sample: float) -> FloatArray:
         """float32 [n]: probability to keep each of `words` (ids), by running frequency."""
         if not sample:

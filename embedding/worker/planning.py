@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,11 +46,13 @@ class Plan:
     words   int64 [U], ids of the block's words: rows to pull of `in` and of `out`
     extras  int64 [E], ids of noise words that are not among them: rows of `out`
     block   tokens in local rows: `words`, then `extras`, each in the order of appearance
+    grams   int64 [G], n-gram buckets, whose rows follow those of the words (fastText)
     """
 
     words: IntArray
     extras: IntArray
     block: LocalBlock
+    grams: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @property
     def contexts(self) -> IntArray:
@@ -137,6 +139,20 @@ def plan(
         ids=ids,
     )
     return Plan(words=words, extras=ids[n_words:], block=block)
+
+
+def local_rows(places: CodeArray, size: int, first: int) -> tuple[CodeArray, IntArray]:
+    """Number places (int32 [n], below `size`) from `first` on, in the order of appearance.
+
+    Returns (row of each, int32 [n]; place of each row, int64 [G]).
+    """
+    local = np.full(size, -1, dtype=np.int32)
+    found = np.empty(min(size, len(places)), dtype=np.int64)
+    rows = _name(places, local, found, 0)
+    out = np.empty(len(places), dtype=np.int32)
+    _look(places, local, out)
+    out += np.int32(first)
+    return out, found[:rows]
 
 
 def _places(lexicon: Places, ids: IntArray) -> IntArray:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from embedding.records import ScorePairs, Table, Window
+from embedding.server.composing import Composer
 from embedding.server.config import ServerConfig
 from embedding.server.gold import measure_gold
 from embedding.server.quality import Cooccurrence, PairRing, ScoreKeeper, positions
@@ -21,7 +22,8 @@ def ints(*values: int) -> np.ndarray:
 def keeper(device: str = "cpu", **changes) -> tuple[ScoreKeeper, Tables]:
     tables = Tables(4, device=pick_device(device), capacity=64, seed=1, optimizer=Optimizer())
     tables.start(np.arange(64), np.arange(64))
-    return ScoreKeeper(ServerConfig(**changes), tables), tables
+    composer = Composer(tables, lambda ids: [str(n) for n in ids])
+    return ScoreKeeper(ServerConfig(**changes), tables, composer), tables
 
 
 DAYS = [
@@ -36,7 +38,7 @@ def score(
     windows = np.full(len(centres), int(DAYS[day].start.timestamp()), dtype=np.int64)
     pairs = ScorePairs(source, centres, contexts, negatives, windows)
     drawn = (centres, contexts, negatives)
-    return scores.score(pairs, drawn, scores.gather(drawn))
+    return scores.score(pairs, drawn, scores.gather(pairs, drawn))
 
 
 def test_untrained_rows_score_the_loss_of_a_coin(device):
@@ -52,7 +54,7 @@ def test_losses_are_kept_by_window_however_late_it_is_cut(device):
     tables.add(Table.OUT, ints(3), np.full((1, 4), 1.0, dtype=np.float32))
     tables.add(Table.IN, ints(4), np.full((1, 4), 5.0, dtype=np.float32))
     score(scores, "뉴스", ints(4), ints(3), np.array([[5]]), day=1)
-    rows = [tables.read(table, ids) for table in Table]
+    rows = [tables.read(table, ids) for table in tables.kinds]
     first, second, third = (scores.measure(day, ids, *rows) for day in DAYS)
     assert first["nll"] == pytest.approx(2 * math.log(2))
     assert second["nll"] < first["nll"]
@@ -67,7 +69,7 @@ def test_losses_are_kept_by_source(device):
     tables.add(Table.OUT, ints(3), np.full((1, 4), 1.0, dtype=np.float32))
     tables.add(Table.IN, ints(4), np.full((1, 4), 5.0, dtype=np.float32))
     score(scores, "글판", ints(4), ints(3), np.array([[5]]))
-    rows = [tables.read(table, ids) for table in Table]
+    rows = [tables.read(table, ids) for table in tables.kinds]
     found = scores.measure(DAYS[0], ids, *rows)
     assert found["nll.뉴스"] == pytest.approx(2 * math.log(2))
     assert found["nll.글판"] < found["nll.뉴스"]
@@ -88,7 +90,7 @@ def test_pip_loss_is_measured_on_words_seen_together(device):
     contexts = (centres // 4) * 4 + rng.integers(0, 4, 500)
     score(scores, "뉴스", centres, contexts, rng.integers(0, 32, (500, 3)))
     ids = np.arange(64)
-    rows = [tables.read(table, ids) for table in Table]
+    rows = [tables.read(table, ids) for table in tables.kinds]
     found = scores.measure(DAYS[0], ids, *rows)
     assert 0 < found["pip"] <= math.sqrt(2)
     assert found["nll_sample"] == pytest.approx(4 * math.log(2))

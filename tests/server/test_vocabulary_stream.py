@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import VERSION, Push
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
 from embedding.records import (
@@ -39,7 +39,7 @@ class InProcess:
 
     def __init__(self, state: ServerState) -> None:
         self.state = state
-        state.hello("n0", version=2, digest="", clock=0)
+        state.hello("n0", version=VERSION, digest="", clock=0)
 
     def admit(self, words, counts):
         return self.state.admit(words, counts)
@@ -47,8 +47,8 @@ class InProcess:
     def vocabulary(self, since=0):
         return self.state.delta(since)
 
-    def pull(self, vectors, contexts, *, clock, score=None):
-        return self.state.pull("n0", vectors, contexts, clock, score)
+    def pull(self, vectors, contexts, *, clock, score=None, grams=None):
+        return self.state.pull("n0", vectors, contexts, clock, score, grams=grams)
 
     def push(self, push):
         return self.state.push(push)

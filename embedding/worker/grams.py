@@ -1,0 +1,71 @@
+"""fastText on a node: which n-gram rows a block needs, and where they lie in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from embedding.models.base import LocalBlock
+from embedding.models.gramindex import GramIndex
+from embedding.records import IntArray, TokenBlock
+from embedding.worker.combining import Steps
+from embedding.worker.lexicon import Lexicon
+from embedding.worker.planning import Plan, local_rows
+
+
+class WordGrams:
+    """The n-grams of the words of one lexicon, hashed once a word.
+
+    Held are at most a quarter more words than the lexicon has, at some 350 bytes each.
+    """
+
+    def __init__(self, buckets: int, lexicon: Lexicon) -> None:
+        self.index = GramIndex(buckets)
+        self._lexicon = lexicon
+
+    def read(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
+        """Hash the words of blocks whose row ids are `tables` (see `Lexicon.encode`)."""
+        for block, table in zip(blocks, tables, strict=True):
+            self.index.note(table, block.words)
+
+    def refreshed(self, *, whole: bool) -> None:
+        """The lexicon was refreshed; `whole`: its ids may stand for other words now."""
+        if whole:
+            self.index.clear()
+        else:
+            self.index.keep(self._lexicon.ids)
+
+    def into(self, planned: Plan) -> Plan:
+        """The plan with the n-gram rows behind the words' rows."""
+        flat, offsets = self.index.of(planned.words, self._lexicon.names)
+        rows, buckets = local_rows(flat, self.index.buckets, len(planned.words))
+        block = replace(planned.block, subwords=rows, subword_offsets=offsets, subword_ids=buckets)
+        return replace(planned, grams=buckets, block=block)
+
+    def whole(self, block: LocalBlock, words: IntArray, rows: int) -> LocalBlock:
+        """A block in the rows of the shared tables: bucket b lies in row `rows` + b.
+
+        words  int64, distinct ids of the block's words; rows  rows for words in those tables
+        """
+        words = np.sort(words)
+        flat, ends = self.index.of(words, self._lexicon.names)
+        offsets = np.zeros(rows + 1, dtype=np.int32)
+        offsets[words + 1] = np.diff(ends)
+        return replace(
+            block,
+            subwords=flat + np.int32(rows),
+            subword_offsets=np.cumsum(offsets, dtype=np.int32),
+        )
+
+
+def gram_updates(block: LocalBlock, words: Steps) -> Steps:
+    """How often each n-gram row (float64 [G]) was updated, given the updates of each word [U]."""
+    grams, offsets = block.subwords, block.subword_offsets
+    if grams is None or offsets is None or block.subword_ids is None:
+        return np.empty(0)
+    known = len(words)
+    weights = np.repeat(words, np.diff(offsets))
+    counted = np.bincount(grams - known, weights=weights, minlength=len(block.subword_ids))
+    return counted.astype(np.float64)
