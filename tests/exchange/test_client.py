@@ -28,7 +28,7 @@ def test_a_server_that_is_away_is_unavailable_after_the_limit():
             c.hello()
         with pytest.raises(UnavailableError):
             c.status()
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 100
 
 
 def test_a_server_that_never_answers_is_given_up():
@@ -39,7 +39,7 @@ def test_a_server_that_never_answers_is_given_up():
             began = time.monotonic()
             with pytest.raises(UnavailableError):
                 c.hello()
-            assert time.monotonic() - began < 20
+            assert time.monotonic() - began < 100
 
 
 def test_a_closed_client_leaves_no_thread():
@@ -47,7 +47,7 @@ def test_a_closed_client_leaves_no_thread():
     for _ in range(3):
         with client("grpc://127.0.0.1:1") as c, pytest.raises(UnavailableError):
             c.hello()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while threading.active_count() > before and time.monotonic() < deadline:
         time.sleep(0.05)
     assert threading.active_count() <= before

@@ -11,9 +11,9 @@ from embedding.records import BlockCounts, CountGroup
 
 QUICK = ExchangeConfig(
     rows="float32",
-    connect_timeout_s=10,
-    request_timeout_s=10,
-    pull_timeout_s=10,
+    connect_timeout_s=60,
+    request_timeout_s=60,
+    pull_timeout_s=60,
     max_backoff_s=0.1,
 )
 

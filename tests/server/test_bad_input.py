@@ -40,7 +40,7 @@ def server():
 
 @pytest.fixture
 def channel(server):
-    opened = Channel(server.location, ExchangeConfig(request_timeout_s=10))
+    opened = Channel(server.location, ExchangeConfig(request_timeout_s=60))
     opened.open()
     greet(opened)
     opened.request(
@@ -295,7 +295,7 @@ def test_bytes_that_are_no_protocol_at_all_harm_nobody(server, channel):
         b"\x00" * 1000,
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff",
     ):
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as raw:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as raw:
             raw.sendall(rubbish)
     assert channel.request(Message({"op": "confirm"})).header["status"] == "ok"
 

@@ -60,8 +60,8 @@ def certificate(tmp_path):
     return paths
 
 
-def quick(**changes) -> ExchangeConfig:
-    return ExchangeConfig(connect_timeout_s=1.0, max_backoff_s=0.2, **changes)
+def quick(connect_timeout_s: float = 60.0, **changes) -> ExchangeConfig:
+    return ExchangeConfig(connect_timeout_s=connect_timeout_s, max_backoff_s=0.2, **changes)
 
 
 def test_a_token_is_asked_for_on_streams_and_control_calls(token, tmp_path):
@@ -89,8 +89,8 @@ def test_tls_carries_the_exchange_and_an_unknown_authority_is_not_trusted(certif
             assert client.admit(["말"], np.array([1])).tolist() == [0]
         plain = server.location.replace("grpc+tls", "grpc")
         for location, config in (
-            (server.location, quick(token_file=token)),
-            (plain, quick(token_file=token)),
+            (server.location, quick(1.0, token_file=token)),
+            (plain, quick(1.0, token_file=token)),
         ):
             client = ParameterClient(location, node="n", config=config)
             with client, pytest.raises(UnavailableError):

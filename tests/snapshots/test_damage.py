@@ -121,7 +121,7 @@ def test_a_publisher_that_is_killed_leaves_nothing_visible(folder, make):
     )
     command = [sys.executable, "-c", program, folder.uri, str(Path(__file__).parent)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    ended = subprocess.run(command, timeout=60, check=False, env=environment)
+    ended = subprocess.run(command, timeout=150, check=False, env=environment)
     assert ended.returncode == 9
     assert len(_hidden(folder)) == 1
     assert folder.list() == []
@@ -145,7 +145,7 @@ def test_publishers_at_the_same_time(folder, make):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=150)
     assert failures == []
     assert len(folder.list()) == 6
     for ref in folder.list():

@@ -41,7 +41,7 @@ def spec(server: ParameterServer, **options: object) -> NodeSpec:
     return NodeSpec(**{**values, **options})
 
 
-def until(condition, timeout: float = 60.0) -> bool:
+def until(condition, timeout: float = 120.0) -> bool:
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         if condition():
@@ -99,5 +99,5 @@ def test_a_killed_process_loses_no_document(server: ParameterServer, tmp_path: P
             assert server.status()["documents"] <= 60 + QUICK.batch_documents
         finally:
             stop.set()
-            thread.join(timeout=40)
+            thread.join(timeout=120)
     assert not thread.is_alive()
