@@ -140,7 +140,7 @@ class Learner:
         self.sequence = 0
         self.active = 1
         self.min_count = 1
-        self._read = 0
+        self._at = 0
         self._sampler = PairSampler(model.window, config.score_pairs, model.negative)
         self._noise: NoiseTable | None = None
         self._noise_ids: IntArray = np.empty(0, dtype=np.int64)
@@ -171,10 +171,14 @@ class Learner:
         noise = self._draw(sum(len(part.codes) for part in parts), seed)
         scores = self._scores(blocks, fresh, noise, seed)
         planned = self._plan(parts, noise)
+        # The block before this one may have to pull yet: count on from the clock it was given.
+        self._at = self.clock - 1 if when == "now" else self._at
+        at = self._at + 1
         rows = None
         if when != "late":
-            rows = self._pull_ahead(planned, scores) if when == "ahead" else None
-            rows = self._pull(planned, scores) if when == "now" else rows
+            pull = self._pull if when == "now" else self._pull_ahead
+            rows = pull(planned, scores, at)
+        self._at = max(self._at, at)
         return Prepared(
             blocks=blocks,
             counts=count_words(blocks, [part.table for part in fresh], self.unit),
@@ -265,6 +269,7 @@ class Learner:
         """Go on from where the server stands, after it refused a push or lost its state."""
         self.clock = clock
         self.sequence = sequence
+        self._at = clock - 1
         self._sent = None
         self.forget_words()
 
@@ -355,10 +360,10 @@ class Learner:
     def _keep(self, words: IntArray) -> FloatArray:
         return self.lexicon.keep(words, self.model.sample)
 
-    def _pull_ahead(self, planned: Plan, scores: Sequence[ScorePairs]) -> Rows | None:
+    def _pull_ahead(self, planned: Plan, scores: Sequence[ScorePairs], clock: int) -> Rows | None:
         """Pull at the next clock, while the last push is outstanding; None when it must wait."""
         try:
-            return self._pull(planned, scores, self._read + 1)
+            return self._pull(planned, scores, clock)
         except AheadError:
             return None
 
@@ -377,7 +382,7 @@ class Learner:
             score=scores[0] if scores else None,
             grams=planned.grams if len(planned.grams) else None,
         )
-        self._read = rows.clock
+        self._at = max(self._at, rows.clock)  # others go on while this node has nothing to learn
         return rows
 
     def _shares(self, planned: Plan, loss: BlockLoss, rate: float) -> dict[Table, FloatArray]:

@@ -36,8 +36,15 @@ class InProcess:
         return self.state.delta(since)
 
     def pull(
-        self, vectors: IntArray, contexts: IntArray, *, clock: int, score: ScorePairs | None = None
+        self,
+        vectors: IntArray,
+        contexts: IntArray,
+        *,
+        clock: int,
+        score: ScorePairs | None = None,
+        grams: IntArray | None = None,
     ) -> Rows:
+        assert grams is None, "for fastText alone"
         found = self.state.pull(self.node, vectors, contexts, clock, score, half=self.half)
         if isinstance(found, list):
             assert self.node in found, "a lone node never waits for others"

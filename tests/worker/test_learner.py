@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from in_process import InProcess, make_state
 
+from embedding.errors import RefusedError, YeoronError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.models.base import make_trainer
+from embedding.models.base import BlockLoss, LocalBlock, Trainer, make_trainer
 from embedding.models.config import ModelConfig
-from embedding.records import TokenBlock, WindowUnit
+from embedding.records import FloatArray, Table, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
-from embedding.stream.replay import UniformReplay
+from embedding.stream.replay import ReplayMemory, UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
+from embedding.worker.learner import Learner, hash_seed
 
 MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.05)
 Make = Callable[..., Learner]
@@ -47,7 +51,7 @@ def learner(server: ParameterServer) -> Iterator[Make]:
             UniformReplay(10_000, 1),
             node=name,
             model=MODEL,
-            config=NodeConfig(replay_ratio=1.0, vocabulary_seconds=0.01),
+            config=NodeConfig(replay_ratio=1.0, vocabulary_blocks=1),
             unit=WindowUnit.DAY,
         )
 
@@ -88,9 +92,7 @@ def test_words_of_a_topic_come_together(server: ParameterServer, learner: Make) 
         node.learn([topics(seed)])
     words = ["감염", "마스크", "축구", "경기"]
     ids = node.server.admit(words, np.ones(4, dtype=np.int64))
-    order = np.argsort(ids)
-    rows = np.empty((4, 16), dtype=np.float32)
-    rows[order] = node.server.pull(ids[order], ids[:0], clock=node.clock).vectors
+    rows = node.server.pull(ids, ids[:0], clock=node.clock).vectors.astype(np.float32)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     cosine = unit @ unit.T
     assert cosine[0, 1] > cosine[0, 2] + 0.3
@@ -134,6 +136,173 @@ def test_a_word_below_the_threshold_is_not_trained_but_counted(
     again = TokenBlock.build("news", [[["한번", "감염"]]], published=[DAY], keys=["k2"])
     node.learn([again])
     assert server.status()["vocabulary"] == 2
+
+
+class Mover:
+    """A model that moves each row of `moves` words by its own step and no other."""
+
+    def __init__(self, moves: int, step: float, loss: BlockLoss | None = None) -> None:
+        self.moves = moves
+        self.step = step
+        self.loss = loss or BlockLoss(1.0, 1)
+        self.seen: list[tuple[FloatArray, FloatArray]] = []
+
+    def train(
+        self,
+        block: LocalBlock,
+        vectors: FloatArray,
+        contexts: FloatArray,
+        *,
+        learning_rate: float,
+        seed: int,
+    ) -> BlockLoss:
+        self.seen.append((vectors.copy(), contexts.copy()))
+        rng = np.random.default_rng(seed)
+        for rows in (vectors, contexts):
+            assert rows.dtype == np.float32
+            rows[: self.moves] += rng.normal(scale=self.step, size=rows[: self.moves].shape).astype(
+                np.float32
+            )
+        return self.loss
+
+
+def alone(
+    trainer: Trainer, *, half: bool = True, replay: ReplayMemory | None = None, **config: object
+) -> tuple[Learner, InProcess]:
+    """A learner with its server in this process."""
+    line = InProcess(make_state(dim=16), half=half)
+    settings = NodeConfig(**{"replay_ratio": 0.0, **config})
+    learner = Learner(
+        line, trainer, replay, node="n0", model=MODEL, config=settings, unit=WindowUnit.DAY
+    )
+    return learner, line
+
+
+BOTH = (Table.IN, Table.OUT)
+
+
+def held(line: InProcess) -> dict[Table, FloatArray]:
+    """The server's rows."""
+    slots = np.arange(line.state.vocabulary.rows)
+    return {table: line.state.tables.read(table, slots) for table in BOTH}
+
+
+def test_a_row_that_training_leaves_alone_has_a_delta_of_exactly_zero() -> None:
+    """However it was rounded on its way: rounding must not add up in rows that nobody moves."""
+    trainer = Mover(3, 0.1)
+    node, line = alone(trainer)
+    node.learn([topics(0)])
+    before = held(line)
+    trainer.moves = 0
+    for seed in range(5):
+        node.learn([topics(seed)])
+    after = held(line)
+    for table in BOTH:
+        assert np.array_equal(before[table].view(np.uint32), after[table].view(np.uint32))
+    for push in line.pushes[1:]:
+        assert all(not delta.values.any() for delta in push.deltas)
+    trainer.moves = 1
+    node.learn([topics(9)])
+    for delta in line.pushes[-1].deltas:
+        assert delta.values.dtype == np.float16
+        assert delta.values[0].all()
+        assert not delta.values[1:].any()
+
+
+@pytest.mark.parametrize("step", [1e-5, 1e-3, 0.1, 3.0])
+def test_half_precision_costs_half_a_unit_of_what_travels_and_does_not_add_up(step: float) -> None:
+    """Each push adds its delta rounded once; the rows that it was computed on are not rounded."""
+    trainer = Mover(8, step)
+    node, line = alone(trainer)
+    exact: dict[Table, np.ndarray] = {}
+    bound: dict[Table, np.ndarray] = {}
+    for seed in range(20):
+        if seed:
+            before = held(line)
+        node.learn([topics(seed)])
+        (push,) = line.pushes[-1:]
+        if not seed:
+            exact = {table: rows.astype(np.float64) for table, rows in held(line).items()}
+            bound = {table: np.zeros_like(rows) for table, rows in exact.items()}
+            continue
+        generator = np.random.default_rng(hash_seed(MODEL.seed, "n0", seed + 1))
+        for delta, seen in zip(push.deltas, trainer.seen[-1], strict=True):
+            moved = generator.normal(scale=step, size=seen[:8].shape).astype(np.float32)
+            exact[delta.table][delta.ids[:8]] += moved
+            # Half a unit of the delta's last place, and float32's own error of two additions.
+            bound[delta.table][delta.ids[:8]] += np.maximum(np.abs(moved) * 2.0**-11, 2.0**-25)
+            bound[delta.table][delta.ids[:8]] += 4 * 2.0**-24 * (np.abs(seen[:8]) + np.abs(moved))
+            pulled = before[delta.table][delta.ids]
+            assert (np.abs(seen - pulled) <= np.abs(pulled) * 2.0**-11 + 2.0**-25).all()
+    for table, rows in held(line).items():
+        assert (np.abs(rows - exact[table]) <= bound[table]).all()
+
+
+def test_an_explosion_stops_with_the_setting_to_change() -> None:
+    for loss in (BlockLoss(float("nan"), 1), BlockLoss(float("inf"), 1), BlockLoss(1e6, 10)):
+        node, line = alone(Mover(1, 0.1, loss))
+        with pytest.raises(
+            YeoronError, match=r"set a smaller model\.learning_rate \(it is 0\.05\)"
+        ):
+            node.learn([topics(0)])
+        assert line.pushes == [], "nothing of it reaches the server"
+
+
+def test_replayed_words_that_were_evicted_are_trained_on_no_more() -> None:
+    trainer = Mover(0, 0.0)
+    node, line = alone(trainer, replay=UniformReplay(10_000, 1), replay_ratio=8.0)
+    node.learn([topics(0)])
+    gone = line.state.vocabulary.alive()[:4]
+    with line.state.lock:
+        line.state.install((), gone)
+    node.forget_words()
+    rest = [line.state.vocabulary.names(np.asarray([i]))[0] for i in range(4, 8)]
+    texts = TokenBlock.build("news", [[rest * 10]], published=[DAY], keys=["k"])
+    learnt = node.learn([texts])
+    for delta in line.pushes[-1].deltas:
+        assert not set(delta.ids.tolist()) & set(gone.tolist())
+    assert learnt.trained_tokens > texts.n_tokens, "the others of the past are"
+
+
+def test_the_rate_falls_with_the_reading() -> None:
+    rates: list[float] = []
+
+    class Listening(Mover):
+        def train(self, *args: Any, learning_rate: float, seed: int) -> BlockLoss:
+            rates.append(learning_rate)
+            return super().train(*args, learning_rate=learning_rate, seed=seed)
+
+    model = MODEL.model_copy(update={"schedule": "linear"})
+    node, _ = alone(Listening(0, 0.0))
+    node.model = model
+    for done in (0.25, 0.5, 1.0):
+        learnt = node.learn([replace(topics(0), progress=done)])
+        assert learnt.progress == done
+    assert rates == [model.rate(0.25), model.rate(0.5), model.rate(1.0)]
+    assert rates[0] > rates[1] > rates[2]
+
+
+def test_words_with_a_row_are_counted_by_id() -> None:
+    node, line = alone(Mover(0, 0.0))
+    node.learn([topics(0)])
+    node.learn([topics(1)])
+    for push in line.pushes:
+        assert list(push.counts.words) == []
+        assert int(push.counts.counts.sum()) == topics(0).n_tokens
+    assert sum(line.counts().values()) == 2 * topics(0).n_tokens
+
+
+def test_after_a_refused_push_a_node_goes_on_from_where_the_server_stands() -> None:
+    node, _ = alone(Mover(2, 0.1), half=False)
+    node.learn([topics(0)])
+    prepared = node.prepare([topics(1)])
+    node.sequence = 7
+    with pytest.raises(RefusedError, match="gap, the server expects 2"):
+        node.push(node.train(prepared))
+    node.restart(1, 1)
+    learnt = node.learn([topics(2)])
+    assert learnt.ack.sequence == 2
+    assert node.clock == learnt.ack.clock == 2
 
 
 def test_an_empty_document_is_acknowledged(server: ParameterServer, learner: Make) -> None:
