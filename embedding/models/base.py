@@ -5,7 +5,8 @@ A model never sees ids, the network or a server: it trains on local copies of ro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -23,6 +24,14 @@ _TRAINERS = {
 }
 
 
+class Track(StrEnum):
+    """Which figures of each sentence `Trainer.train` hands back beside the block's loss."""
+
+    NONE = "none"
+    LOSS = "loss"
+    GRADIENT = "gradient"
+
+
 @dataclass(frozen=True)
 class LocalBlock:
     """One block of tokens in local rows, ready to train on.
@@ -37,6 +46,10 @@ class LocalBlock:
     subwords   int32, rows of `vectors` that hold n-grams, word after word (fastText only)
     subword_offsets  int32 [U + 1], where the n-grams of each word start in `subwords`
     subword_ids      int64 [rows of vectors - U], stable ids of the n-gram rows, None like `ids`
+    weights     float32 [m], factor of the learning rate of each sentence (importance weights),
+                above 0; None: 1 for all
+    track       which figures of each sentence are measured: loss costs next to nothing, gradient
+                (with the loss) a copy of the sentence's rows
     """
 
     tokens: CodeArray
@@ -47,6 +60,8 @@ class LocalBlock:
     subwords: CodeArray | None = None
     subword_offsets: CodeArray | None = None
     subword_ids: IntArray | None = None
+    weights: FloatArray | None = None
+    track: Track = Track.NONE
 
     def check(self, vectors: FloatArray, contexts: FloatArray) -> None:
         """Refuse a block whose rows do not lie in the tables (InputError), before any update."""
@@ -69,6 +84,29 @@ class LocalBlock:
                 "every word of the block needs a probability to be kept."
             )
         self._check_sentences()
+        self._check_weights()
+
+    def refuse_weights(self, model: str) -> None:
+        """Raise ConfigError when the block asks for what only negative sampling can give."""
+        if self.weights is not None or self.track is not Track.NONE:
+            raise ConfigError(
+                f"{model} learns cells of a running table, not sentences: it takes no sentence "
+                "weights and measures no sentence; use replay = uniform, or sgns, cbow or fasttext."
+            )
+
+    def _check_weights(self) -> None:
+        weights = self.weights
+        if weights is None:
+            return
+        if weights.dtype != "float32" or weights.shape != (len(self.sentences) - 1,):
+            raise InputError(
+                f"weights: {weights.dtype} {weights.shape}; float32 "
+                f"[{len(self.sentences) - 1}] is accepted, one a sentence."
+            )
+        if not bool(((weights > 0) & (weights < float("inf"))).all()):
+            raise InputError(
+                "weights must be finite and above 0: leave out a sentence that is not to be learnt."
+            )
 
     def _check_sentences(self) -> None:
         ends = self.sentences
@@ -95,11 +133,23 @@ class BlockLoss:
     loss_sum  nats; -log σ(positive) - Σ log σ(-negative) for negative sampling
     pairs     positive pairs (skip-gram) or predicted words (CBOW) or cells (GloVe)
     words     tokens that were trained on, after subsampling and unknown words
+
+    When the block asked for them (`LocalBlock.track`), of its m sentences, else None:
+    sentence_loss      float32 [m], mean loss of a pair in nats, without the weight; 0: no pair
+    sentence_pairs     int32 [m], pairs (of what `pairs` counts) that were trained
+    sentence_gradient  float32 [m], how far the sentence moved the rows, as one vector, divided by
+                       its learning rate: with SGD, up to terms of the order of the rate, the norm
+                       of the gradient of its summed loss (‖g‖ of Alain et al. 2015; in CBOW and
+                       fastText of the step, which each row of a bag gets whole); with AdaGrad the
+                       norm of the adapted step, over the rate
     """
 
     loss_sum: float
     pairs: int
     words: int = 0
+    sentence_loss: FloatArray | None = field(default=None, compare=False)
+    sentence_pairs: CodeArray | None = field(default=None, compare=False)
+    sentence_gradient: FloatArray | None = field(default=None, compare=False)
 
     @property
     def mean(self) -> float:

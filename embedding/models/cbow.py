@@ -21,6 +21,7 @@ from embedding.models.outputs import (
 )
 from embedding.models.sampling import below, next_state, seeded
 from embedding.models.simd import axpy, clear
+from embedding.models.tracking import enter, leave
 
 
 @bare
@@ -35,6 +36,7 @@ def cbow(
     squares_in: Any,
     squares_out: Any,
     seed: int,
+    track: Any,
 ) -> Any:
     """Train on kept tokens; returns (loss, predicted words). Empty `squares` mean SGD."""
     n = vectors.shape[1]
@@ -45,8 +47,12 @@ def cbow(
     state = next_state(seeded(seed))
     cursor = below(state, len(pool))
     loss, predicted = 0.0, 0
+    step, before, counted, inside, outside = plan, 0.0, 0, 0, 0
     for s in range(len(ends) - 1):
         low, high = ends[s], ends[s + 1]
+        if track is not None:
+            before, counted = loss, predicted
+            step, inside, outside = enter(s, low, high, words, pool, cursor, plan, scratch, track)
         for centre in range(low, high):
             state = next_state(state)
             reach = plan.window - below(state, plan.window) if plan.shrink else plan.window
@@ -63,12 +69,15 @@ def cbow(
                 if at != centre:
                     axpy(np.float32(1.0 / count), inputs + np.int64(words[at]) * stride, x, n)
             state = draw_noise(rows, words[centre], pool, cursor, plan, state)
-            loss += learn(x, sink, base, stride, rows, n, plan.rate, squares_out)
+            loss += learn(x, sink, base, stride, rows, n, step.rate, squares_out)
             for at in range(first, last):
                 if at != centre:
                     row = np.int64(words[at])
-                    descend(sink, inputs + row * stride, row, n, plan.rate, squares_in)
+                    descend(sink, inputs + row * stride, row, n, step.rate, squares_in)
             predicted += 1
+        if track is not None:
+            kept = (inside, outside)
+            leave(s, loss - before, predicted - counted, kept, step.rate, track)
     return loss, predicted
 
 

@@ -37,6 +37,7 @@ def _walk(
     inputs: Any,
     outputs: Any,
     alone: Any,
+    owners: Any,
 ) -> int:
     rows = np.zeros(plan.negative + 1, np.int64)
     state = next_state(seeded(seed))
@@ -48,6 +49,7 @@ def _walk(
             state = next_state(state)
             reach = plan.window - below(state, plan.window) if plan.shrink else plan.window
             cursor = advance(cursor, plan, pool)
+            start = made
             first, last = max(low, centre - reach), min(high, centre + reach + 1)
             if kind == _BAG and last - first > 1:
                 count = 0
@@ -71,6 +73,7 @@ def _walk(
                 _put(rows, plan.negative, outputs[made])
                 made += 1
                 place += 1
+            owners[start:made] = s
     return made
 
 
@@ -82,11 +85,13 @@ class Examples(NamedTuple):
     outputs  int32 [e, 1 + negative] rows of `contexts`: the target, then noise; -1 where noise
              equals the target
     starts   int64 [s + 1], where each step starts: a step takes its examples at once
+    owners   int32 [e], sentence of each example
     """
 
     inputs: CodeArray
     outputs: CodeArray
     starts: IntArray
+    owners: CodeArray
 
 
 def examples(config: ModelConfig, block: LocalBlock, seed: int) -> Examples:
@@ -97,13 +102,15 @@ def examples(config: ModelConfig, block: LocalBlock, seed: int) -> Examples:
     inputs = np.full((longest, 2 * config.window if bag else 1), -1, np.int32)
     outputs = np.empty((longest, 1 + config.negative), np.int32)
     alone = np.ones(longest, np.bool_)
+    owners = np.zeros(longest, np.int32)
     made = 0
     if len(words) and len(block.pool):
         kind = _BAG if bag else _CENTRE if config.model is Model.FASTTEXT else 0
         plan = Plan.of(config, 0.0, len(block.pool))
         seed_bits = np.uint64(seed)
-        made = int(_walk(words, ends, block.pool, plan, kind, seed_bits, inputs, outputs, alone))
+        places = (inputs, outputs, alone, owners)
+        made = int(_walk(words, ends, block.pool, plan, kind, seed_bits, *places))
     if config.optimiser is Optimiser.ADAGRAD:
         alone[:] = True
     starts = np.append(np.flatnonzero(alone[:made]), made)
-    return Examples(inputs[:made], outputs[:made], starts)
+    return Examples(inputs[:made], outputs[:made], starts, owners[:made])

@@ -21,6 +21,7 @@ from embedding.models.jit import bare
 from embedding.models.outputs import Plan, Scratch, advance, descend, draw_noise, learn
 from embedding.models.sampling import below, kept_tokens, next_state, seeded
 from embedding.models.simd import axpy, clear
+from embedding.models.tracking import Tracking, enter, leave, nothing, result
 from embedding.records import CodeArray, FloatArray
 
 _ONE = np.float32(1.0)
@@ -68,6 +69,7 @@ def fasttext(
     squares_in: Any,
     squares_out: Any,
     seed: int,
+    track: Any,
 ) -> Any:
     """Train on kept tokens; returns (loss, pairs). Empty `squares` mean SGD."""
     n = vectors.shape[1]
@@ -78,8 +80,12 @@ def fasttext(
     state = next_state(seeded(seed))
     cursor = below(state, len(pool))
     loss, pairs = 0.0, 0
+    step, before, counted, inside, outside = plan, 0.0, 0, 0, 0
     for s in range(len(ends) - 1):
         low, high = ends[s], ends[s + 1]
+        if track is not None:
+            before, counted = loss, pairs
+            step, inside, outside = enter(s, low, high, words, pool, cursor, plan, scratch, track)
         for centre in range(low, high):
             state = next_state(state)
             reach = plan.window - below(state, plan.window) if plan.shrink else plan.window
@@ -93,12 +99,15 @@ def fasttext(
                     continue
                 clear(sink, n)
                 state = draw_noise(rows, words[at], pool, cursor, plan, state)
-                loss += learn(x, sink, base, stride, rows, n, plan.rate, squares_out)
+                loss += learn(x, sink, base, stride, rows, n, step.rate, squares_out)
                 axpy(_ONE, sink, total, n)
                 if len(squares_in) == 0:
                     axpy(_ONE, sink, x, n)
                 pairs += 1
-            _spread(word, subwords, offsets, inputs, total, n, plan.rate, squares_in)
+            _spread(word, subwords, offsets, inputs, total, n, step.rate, squares_in)
+        if track is not None:
+            kept = (inside, outside)
+            leave(s, loss - before, pairs - counted, kept, step.rate, track)
     return loss, pairs
 
 
@@ -126,7 +135,7 @@ class FastTextTrainer:
         subwords, offsets = _grams_of(block, len(vectors))
         words, ends = kept_tokens(block.tokens, block.sentences, block.keep, seed)
         if not len(words) or not len(block.pool):
-            return BlockLoss(0.0, 0, len(words))
+            return nothing(block, len(words))
         adaptive = self._config.optimiser is Optimiser.ADAGRAD
         known = len(offsets) - 1
         squares_words = self._inputs.gather(block.ids, known if adaptive else 0)
@@ -136,6 +145,7 @@ class FastTextTrainer:
         squares_in = np.concatenate([squares_words, squares_grams])
         squares_out = self._outputs.gather(block.ids, len(contexts) if adaptive else 0)
         plan = Plan.of(self._config, learning_rate, len(block.pool))
+        track = Tracking.of(block, ends, plan, (vectors, contexts), (subwords, offsets))
         loss, pairs = fasttext(
             words,
             ends,
@@ -149,11 +159,12 @@ class FastTextTrainer:
             squares_in,
             squares_out,
             np.uint64(seed),
+            track,
         )
         self._inputs.scatter(block.ids, squares_in[: len(squares_words)])
         self._grams.scatter(block.subword_ids, squares_in[len(squares_words) :])
         self._outputs.scatter(block.ids, squares_out)
-        return BlockLoss(float(loss), int(pairs), len(words))
+        return result(loss, pairs, len(words), block.track, track)
 
 
 def _grams_of(block: LocalBlock, rows: int) -> tuple[CodeArray, CodeArray]:

@@ -110,6 +110,7 @@ class GloveTrainer:
     ) -> BlockLoss:
         """See `Trainer.train`."""
         block.check(vectors, contexts)
+        block.refuse_weights("glove")
         if vectors.shape[1] < 2:
             raise InputError("GloVe needs tables of at least 2 columns: the last is the bias.")
         config = self._config

@@ -54,8 +54,10 @@ def bare(function: Callable[..., Any]) -> Any:
     """A kernel that allocates nothing, compiled without reference counts.
 
     In a loop of a hundred nanoseconds the atomic counts of its arrays are a tenth of the time.
+    Callers inline it: else a process that has just compiled both runs another copy of it, its
+    sums in another order, than one that found the caller in the cache, and the bytes differ.
     """
-    return kernel(_nrt=False)(function)
+    return kernel(_nrt=False, forceinline=True)(function)
 
 
 def kernel(*signatures: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:

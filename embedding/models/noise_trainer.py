@@ -12,14 +12,15 @@ from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.outputs import Plan, Scratch
 from embedding.models.sampling import kept_tokens
+from embedding.models.tracking import Tracking, nothing, result
 from embedding.records import FloatArray
 
 
 class NoiseTrainer:
     """Trainer of a model with negative sampling; a subclass names its kernel.
 
-    kernel  (words, ends, pool, vectors, contexts, plan, scratch, squares_in, squares_out, seed)
-            → (loss, units): the summed loss in nats and what it was summed over
+    kernel  (words, ends, pool, vectors, contexts, plan, scratch, squares_in, squares_out, seed,
+             track) → (loss, units): the summed loss in nats and what it was summed over
     """
 
     kernel: ClassVar[Callable[..., Any]]
@@ -41,11 +42,12 @@ class NoiseTrainer:
         block.check(vectors, contexts)
         words, ends = kept_tokens(block.tokens, block.sentences, block.keep, seed)
         if not len(words) or not len(block.pool):
-            return BlockLoss(0.0, 0, len(words))
+            return nothing(block, len(words))
         adaptive = self._config.optimiser is Optimiser.ADAGRAD
         squares_in = self._inputs.gather(block.ids, len(vectors) if adaptive else 0)
         squares_out = self._outputs.gather(block.ids, len(contexts) if adaptive else 0)
         plan = Plan.of(self._config, learning_rate, len(block.pool))
+        track = Tracking.of(block, ends, plan, (vectors, contexts))
         loss, units = self.kernel(
             words,
             ends,
@@ -57,7 +59,8 @@ class NoiseTrainer:
             squares_in,
             squares_out,
             np.uint64(seed),
+            track,
         )
         self._inputs.scatter(block.ids, squares_in)
         self._outputs.scatter(block.ids, squares_out)
-        return BlockLoss(float(loss), int(units), len(words))
+        return result(loss, units, len(words), block.track, track)

@@ -15,7 +15,7 @@ from torch.nn.functional import softplus
 
 from embedding.errors import ConfigError
 from embedding.models.adagrad import RowState
-from embedding.models.base import BlockLoss, LocalBlock
+from embedding.models.base import BlockLoss, LocalBlock, Track
 from embedding.models.config import Model, ModelConfig, Optimiser
 from embedding.models.cooccurrence import CooccurrenceTable
 from embedding.models.examples import examples
@@ -28,14 +28,14 @@ _EPSILON = 1e-8
 
 
 def negative_sampling_loss(hidden: Tensor, outputs: Tensor, known: Tensor) -> Tensor:
-    """Sum over the batch of -log σ(target) - Σ log σ(-noise).
+    """float32 [b]: -log σ(target) - Σ log σ(-noise) of each example of a batch.
 
     hidden [b, dim]; outputs [b, 1 + k, dim], target first; known bool [b, 1 + k]
     """
     scores = torch.einsum("bd,bkd->bk", hidden, outputs)
     signs = torch.ones_like(scores)
     signs[:, 0] = -1.0
-    loss: Tensor = (softplus(signs * scores) * known).sum()
+    loss: Tensor = (softplus(signs * scores) * known).sum(1)
     return loss
 
 
@@ -64,17 +64,17 @@ class _Table:
         self.rows = torch.tensor(rows, device=device)
         self._squares = None if squares is None else torch.tensor(squares, device=device)
 
-    def descend(self, at: Tensor, gradient: Tensor, rate: float) -> None:
-        """Subtract rate · gradient [g, columns] from the rows `at` [g]; AdaGrad: part by part."""
+    def descend(self, at: Tensor, gradient: Tensor, rates: Tensor) -> None:
+        """Subtract rate [g] · gradient [g, columns] from rows `at` [g]; AdaGrad: part by part."""
         if self._squares is None:
-            self.rows.index_add_(0, at, gradient, alpha=-rate)
+            self.rows.index_add_(0, at, gradient * rates[:, None], alpha=-1.0)
             return
         columns = gradient.shape[1]
         sizes = [columns] if self._squares.shape[1] == 1 else [columns - 1, 1]
         parts = torch.split(gradient, sizes, dim=1)
         means = torch.stack([(part * part).mean(1) for part in parts], dim=1)
         self._squares.index_add_(0, at, means)
-        steps = rate / (self._squares[at].sqrt() + _EPSILON)
+        steps = rates[:, None] / (self._squares[at].sqrt() + _EPSILON)
         scaled = [part * steps[:, k : k + 1] for k, part in enumerate(parts)]
         self.rows.index_add_(0, at, torch.cat(scaled, dim=1), alpha=-1.0)
 
@@ -85,7 +85,10 @@ class _Table:
 
 
 class TorchTrainer:
-    """A `Trainer` in torch for sgns, cbow, fasttext and glove."""
+    """A `Trainer` in torch for sgns, cbow, fasttext and glove.
+
+    `sentence_gradient` is the true norm, at the rows as the block found them and without AdaGrad.
+    """
 
     def __init__(self, config: ModelConfig, *, device: str = "cpu", batch: int = 4096) -> None:
         if batch < 1:
@@ -147,22 +150,29 @@ class TorchTrainer:
     def _negative_sampling(
         self, block: LocalBlock, tables: tuple[_Table, _Table], rate: float, seed: int
     ) -> BlockLoss:
-        inputs, outputs, starts = examples(self._config, block, seed)
+        inputs, outputs, starts, owners = examples(self._config, block, seed)
         if self._config.model is Model.FASTTEXT:
             inputs = _with_subwords(inputs, block)
         if self._batch > 1:
             starts = np.append(np.arange(0, len(inputs), self._batch), len(inputs))
-        total = 0.0
+        rates = np.full(len(inputs), rate, np.float32)
+        if block.weights is not None:
+            rates *= block.weights[owners]
+        data = [torch.tensor(part, device=self._device) for part in (inputs, outputs, rates)]
+        norms = None
+        if block.track is Track.GRADIENT:
+            norms = sentence_gradients(tables, (data[0], data[1]), owners, len(block.sentences) - 1)
+        losses = np.zeros(len(inputs), np.float32)
         for at, stop in pairwise(starts):
-            bag = torch.tensor(inputs[at:stop], device=self._device, dtype=torch.int64)
-            out = torch.tensor(outputs[at:stop], device=self._device, dtype=torch.int64)
-            total += _sampled_step(tables, bag, out, rate)
-        return BlockLoss(total, len(inputs), _kept(block, seed))
+            step = _sampled_step(tables, *(part[at:stop] for part in data))
+            losses[at:stop] = step.cpu().numpy()
+        return _with_figures(losses, owners, _kept(block, seed), block, norms)
 
     def _glove(
         self, block: LocalBlock, tables: tuple[_Table, _Table], rate: float, seed: int
     ) -> BlockLoss:
         config = self._config
+        block.refuse_weights("glove")
         words, ends = kept_tokens(block.tokens, block.sentences, block.keep, seed)
         if not len(words):
             return BlockLoss(0.0, 0)
@@ -171,6 +181,7 @@ class TorchTrainer:
         cells = table.add(words, ends, ids, config.window)
         shuffle(cells, np.uint64(seed))
         counts = _counts_of(table, ids[cells])
+        rates = torch.full((len(cells),), rate, device=self._device)
         total = 0.0
         for at in range(0, len(cells), self._batch):
             pairs = torch.tensor(cells[at : at + self._batch], device=self._device).long()
@@ -179,24 +190,76 @@ class TorchTrainer:
             loss = glove_loss(rows[0], rows[1], seen, config.glove_alpha, config.glove_ceiling)
             slopes = torch.autograd.grad(loss, rows)
             for k, t in enumerate(tables):
-                t.descend(pairs[:, k], slopes[k], rate)
+                t.descend(pairs[:, k], slopes[k], rates[at : at + self._batch])
             total += float(loss.detach())
         return BlockLoss(total, len(cells), len(words))
 
 
-def _sampled_step(tables: tuple[_Table, _Table], bag: Tensor, out: Tensor, rate: float) -> float:
-    """One step on a batch: bag int64 [b, m], out int64 [b, 1 + k], both -1 where empty."""
+def _slopes(
+    tables: tuple[_Table, _Table], bag: Tensor, out: Tensor
+) -> tuple[Tensor, tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Of a batch: losses [b], then (rows [g], gradients [g, dim]) of each table.
+
+    bag int64 [b, m], out int64 [b, 1 + k], both -1 where empty
+    """
     used, known = bag >= 0, out >= 0
     rows = tables[0].rows[bag.clamp(min=0)] * used[:, :, None]
     hidden = (rows.sum(1) / used.sum(1, keepdim=True)).requires_grad_()
     outputs = tables[1].rows[out.clamp(min=0)].requires_grad_()
-    loss = negative_sampling_loss(hidden, outputs, known)
-    inward, outward = torch.autograd.grad(loss, (hidden, outputs))
+    losses = negative_sampling_loss(hidden, outputs, known)
+    inward, outward = torch.autograd.grad(losses.sum(), (hidden, outputs))
     # Each row of a bag gets the whole step of the mean, as in word2vec and fastText.
     spread = inward[:, None, :].expand(-1, bag.shape[1], -1)
-    tables[0].descend(bag[used], spread[used], rate)
-    tables[1].descend(out[known], outward[known], rate)
-    return float(loss.detach())
+    return losses.detach(), (bag[used], spread[used]), (out[known], outward[known])
+
+
+def _sampled_step(tables: tuple[_Table, _Table], bag: Tensor, out: Tensor, rates: Tensor) -> Tensor:
+    """One step on a batch, each example with its rate [b]; returns the losses [b] before it."""
+    losses, *slopes = _slopes(tables, bag.long(), out.long())
+    for table, grid, (at, gradient) in zip(tables, (bag, out), slopes, strict=True):
+        table.descend(at, gradient, rates[:, None].expand(grid.shape)[grid >= 0])
+    return losses
+
+
+def sentence_gradients(
+    tables: tuple[_Table, _Table], grids: tuple[Tensor, Tensor], owners: CodeArray, sentences: int
+) -> FloatArray:
+    """float32 [m]: norm of the gradient of each sentence's summed loss, at the rows as they are.
+
+    grids are the bags and the outputs of `_slopes`; owners int32 [e] names their sentences.
+    """
+    bag, out = grids
+    norms = np.zeros(sentences, np.float32)
+    for s in np.unique(owners).tolist():
+        own = torch.tensor(np.flatnonzero(owners == s), device=bag.device)
+        _, *slopes = _slopes(tables, bag[own].long(), out[own].long())
+        square = 0.0
+        for table, (at, gradient) in zip(tables, slopes, strict=True):
+            rows, places = torch.unique(at, return_inverse=True)
+            summed = torch.zeros(len(rows), table.rows.shape[1], device=bag.device)
+            square += float((summed.index_add_(0, places, gradient) ** 2).sum())
+        norms[s] = math.sqrt(square)
+    return norms
+
+
+def _with_figures(
+    losses: FloatArray, owners: CodeArray, words: int, block: LocalBlock, norms: FloatArray | None
+) -> BlockLoss:
+    """The loss of a block from those of its examples, with what was asked of its sentences."""
+    total = float(losses.sum(dtype=np.float64))
+    if block.track is Track.NONE:
+        return BlockLoss(total, len(losses), words)
+    m = len(block.sentences) - 1
+    pairs = np.bincount(owners, minlength=m)
+    sums = np.bincount(owners, losses, minlength=m)
+    return BlockLoss(
+        total,
+        len(losses),
+        words,
+        sentence_loss=(sums / np.maximum(pairs, 1)).astype(np.float32),
+        sentence_pairs=pairs.astype(np.int32),
+        sentence_gradient=norms,
+    )
 
 
 def _kept(block: LocalBlock, seed: int) -> int:

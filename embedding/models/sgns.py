@@ -27,6 +27,7 @@ from embedding.models.outputs import (
 )
 from embedding.models.sampling import below, next_state, seeded
 from embedding.models.simd import TILE, clear
+from embedding.models.tracking import enter, leave
 
 
 @bare
@@ -104,16 +105,21 @@ def skip_gram(
     squares_in: Any,
     squares_out: Any,
     seed: int,
+    track: Any,
 ) -> Any:
-    """Train on kept tokens; returns (loss, pairs). Empty `squares` mean SGD."""
+    """Train on kept tokens; returns (loss, pairs). Empty `squares` mean SGD, no `track` None."""
     n = vectors.shape[1]
     tables = (vectors.ctypes.data, contexts.ctypes.data)
     squares = (squares_in, squares_out)
     state = next_state(seeded(seed))
     cursor = below(state, len(pool))
     loss, product, pairs = 0.0, 1.0, 0
+    step, before, counted, inside, outside = plan, 0.0, 0, 0, 0
     for s in range(len(ends) - 1):
         low, high = ends[s], ends[s + 1]
+        if track is not None:
+            before, counted = loss - np.log(product), pairs
+            step, inside, outside = enter(s, low, high, words, pool, cursor, plan, scratch, track)
         for centre in range(low, high):
             state = next_state(state)
             reach = plan.window - below(state, plan.window) if plan.shrink else plan.window
@@ -122,7 +128,7 @@ def skip_gram(
             fetch_ahead(words, ahead, tables[0], tables[1], n * 4, pool, cursor, plan)
             first, last = max(low, centre - reach), min(high, centre + reach + 1)
             state, added, likelihood = _window(
-                centre, first, last, words, tables, scratch, pool, cursor, plan, squares, state
+                centre, first, last, words, tables, scratch, pool, cursor, step, squares, state
             )
             pairs += last - first - 1
             loss += added
@@ -130,6 +136,9 @@ def skip_gram(
             if not product > 1e-100:
                 loss -= np.log(product)
                 product = 1.0
+        if track is not None:
+            added, kept = loss - np.log(product) - before, (inside, outside)
+            leave(s, added, pairs - counted, kept, step.rate, track)
     return loss - np.log(product), pairs
 
 

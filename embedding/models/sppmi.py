@@ -83,6 +83,7 @@ class CountModel:
 
     def count(self, block: LocalBlock, seed: int) -> int:
         """Add a block's co-occurrences, by stable ids where it has them; returns words counted."""
+        block.refuse_weights("sppmi")
         words, ends = kept_tokens(block.tokens, block.sentences, block.keep, seed)
         if len(words):
             known = int(words.max()) + 1

@@ -79,7 +79,7 @@ def test_subsampling_keeps_the_share_it_promises() -> None:
         ({"learning_rate": float("nan")}, "learning_rate"),
         ({"model": "lda"}, "model"),
         ({"wndow": 5}, "wndow"),
-        ({"pool": 3}, "pool 3 is smaller than negative 5"),
+        ({"noise_share": 0}, "noise_share"),
         ({"schedule": "linear", "min_learning_rate": 1.0}, "must fall"),
     ],
 )
