@@ -17,7 +17,7 @@ from embedding.simweb.serve import address, listen, server
 AT_ONCE = 1e12
 """A `speed` at which every corpus is published within a millisecond."""
 
-_PATIENCE = 20.0
+_PATIENCE = 120.0
 
 
 @contextmanager

@@ -58,7 +58,7 @@ def write_settings(folder: Path, **sections: dict[str, Any]) -> Path:
         "text": {"tokenizer": "whitespace"},
         "model": {"dim": DIM},
         "node": {"flush_seconds": 0.3, "batch_seconds": 0.1, "report_seconds": 0.3},
-        "exchange": {"connect_timeout_s": 3.0},
+        "exchange": {"connect_timeout_s": 60.0},
         "evaluation": {
             "tracking_uri": f"sqlite:///{folder / 'mlflow.db'}",
             "gold": [str(folder / "no-such-gold.txt")],
@@ -94,4 +94,4 @@ def dask_cluster() -> Iterator[tuple[int, int]]:
         port = int(cluster.scheduler_address.rsplit(":", 1)[1])
         yield port, int(cluster.dashboard_link.split(":")[2].split("/")[0])
     finally:
-        cluster.close(timeout=20)
+        cluster.close(timeout=120)
