@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import Annotated
 
@@ -125,6 +126,16 @@ class ModelConfig(Config):
     def gram_rows(self) -> int:
         """Rows of the table of n-grams, which fastText alone has."""
         return self.buckets if self.model is Model.FASTTEXT else 0
+
+    @property
+    def untrained_loss(self) -> float:
+        """Loss of a pair (nats), or at most that of a cell of GloVe, before anything is learnt.
+
+        A cell's is half the squared logarithm of its count, here of 2³¹ occurrences.
+        """
+        if self.model is Model.GLOVE:
+            return 0.5 * math.log(2.0**31) ** 2
+        return (1 + self.negative) * math.log(2.0)
 
     def rate(self, progress: float) -> float:
         """Learning rate when `progress` (0 to 1) of the training is done."""

@@ -135,11 +135,13 @@ def _utc(day: str) -> datetime:
 def check_memory(request: TrainRequest, words: int) -> None:
     """Raises ConfigError when the tables of `words` words cannot be held.
 
-    Counted are both tables, their copy while a snapshot is written, and what a node holds of a
-    block (at most as many noise words as tokens): its rows, and the same rows as they were.
+    Counted are the tables, their copy while a snapshot is written, and what a node holds of a
+    block (at most as many noise words as tokens): its rows, and the same rows as they were; of
+    fastText's n-gram rows a block may need all.
     """
     block = min(words, 2 * request.node_config.block_tokens)
-    rows = 4 * words + request.nodes * 4 * block
+    grams = request.model.gram_rows
+    rows = 4 * words + 2 * grams + request.nodes * (4 * block + 3 * grams)
     needed, free = 4 * rows * request.model.width, free_memory()
     if needed > free:
         raise ConfigError(

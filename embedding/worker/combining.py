@@ -37,13 +37,15 @@ def updates(block: LocalBlock, loss: BlockLoss, config: ModelConfig) -> tuple[St
     """How often each local row of `in` (float64 [U]) and of `out` ([U + E]) was updated, expected.
 
     A word is input and target in proportion to its kept occurrences; each pair has `negative`
-    noise rows out of the pool.
+    noise rows out of the pool. GloVe has no noise rows: each cell moves its row and its column.
     """
     words = len(block.ids) if block.ids is not None else 0
     kept = np.bincount(block.tokens[block.tokens >= 0], minlength=words).astype(np.float64)
     kept[: len(block.keep)] *= block.keep
     total = max(float(kept.sum()), 1.0)
     pairs = kept * (loss.pairs / total)
+    if config.model is Model.GLOVE:
+        return pairs[: len(block.keep)], pairs
     if config.model is Model.CBOW:
         inputs = pairs * (config.window + 1) * (1 + config.negative)
     else:

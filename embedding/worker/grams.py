@@ -57,6 +57,7 @@ class WordGrams:
             block,
             subwords=flat + np.int32(rows),
             subword_offsets=np.cumsum(offsets, dtype=np.int32),
+            subword_ids=None if block.ids is None else np.arange(self.index.buckets),
         )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from embedding.errors import ConfigError
 from embedding.exchange.protocol import SharedTables
 from embedding.models.base import LocalBlock
+from embedding.models.config import Model, Optimiser
 from embedding.records import FloatArray, IntArray
 from embedding.worker.learner import Learner, Prepared, Trained
 from embedding.worker.planning import Part, Plan, offsets
@@ -74,6 +75,11 @@ class HogwildLearner(Learner):
         self._check(loss)
         return Trained(prepared, rows.clock, (), loss)
 
+    def _ids(self) -> IntArray | None:
+        """A row's id is its place; needed where the trainer keeps state between blocks."""
+        kept = self.model.model is Model.GLOVE or self.model.optimiser is Optimiser.ADAGRAD
+        return np.arange(len(self.tables.contexts), dtype=np.int64) if kept else None
+
     def _plan(self, parts: Sequence[Part], noise: IntArray) -> Plan:
         """Local rows are the rows of the whole tables, so that none is pulled."""
         none = np.empty(0, dtype=np.int64)
@@ -86,6 +92,7 @@ class HogwildLearner(Learner):
             sentences=offsets(parts),
             keep=keep,
             pool=noise.astype(np.int32),
+            ids=self._ids(),
         )
         if self.grams is not None:
             words = np.unique(block.tokens)

@@ -22,7 +22,7 @@ from embedding.errors import AheadError, YeoronError
 from embedding.exchange.halves import narrow, widen
 from embedding.exchange.protocol import Ack, Push, Rows
 from embedding.models.base import BlockLoss, Trainer
-from embedding.models.config import ModelConfig
+from embedding.models.config import Model, ModelConfig
 from embedding.models.sampling import NoiseTable
 from embedding.records import (
     BlockCounts,
@@ -170,7 +170,9 @@ class Learner:
         parts = [*fresh, *self._replayed(fresh)]
         noise = self._draw(sum(len(part.codes) for part in parts), seed)
         scores = self._scores(blocks, fresh, noise, seed)
-        planned = self._plan(parts, noise)
+        # GloVe learns counted cells: it scores with noise words but does not train on them.
+        pool = noise[:0] if self.model.model is Model.GLOVE else noise
+        planned = self._plan(parts, pool)
         # The block before this one may have to pull yet: count on from the clock it was given.
         self._at = self.clock - 1 if when == "now" else self._at
         at = self._at + 1
@@ -404,8 +406,8 @@ class Learner:
         return {delta.table: delta for delta in self._sent[1].deltas}
 
     def _check(self, loss: BlockLoss) -> None:
-        untrained = (1 + self.model.negative) * math.log(2.0)
-        if not np.isfinite(loss.loss_sum) or loss.mean > EXPLODED * untrained:
+        limit = EXPLODED * self.model.untrained_loss
+        if not np.isfinite(loss.loss_sum) or loss.mean > limit:
             raise YeoronError(
                 f"{self.node}: the loss is {loss.mean:.3g} nats a pair, so training has diverged; "
                 f"set a smaller model.learning_rate (it is {self.model.learning_rate})."
