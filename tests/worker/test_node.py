@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
 import os
+import re
 import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
+from embedding.errors import PlatformError, YeoronError
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
@@ -50,17 +56,132 @@ def until(condition, timeout: float = 120.0) -> bool:
     return False
 
 
+@pytest.fixture(autouse=True)
+def leaves_no_process() -> Iterator[None]:
+    """Whatever happened, none of the node's processes is left behind."""
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    yield
+    assert until(lambda: not spawned(before)), spawned(before)
+
+
+def spawned(before: set[int]) -> list[str]:
+    """Command lines of the processes of nodes; Python's own helpers stay until the end."""
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            command = " ".join(child.cmdline())
+            if child.pid not in before and "spawn_main" in command:
+                found.append(command)
+    return found
+
+
+def corpus(path: Path, lines: int = 500, **options: Any) -> CorpusShare:
+    text = "".join(f"하나 둘 셋 낱말{i % 50}\n" for i in range(lines))
+    path.write_text(text, encoding="utf-8")
+    return CorpusShare(path=str(path), **options)
+
+
 def test_a_corpus_is_learnt_to_its_last_token(server: ParameterServer, tmp_path: Path) -> None:
-    path = tmp_path / "c.txt"
-    path.write_text("".join(f"하나 둘 셋 낱말{i % 50}\n" for i in range(500)), encoding="utf-8")
-    outcome = run_node(spec(server, corpus=CorpusShare(path=str(path))), lambda: False)
+    share = corpus(tmp_path / "c.txt", 40_000)
+    blocks = NodeConfig(**{**QUICK.model_dump(), "block_tokens": 5_000})
+    outcome = run_node(spec(server, corpus=share, node=blocks), lambda: False)
     status = server.status()
     assert outcome.restarts == 0
-    assert status["sources"]["corpus"]["tokens"] == 2000
-    assert status["documents"] == 500
+    assert status["sources"]["corpus"]["tokens"] == 160_000
+    assert status["pushes"] == status["documents"] > 5, "a block is a document and a tick"
 
 
-def test_a_killed_process_loses_no_document(server: ParameterServer, tmp_path: Path) -> None:
+def test_two_nodes_learn_each_line_of_a_corpus_once(
+    server: ParameterServer, tmp_path: Path
+) -> None:
+    whole = corpus(tmp_path / "c.txt", 20_000)
+    with ThreadPoolExecutor(2) as pool:
+        for i in range(2):
+            share = whole.model_copy(update={"index": i, "count": 2})
+            pool.submit(run_node, spec(server, name=f"n{i}", corpus=share), lambda: False)
+    assert server.status()["sources"]["corpus"]["tokens"] == 80_000
+    alive = server.state.vocabulary.alive()
+    counts = server.state.vocabulary.counts(alive)
+    names = server.state.vocabulary.names(alive)
+    assert dict(zip(names, counts, strict=True))["셋"] == pytest.approx(20_000, rel=1e-3)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_configuration_that_the_server_refuses_is_told_and_not_tried_again(
+    server: ParameterServer, tmp_path: Path, stream: bool
+) -> None:
+    other = MODEL.model_copy(update={"window": 2})
+    reading = {} if stream else {"corpus": corpus(tmp_path / "c.txt")}
+    frontier = {"frontier": f"sqlite:///{tmp_path / 'frontier.db'}", "extract_processes": 0}
+    with pytest.raises(YeoronError, match=f"digest {other.digest()[:12]}.*the same settings"):
+        run_node(spec(server, model=other, crawl=frontier, **reading), lambda: False)
+
+
+def test_a_training_that_explodes_is_told_with_the_setting_to_change(
+    server: ParameterServer, tmp_path: Path
+) -> None:
+    model = MODEL.model_copy(update={"learning_rate": 1e4})
+    node = spec(server, corpus=corpus(tmp_path / "c.txt", 20_000), model=model)
+    server.state.config_digest = model.digest()
+    with pytest.raises(YeoronError) as caught:
+        run_node(node, lambda: False)
+    assert re.fullmatch(
+        r"n0: the loss is \S+ nats a pair, so training has diverged; "
+        r"set a smaller model\.learning_rate \(it is 10000\.0\)\.",
+        str(caught.value),
+    )
+    assert not isinstance(caught.value, PlatformError)
+
+
+def test_a_corpus_that_is_not_utf8_is_told_with_its_line(
+    server: ParameterServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "c.txt"
+    share = corpus(path, 5_000)
+    lines = path.read_bytes().split(b"\n")
+    lines[4_711] = "옛 글자".encode("cp949")
+    path.write_bytes(b"\n".join(lines))
+    with pytest.raises(YeoronError) as caught:
+        run_node(spec(server, corpus=share), lambda: False)
+    said = f"{path}: line 4712 is not UTF-8 text; convert the file to UTF-8."
+    assert str(caught.value) == said
+    assert not isinstance(caught.value, PlatformError)
+
+
+@pytest.mark.parametrize("victim", ["crawler", "gradient"])
+def test_a_node_whose_process_dies_over_a_corpus_is_not_started_again(
+    server: ParameterServer, tmp_path: Path, victim: str
+) -> None:
+    share = corpus(tmp_path / "c.txt", 20_000, epochs=100_000)
+    with ThreadPoolExecutor(1) as pool:
+        running_ = pool.submit(run_node, spec(server, corpus=share), lambda: False)
+        try:
+            assert until(lambda: server.status()["documents"] >= 2 or running_.done())
+        finally:
+            kill(f"n0-{victim}")
+        error = running_.exception(timeout=120)
+    assert isinstance(error, PlatformError)
+    assert str(error) == f"n0: its {victim} process died; its log says why."
+
+
+def test_a_node_that_is_told_to_stop_ends(server: ParameterServer, tmp_path: Path) -> None:
+    share = corpus(tmp_path / "c.txt", 20_000, epochs=100_000)
+    outcome = run_node(spec(server, corpus=share), lambda: server.status()["documents"] >= 3)
+    assert outcome.restarts == 0
+    assert server.status()["documents"] >= 3
+
+
+def kill(name: str) -> None:
+    """kill -9 the node's process of this name."""
+    (process,) = (each for each in multiprocessing.active_children() if each.name == name)
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("victim", ["crawler", "gradient"])
+def test_a_killed_process_loses_no_document(
+    server: ParameterServer, tmp_path: Path, victim: str
+) -> None:
     documents = [
         {
             "date": f"2020-02-{1 + i % 27:02d}T{i % 24:02d}:00:00+00:00",
@@ -87,17 +208,17 @@ def test_a_killed_process_loses_no_document(server: ParameterServer, tmp_path: P
         thread.start()
         try:
             assert until(lambda: server.status()["documents"] >= 5)
-            victim = next(
-                child
-                for child in psutil.Process().children()
-                if "spawn_main" in " ".join(child.cmdline())
-            )
-            os.kill(victim.pid, signal.SIGKILL)
-            assert until(lambda: server.status()["documents"] >= 60)
+            kill(f"n0-{victim}")
+            assert until(lambda: all_acknowledged(server, 60))
             # Only what was pushed and not yet acknowledged when it died may come again.
-            time.sleep(2.0)
             assert server.status()["documents"] <= 60 + QUICK.batch_documents
         finally:
             stop.set()
             thread.join(timeout=120)
     assert not thread.is_alive()
+
+
+def all_acknowledged(server: ParameterServer, documents: int) -> bool:
+    """Everything that was found has been learnt, and the node has heard it."""
+    status = server.status()
+    return status["documents"] >= documents and status["sources"]["news"]["pending"] == 0
