@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from embedding.text.config import TextConfig
 from embedding.text.normalise import normalise
+from embedding.text.pipeline import TextPipeline
 from embedding.text.plain import code_lines
 
 # What the quick way must tell from what `normalise` changes: runs of marks, blanks, controls,
@@ -40,6 +44,38 @@ def test_the_words_are_those_of_the_normaliser(lines: list[str], run_length: int
     ]
     assert sentences == expected(lines, config)
     assert len(set(coded.words)) == len(coded.words)
+
+
+ANY = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=30)
+WORDY = st.text(st.sampled_from("가a 가a\u3000\t한글말1.!ㅋ"), min_size=30, max_size=80)
+
+
+@given(
+    st.lists(ANY | WORDY, max_size=5),
+    st.sampled_from(["keep", "token", "drop"]),
+    st.integers(1, 3),
+    st.sampled_from([2, 5, 40, 100]),
+)
+@example(["가" * 41, "가" * 40, "a" * 61, "가" * 40 + " 나"], "keep", 1, 40)
+@example(["👍🏽가", "\u200b", "\x1c \x85a\u2028b", "①２ﬁ"], "token", 1, 40)
+def test_the_words_of_a_line_are_those_of_the_pipeline(
+    lines: list[str], emoji: Literal["keep", "token", "drop"], least: int, most: int
+) -> None:
+    """Only sentences differ: a line is one, where the pipeline would cut at full stops as well."""
+    config = TextConfig(
+        tokenizer="whitespace", mask=False, emoji=emoji, min_length=least, max_length=most
+    )
+    pipeline = TextPipeline(config)
+    found = [[word for sentence in pipeline.words(line) for word in sentence] for line in lines]
+    coded = code_lines(lines, config)
+    words = [coded.words[code] for code in coded.codes]
+    assert words == [word for line in found for word in line]
+    ends = [0]
+    for line in filter(None, found):
+        ends.append(ends[-1] + len(line))
+    assert coded.sentences.tolist() == ends
+    assert coded.codes.dtype == coded.sentences.dtype == np.int32
+    assert set(coded.codes.tolist()) == set(range(len(coded.words))), "no word without a token"
 
 
 @pytest.mark.parametrize("character", [chr(code) for code in range(0x20)] + ["\x7f", "'", '"'])
