@@ -11,12 +11,17 @@ ENTRY = (
 )
 
 
+TOPICS = 8
+"""Topics of `sentences`; the words of topic 3 are t3w0 (the most frequent), t3w1, …"""
+
+
 def sentences(words: int, seed: int = 1) -> str:
-    """Sentences in which word i of a pair comes with its partner."""
+    """Sentences of ten words, each about one topic."""
     random = np.random.default_rng(seed)
-    pairs = random.zipf(1.4, size=words // 2) % 60
-    lines = [
-        " ".join(f"w{pair}a w{pair}b" for pair in pairs[at : at + 6])
-        for at in range(0, len(pairs), 6)
-    ]
+    share = 1 / np.arange(1, 31)
+    lines = []
+    for _ in range(words // 10):
+        topic = random.integers(TOPICS)
+        picked = random.choice(30, size=10, p=share / share.sum())
+        lines.append(" ".join(f"t{topic}w{at}" for at in picked))
     return "\n".join(lines) + "\n"
