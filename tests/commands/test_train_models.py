@@ -1,0 +1,56 @@
+"""`yeoron train --model …` as a process of its own: each model ends as vectors that make sense."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embedding.snapshots.snapshot import Snapshot
+from embedding.snapshots.store import SnapshotStore
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+TOPICS = [["감염병", "마스크", "병원", "확진"], ["축구", "경기장", "선수", "감독"]]
+
+
+@pytest.fixture(scope="session")
+def topics(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sentences of one topic each; one word is read twice, always alone."""
+    rng = np.random.default_rng(1)
+    lines = [" ".join(rng.choice(TOPICS[i % 2], 12)) for i in range(3000)]
+    lines[700] = lines[2300] = "감염병원균"
+    path = tmp_path_factory.mktemp("topics") / "topics.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def train(process, corpus: Path, out: Path, *options: str) -> tuple[dict, Snapshot]:
+    fixed = ("--dim", "16", "--sample", "0", "--min-count", "2", "--epochs", "8")
+    done = process("train", corpus, "--out", out, "--json", *fixed, *options)
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    return told, SnapshotStore(str(out)).open(told["snapshots"][0]["id"])
+
+
+@pytest.mark.parametrize("sync", ["ssp", "hogwild"])
+@pytest.mark.parametrize("model", ["cbow", "glove", "fasttext"])
+def test_topics_come_apart(process, topics: Path, tmp_path: Path, model: str, sync: str) -> None:
+    rate = "0.2" if model == "glove" else "0.05"
+    told, snapshot = train(
+        process,
+        topics,
+        tmp_path / "store",
+        *("--model", model, "--sync", sync, "--nodes", "2", "--learning-rate", rate),
+    )
+    assert told["tokens_trained"] == 8 * (2998 * 12 + 2)
+    assert snapshot.manifest.dim == 16
+    for topic in TOPICS:
+        for word in topic:
+            rare = "감염병원균"
+            near = [found for found, _ in snapshot.neighbours(word, 4) if found != rare][:3]
+            assert set(near) == set(topic) - {word}
+    if model == "fasttext":
+        assert snapshot.manifest.config["buckets"] == 200_000
+        assert snapshot.neighbours("감염병원균", 1)[0][0] == "감염병"
