@@ -26,6 +26,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting import Cutter
 from embedding.server.state import ServerState
 from embedding.stream.replay import UniformReplay
+from embedding.worker import lexicon
 from embedding.worker.config import NodeConfig
 from embedding.worker.learner import Learner
 
@@ -122,7 +123,8 @@ def weeks(state: ServerState, cutter: Cutter, days: int) -> Iterator[int]:
             cutter.cut(Window.holding(start, WindowUnit.WEEK))
 
 
-def test_memory_stays_flat_on_a_stream_ten_times_larger_than_every_bound(tmp_path):
+def test_memory_stays_flat_on_a_stream_ten_times_larger_than_every_bound(tmp_path, monkeypatch):
+    monkeypatch.setattr(lexicon, "REMEMBERED", CANDIDATES)
     state = make_state(snapshots=str(tmp_path))
     cutter = Cutter(state, state.config)
     learner = Learner(

@@ -1,0 +1,102 @@
+"""Training in the server's own memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from in_process import InProcess, make_state
+
+from embedding.errors import ConfigError, RefusedError
+from embedding.exchange.protocol import SharedTables
+from embedding.models.base import make_trainer
+from embedding.models.config import ModelConfig
+from embedding.records import FloatArray, Table, TokenBlock, WindowUnit
+from embedding.server.config import SyncConfig
+from embedding.server.state import ServerState
+from embedding.worker.config import NodeConfig
+from embedding.worker.hogwild import HogwildLearner, MappedTables
+
+DIM = 4
+MODEL = ModelConfig(dim=DIM, window=2, sample=0.0, learning_rate=0.1)
+
+
+def make(state: ServerState, name: str = "n0") -> tuple[HogwildLearner, InProcess]:
+    line = InProcess(state, name)
+    learner = HogwildLearner(
+        line,
+        make_trainer(MODEL),
+        None,
+        node=name,
+        model=MODEL,
+        config=NodeConfig(replay_ratio=0.0),
+        unit=WindowUnit.DAY,
+    )
+    shared = state._shared()
+    assert shared is not None
+    learner.tables = MappedTables.attach(shared, DIM)
+    return learner, line
+
+
+def held(state: ServerState) -> list[FloatArray]:
+    slots = np.arange(state.vocabulary.rows)
+    return [state.tables.read(table, slots) for table in (Table.IN, Table.OUT)]
+
+
+def block(seed: int) -> TokenBlock:
+    words = [f"말{i}" for i in np.random.default_rng(seed).integers(0, 20, 200)]
+    return TokenBlock.build("뉴스", [[words]], published=[0.0], keys=[f"{seed}"])
+
+
+@pytest.fixture
+def state() -> ServerState:
+    return make_state(SyncConfig(policy="hogwild"), dim=DIM, max_words=50)
+
+
+def test_a_node_writes_to_the_servers_rows_and_pushes_none(state: ServerState) -> None:
+    learner, line = make(state)
+    learner.learn([block(0)])
+    before = held(state)
+    learner.learn([block(1)])
+    for rows, once in zip(held(state), before, strict=True):
+        assert not np.array_equal(rows, once)
+    assert all(push.deltas == () for push in line.pushes)
+    assert all(push.tokens == 200 for push in line.pushes)
+    assert sum(line.counts().values()) == 400
+
+
+def test_two_nodes_see_each_others_steps_at_once(state: ServerState) -> None:
+    one, _ = make(state, "n0")
+    two, _ = make(state, "n1")
+    one.learn([block(0)])
+    assert np.array_equal(two.tables.contexts, one.tables.contexts)
+    assert two.tables.contexts.any()
+    rows = held(state)[1]
+    assert np.array_equal(two.tables.contexts[: len(rows)], rows)
+
+
+def test_words_beyond_the_room_of_the_shared_tables_get_no_row(state: ServerState) -> None:
+    """A row's place is its id, so none can be given to another word."""
+    learner, _ = make(state)
+    many = [f"말{i}" for i in range(80)]
+    learned = learner.learn([TokenBlock.build("뉴스", [[many]], published=[0.0], keys=["k"])])
+    assert len(state.vocabulary) == 50
+    assert learned.trained_tokens == 50
+    more = TokenBlock.build("뉴스", [[["새말"] * 9]], published=[0.0], keys=["k"])
+    assert learner.learn([more]).trained_tokens == 0
+
+
+def test_tables_that_are_not_on_this_host_are_refused(tmp_path) -> None:
+    away = SharedTables(str(tmp_path / "none"), 10)
+    with pytest.raises(ConfigError, match="not on this host; use ssp or asp"):
+        MappedTables.attach(away, DIM)
+    short = tmp_path / "short"
+    short.write_bytes(b"123")
+    with pytest.raises(ConfigError, match="does not hold"):
+        MappedTables.attach(SharedTables(str(short), 10), DIM)
+
+
+def test_a_server_changes_neither_to_nor_from_hogwild_while_it_runs(state: ServerState) -> None:
+    other = make_state(SyncConfig(policy="asp"), dim=DIM)
+    for server, policy in ((state, "asp"), (other, "hogwild")):
+        with pytest.raises(RefusedError, match="start the server with that policy"):
+            server.configure(SyncConfig(policy=policy))
