@@ -15,20 +15,22 @@ class StreamConfig(Config):
     queue_tokens: int = Field(default=200_000, ge=1_000)
     """Tokens that may wait between crawler and gradients; the crawler pauses when it is full."""
 
-    replay: Literal["uniform", "prioritised"] = "uniform"
-    """How the replay memory draws: every sentence alike, or in proportion to priority^alpha."""
+    replay: Literal["uniform", "loss", "gradient"] = "uniform"
+    """How the replay memory draws sentences: all alike; by their loss to the power of alpha
+    (Schaul et al. 2016); or by the norm of their gradient, unbiased (Alain et al. 2015)."""
 
     replay_tokens: int = Field(default=2_000_000, ge=1_000)
     """Tokens that the replay memory holds at most; the oldest sentences leave first."""
 
     replay_alpha: float = Field(default=0.6, ge=0.0, le=1.0)
-    """Prioritised replay: exponent of the priorities; 0 draws uniformly."""
+    """Replay by loss: exponent of the priorities; 0 draws uniformly."""
 
     replay_beta: float = Field(default=0.4, ge=0.0, le=1.0)
-    """Prioritised replay: exponent of the importance weights at the start; 1 is unbiased."""
+    """Replay by loss: exponent of the importance weights at the start; 1 is unbiased."""
 
     replay_anneal: int = Field(default=0, ge=0)
-    """Prioritised replay: samples over which beta rises to 1; 0 keeps it as it is."""
+    """Replay by loss: samples over which beta rises to 1; 0 keeps it as it is."""
 
-    replay_weights: Literal["max", "unbiased"] = "max"
-    """Prioritised replay: weights divided by the largest of a sample, or plain (1/Nq)^beta."""
+    replay_mix: float = Field(default=0.1, ge=0.0, le=1.0)
+    """Replay by loss or gradient: share of the draws that is uniform. Bounds what a priority that
+    has become wrong can do: no sentence is forgotten, no unbiased weight is above 1 / mix."""

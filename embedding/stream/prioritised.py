@@ -1,10 +1,15 @@
 """Prioritised replay: sentences that taught much are drawn more often.
 
 Schaul, Quan, Antonoglou and Silver 2016, "Prioritized Experience Replay", the proportional
-variant: P(i) = p_i^α / Σ_k p_k^α (equation 1), weight w_i = (1 / (N·P(i)))^β, divided by the
+variant: P(i) = p_i^α / Σ_k p_k^α (equation 1), weight w_i = (1 / (N·q_i))^β, divided by the
 largest weight of the sample (section 3.4). With α = β = 1 and `weights="unbiased"` it is the
 importance sampling of Alain et al. 2015, "Variance Reduction in SGD by Distributed Importance
-Sampling".
+Sampling", which adds a constant to priorities that may have gone stale. Here a share ε of the
+draws is uniform instead (a defensive mixture, Hesterberg 1995): q_i = (1 - ε)·P(i) + ε / N, so
+that w_i <= ε^-β whatever the priorities.
+
+Initial priorities come from whoever adds a sentence (Horgan et al. 2018, Ape-X): relative ones,
+which are multiplied by the running mean of the measured ones.
 """
 
 from __future__ import annotations
@@ -15,11 +20,12 @@ import numpy as np
 
 from embedding.errors import ConfigError, InputError
 from embedding.records import CodeArray, FloatArray, IntArray
-from embedding.stream.replay import Sample, check_priority
+from embedding.stream.replay import Measure, Sample, check_priority
 from embedding.stream.ring import SentenceRing
 from embedding.stream.sumtree import SumTree, Weights
 
 _FLOOR = 1e-6  # ε of the paper: a sentence of priority 0 can still be drawn
+_MEMORY = 0.9  # of the running mean of measured priorities, an update
 
 
 class PrioritisedReplay:
@@ -27,6 +33,7 @@ class PrioritisedReplay:
 
     A sentence without a priority gets the largest one seen, so that it is drawn soon (Algorithm 1).
     `beta` rises linearly to 1 over `anneal` samples; 0 keeps it. O(log n) a sentence.
+    `measure` is what `update` is told; `mix` is ε, the share of uniform draws.
     """
 
     def __init__(
@@ -34,12 +41,14 @@ class PrioritisedReplay:
         capacity_tokens: int,
         seed: int = 0,
         *,
+        measure: Measure = "loss",
         alpha: float = 0.6,
         beta: float = 0.4,
         anneal: int = 0,
+        mix: float = 0.0,
         weights: Literal["max", "unbiased"] = "max",
     ) -> None:
-        for name, value in (("alpha", alpha), ("beta", beta)):
+        for name, value in (("alpha", alpha), ("beta", beta), ("mix", mix)):
             if not 0.0 <= value <= 1.0:
                 raise ConfigError(f"prioritised replay: {name} must lie in [0, 1], got {value}.")
         if anneal < 0:
@@ -49,13 +58,17 @@ class PrioritisedReplay:
                 f"prioritised replay: weights are 'max' or 'unbiased', got {weights!r}."
             )
         self.capacity = capacity_tokens
+        self.measure: Measure = measure
         self.alpha = alpha
+        self._mix = mix
         self._beta = beta
         self._anneal = anneal
         self._normalised = weights == "max"
         self._ring = SentenceRing(capacity_tokens)
         self._tree = SumTree(self._ring.slots)
         self._largest = 1.0
+        self._usual = 1.0
+        self._measured = False
         self._samples = 0
         self._random = np.random.default_rng(seed)
 
@@ -68,15 +81,22 @@ class PrioritisedReplay:
 
     def add(
         self, tokens: IntArray, sentences: CodeArray, priority: FloatArray | None = None
-    ) -> None:
-        """Insert sentences; `priority` float32 [m], None for the largest seen so far."""
+    ) -> IntArray:
+        """Insert sentences; `priority` float32 [m] in units of the measured ones' running mean.
+
+        None: the largest priority seen so far.
+        """
         count = len(sentences) - 1
         check_priority(priority, count)
         before = self._ring.oldest
         serials = self._ring.add(tokens, sentences)
         self._forget(before)
-        values = np.full(count, self._largest) if priority is None else np.asarray(priority)
-        self._set(serials, values.astype(np.float64))
+        if priority is None:
+            values = np.full(count, self._largest)
+        else:
+            values = np.asarray(priority, np.float64) * self._usual
+        self._set(serials, values)
+        return serials
 
     def sample(self, n_tokens: int) -> Sample:
         """Draw `n_tokens` tokens; an empty memory gives an empty sample."""
@@ -84,23 +104,32 @@ class PrioritisedReplay:
 
         def draw(count: int) -> IntArray:
             leaves = self._tree.find(self._random.random(count) * total)
-            return ring.oldest + (leaves - ring.oldest) % ring.slots
+            serials = ring.oldest + (leaves - ring.oldest) % ring.slots
+            if self._mix:
+                alike = self._random.integers(ring.oldest, ring.next, size=count)
+                serials = np.where(self._random.random(count) < self._mix, alike, serials)
+            return serials
 
         tokens, sentences, keys = ring.gather(n_tokens, draw)
         chance = self._tree.get(ring.slot(keys)) / total if len(keys) else np.ones(0)
-        weights = (len(ring) * chance) ** -self.beta
+        shares = (1.0 - self._mix) * len(ring) * chance + self._mix
+        weights = shares**-self.beta
         if self._normalised and len(weights):
             weights /= weights.max()
         self._samples += 1
         return Sample(tokens, sentences, keys, weights.astype(np.float32))
 
     def update(self, keys: IntArray, priority: FloatArray) -> None:
-        """Set priorities of drawn sentences (of one named twice the last counts)."""
+        """Set priorities of sentences (of one named twice the last counts)."""
         check_priority(priority, len(keys))
         serials = np.asarray(keys, np.int64)
-        if (serials >= self._ring.next).any() or (serials < 0).any():
+        if (serials >= self._ring.next).any() or (serials < -1).any():
             raise InputError("prioritised replay: a key that was never given out.")
-        self._set(serials, np.asarray(priority, np.float64))
+        values = np.asarray(priority, np.float64)
+        if len(values):
+            mean, memory = float(values.mean()), _MEMORY if self._measured else 0.0
+            self._usual, self._measured = memory * self._usual + (1 - memory) * mean, True
+        self._set(serials, values)
 
     def _set(self, serials: IntArray, priority: Weights) -> None:
         """Write p^alpha of the serials that are still held."""

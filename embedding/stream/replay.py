@@ -6,7 +6,7 @@ Reverb and Ape-X (Horgan et al. 2018) use the same split: one side inserts, the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from embedding.errors import InputError
 from embedding.records import CodeArray, FloatArray, IntArray
 from embedding.stream.config import StreamConfig
 from embedding.stream.ring import SentenceRing
+
+Measure = Literal["none", "loss", "gradient"]
+"""What `update` wants to be told of a sentence: nothing, its loss or the norm of its gradient."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +40,22 @@ class ReplayMemory(Protocol):
     """A bounded memory of sentences. Draws are with replacement."""
 
     capacity: int
+    measure: Measure
 
     def add(
         self, tokens: IntArray, sentences: CodeArray, priority: FloatArray | None = None
-    ) -> None:
-        """Insert sentences: tokens int64 [n], sentences int32 [m+1], priority float32 [m]."""
+    ) -> IntArray:
+        """Insert sentences: tokens int64 [n], sentences int32 [m+1]; returns keys int64 [m].
+
+        priority  float32 [m] by whoever adds them, 1 for one like any other; None: not known
+        The key of a sentence that was left out (an empty one) is -1.
+        """
 
     def sample(self, n_tokens: int) -> Sample:
         """Draw sentences of `n_tokens` tokens in all (the last is cut to fit)."""
 
     def update(self, keys: IntArray, priority: FloatArray) -> None:
-        """Set priorities of drawn sentences; keys that have left the memory are passed over."""
+        """Set priorities, as `measure` says; keys that are no longer held are passed over."""
 
     def __len__(self) -> int:
         """Sentences held."""
@@ -70,15 +78,16 @@ class UniformReplay:
 
     def __init__(self, capacity_tokens: int, seed: int = 0) -> None:
         self.capacity = capacity_tokens
+        self.measure: Measure = "none"
         self._ring = SentenceRing(capacity_tokens)
         self._random = np.random.default_rng(seed)
 
     def add(
         self, tokens: IntArray, sentences: CodeArray, priority: FloatArray | None = None
-    ) -> None:
+    ) -> IntArray:
         """Insert sentences; priorities are accepted and have no effect."""
         check_priority(priority, len(sentences) - 1)
-        self._ring.add(tokens, sentences)
+        return self._ring.add(tokens, sentences)
 
     def sample(self, n_tokens: int) -> Sample:
         """Draw `n_tokens` tokens; an empty memory gives an empty sample."""
@@ -127,11 +136,21 @@ def make_replay(config: StreamConfig, seed: int = 0) -> ReplayMemory:
         return UniformReplay(config.replay_tokens, seed)
     from embedding.stream.prioritised import PrioritisedReplay
 
+    if config.replay == "gradient":
+        return PrioritisedReplay(
+            config.replay_tokens,
+            seed,
+            measure="gradient",
+            alpha=1.0,
+            beta=1.0,
+            mix=config.replay_mix,
+            weights="unbiased",
+        )
     return PrioritisedReplay(
         config.replay_tokens,
         seed,
         alpha=config.replay_alpha,
         beta=config.replay_beta,
         anneal=config.replay_anneal,
-        weights=config.replay_weights,
+        mix=config.replay_mix,
     )

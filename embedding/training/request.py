@@ -57,9 +57,9 @@ class TrainRequest(Config):
     def node_config(self) -> NodeConfig:
         """The settings of every node.
 
-        Left to itself: no replay, as the corpus is read `epochs` times, and blocks of 25,000 tokens,
-        smaller from the third node on: what nodes learn at the same time they learn from the same
-        rows, and together that should not be more than 50,000 tokens (benchmarks/results).
+        Left to itself: no replay, as the corpus is read `epochs` times, and blocks of 25,000
+        tokens, smaller from the third node on: what nodes learn at the same time they learn from
+        the same rows, and together that should not be more than 50,000 tokens.
         """
         if self.node is not None:
             return self.node

@@ -10,13 +10,14 @@ import contextlib
 import logging
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.records import Document, TokenBlock
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.queue import BlockQueue
+from embedding.stream.surprise import Surprise
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.lifetime import end_with_parent, stop_on_signals
 from embedding.worker.spec import NodeSpec
@@ -45,6 +46,8 @@ class CrawlProcess:
         self.frontier = Frontier(spec.crawl.frontier)
         self.crawler = Crawler(spec.sources, spec.crawl, self.frontier)
         self.pipeline = TextPipeline(spec.text)
+        prioritised = spec.stream.replay != "uniform" and spec.node.replay_ratio > 0
+        self.surprise = Surprise(spec.text.statistics_words) if prioritised else None
         self.full_waits = 0
         self._batches: dict[str, Batch] = {}
         self._sending = asyncio.Lock()
@@ -113,6 +116,8 @@ class CrawlProcess:
             clock = self.crawler.clock()
             available = [clock.wall(document.published_at.timestamp()) for document in documents]
             block = await asyncio.to_thread(self.pipeline.block, documents, available)
+            if self.surprise is not None:
+                block = replace(block, priority=self.surprise.priorities(block))
             await self._put(block)
 
     async def _put(self, block: TokenBlock) -> None:

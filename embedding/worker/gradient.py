@@ -20,10 +20,11 @@ from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty
 from embedding.stream.queue import BlockQueue
 from embedding.stream.replay import make_replay
 from embedding.worker.hogwild import HogwildLearner, MappedTables
-from embedding.worker.learner import Learner, Learnt
+from embedding.worker.learner import Learner
 from embedding.worker.lifetime import end_with_parent, peak_memory, stop_on_signals
 from embedding.worker.pipeline import Pipeline, When
 from embedding.worker.spec import NodeSpec
+from embedding.worker.ticks import Learnt
 
 logger = logging.getLogger(__name__)
 

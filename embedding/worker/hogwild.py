@@ -19,8 +19,9 @@ from embedding.exchange.protocol import SharedTables
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, Optimiser
 from embedding.records import FloatArray, IntArray
-from embedding.worker.learner import Learner, Prepared, Trained
+from embedding.worker.learner import Learner
 from embedding.worker.planning import Part, Plan, offsets
+from embedding.worker.ticks import Prepared, Trained
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class HogwildLearner(Learner):
 
     def train(self, prepared: Prepared) -> Trained:
         """Train in place."""
-        rows = self._pull(prepared.planned) if prepared.rows is None else prepared.rows
+        rows = prepared.rows or self._pull(prepared.planned, prepared.scores)
         loss = self.trainer.train(
             prepared.planned.block,
             self.tables.vectors,

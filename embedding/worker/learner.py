@@ -8,26 +8,20 @@ the push that learns them (prequential evaluation, Dawid 1984).
 
 from __future__ import annotations
 
-import math
-import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from embedding.errors import AheadError, YeoronError
-from embedding.exchange.halves import narrow, widen
 from embedding.exchange.protocol import Ack, Push, Rows
 from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import Model, ModelConfig
 from embedding.models.sampling import NoiseTable
 from embedding.records import (
-    BlockCounts,
     FloatArray,
-    HalfArray,
     IntArray,
     RowDelta,
     ScorePairs,
@@ -39,10 +33,13 @@ from embedding.stream.replay import ReplayMemory
 from embedding.worker.combining import share, updates
 from embedding.worker.config import NodeConfig
 from embedding.worker.counting import count_words, progress, window_starts
+from embedding.worker.deltas import moved, with_own
 from embedding.worker.grams import WordGrams, gram_updates
 from embedding.worker.lexicon import Lexicon, VocabularySource
 from embedding.worker.planning import Part, Plan, plan
+from embedding.worker.rehearsal import Rehearsal, Rehearsed
 from embedding.worker.scoring import PairSampler
+from embedding.worker.ticks import Learnt, Prepared, Trained, hash_seed, reading
 
 EXPLODED = 20.0
 """A mean loss so many times that of an untrained model means that training has diverged."""
@@ -68,48 +65,6 @@ class Server(VocabularySource, Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A block with its rows, ready to train on.
-
-    rows  None when they are better pulled after the push before this one: `train` does
-    """
-
-    blocks: Sequence[TokenBlock]
-    counts: BlockCounts
-    planned: Plan
-    scores: Sequence[ScorePairs]
-    rows: Rows | None
-    seed: int
-    rate: float
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What training a block changed, on rows as they were at `clock`."""
-
-    prepared: Prepared
-    clock: int
-    deltas: tuple[RowDelta, ...]
-    loss: BlockLoss
-
-
-@dataclass(frozen=True)
-class Learnt:
-    """What one tick learnt: fresh tokens, trained tokens (with replay), loss, who may be told.
-
-    progress  share of the reading that is done, 0 for a stream
-    """
-
-    keys: tuple[str, ...]
-    fresh_tokens: int
-    trained_tokens: int
-    loss_sum: float
-    pairs: int
-    progress: float
-    ack: Ack
-
-
 class Learner:
     """Turns token blocks into pushes; owns the lexicon, the replay memory and the node's clock.
 
@@ -129,7 +84,7 @@ class Learner:
     ) -> None:
         self.server = server
         self.trainer = trainer
-        self.replay = replay
+        self.rehearsal = None if replay is None else Rehearsal(replay)
         self.node = node
         self.model = model
         self.config = config
@@ -148,7 +103,6 @@ class Learner:
         self._refreshed = 0
         self._counted = 0.0
         self._stale = False
-        self._replaying = threading.Lock()
         self._sent: tuple[int, Trained] | None = None
 
     def learn(self, blocks: Sequence[TokenBlock]) -> Learnt:
@@ -167,12 +121,12 @@ class Learner:
         fresh = self._code(blocks)
         self._prepared += 1
         seed = hash_seed(self.model.seed, self.node, self._prepared)
-        parts = [*fresh, *self._replayed(fresh)]
+        parts, sentences = self._rehearse(blocks, fresh)
         noise = self._draw(sum(len(part.codes) for part in parts), seed)
         scores = self._scores(blocks, fresh, noise, seed)
         # GloVe learns counted cells: it scores with noise words but does not train on them.
         pool = noise[:0] if self.model.model is Model.GLOVE else noise
-        planned = self._plan(parts, pool)
+        planned = sentences.into(self._plan(parts, pool))
         # The block before this one may have to pull yet: count on from the clock it was given.
         self._at = self.clock - 1 if when == "now" else self._at
         at = self._at + 1
@@ -186,6 +140,7 @@ class Learner:
             counts=count_words(blocks, [part.table for part in fresh], self.unit),
             planned=planned,
             scores=scores,
+            sentences=sentences,
             rows=rows,
             seed=seed,
             rate=self.model.rate(reading(blocks)),
@@ -206,7 +161,7 @@ class Learner:
         if rows.grams is not None:
             pulled[Table.SUB], ids[Table.SUB] = rows.grams, planned.grams
         base = {
-            table: _with_own(values, ids[table], before.get(table))
+            table: with_own(values, ids[table], before.get(table))
             for table, values in pulled.items()
         }
         # The trainer wants n-gram rows behind the words' rows, in one array.
@@ -227,7 +182,7 @@ class Learner:
             RowDelta(
                 table,
                 ids[table],
-                _moved(local[table], base[table], shares.get(table), rows.vectors.dtype),
+                moved(local[table], base[table], shares.get(table), rows.vectors.dtype),
             )
             for table in base
         )
@@ -255,6 +210,8 @@ class Learner:
         )
         self.sequence += 1
         self._sent = (self.sequence, trained)
+        if self.rehearsal is not None:
+            self.rehearsal.learnt(prepared.sentences, loss)
         self.clock = ack.clock
         self.active = ack.active
         return Learnt(
@@ -344,20 +301,17 @@ class Learner:
         ]
         return [pairs for pairs in found if pairs is not None]
 
-    def _replayed(self, fresh: Sequence[Part]) -> list[Part]:
-        """Sentences of the past to train on as well; the fresh ones are remembered for later."""
-        if self.replay is None:
-            return []
+    def _rehearse(
+        self, blocks: Sequence[TokenBlock], fresh: list[Part]
+    ) -> tuple[list[Part], Rehearsed]:
+        """The fresh sentences, which are remembered, and sentences of the past to train on too."""
+        if self.rehearsal is None:
+            return fresh, Rehearsed()
         wanted = int(sum(len(part.codes) for part in fresh) * self.config.replay_ratio)
-        with self._replaying:
-            sample = self.replay.sample(wanted)
-            for part in fresh:
-                if len(part.codes):
-                    self.replay.add(part.ids, part.sentences)
-        if not len(sample.tokens):
-            return []
-        part = Part.of_ids(sample.tokens, sample.sentences)
-        return [replace(part, table=self.lexicon.known(part.table))]
+        past, sentences = self.rehearsal.draw(blocks, fresh, wanted)
+        return [*fresh, *(replace(part, table=self.lexicon.known(part.table)) for part in past)], (
+            sentences
+        )
 
     def _keep(self, words: IntArray) -> FloatArray:
         return self.lexicon.keep(words, self.model.sample)
@@ -412,39 +366,3 @@ class Learner:
                 f"{self.node}: the loss is {loss.mean:.3g} nats a pair, so training has diverged; "
                 f"set a smaller model.learning_rate (it is {self.model.learning_rate})."
             )
-
-
-def _with_own(pulled: FloatArray | HalfArray, ids: IntArray, own: RowDelta | None) -> FloatArray:
-    """Pulled rows as float32 [n, dim] of their own, with a delta that they do not hold yet."""
-    rows = widen(pulled)
-    if own is None:
-        return rows
-    order = np.argsort(own.ids, kind="stable")
-    at = np.searchsorted(own.ids, ids, sorter=order)
-    at[at == len(order)] = 0
-    at = order[at]
-    both = np.flatnonzero(own.ids[at] == ids)
-    rows[both] += own.values[at[both]]
-    return rows
-
-
-def _moved(
-    after: FloatArray, before: FloatArray, shares: FloatArray | None, dtype: npt.DTypeLike
-) -> FloatArray | HalfArray:
-    """The shares of how far rows moved, in the type in which rows travel; uses `after` up."""
-    after -= before
-    if shares is not None:
-        after *= shares[:, None]
-    return narrow(after) if dtype == np.float16 else after
-
-
-def reading(blocks: Sequence[TokenBlock]) -> float:
-    """How much of the reading is done, 0 for a stream without an end."""
-    known = [block.progress for block in blocks if not math.isnan(block.progress)]
-    return max(known, default=0.0)
-
-
-def hash_seed(seed: int, node: str, sequence: int) -> int:
-    """A seed of its own for every node and block, the same in every run."""
-    mixed = np.random.SeedSequence([seed, *node.encode(), sequence]).generate_state(1, np.uint64)
-    return int(mixed[0] >> np.uint64(1))

@@ -17,7 +17,8 @@ from typing import Literal
 
 from embedding.errors import RefusedError
 from embedding.records import TokenBlock
-from embedding.worker.learner import Learner, Learnt, Prepared
+from embedding.worker.learner import Learner
+from embedding.worker.ticks import Learnt, Prepared
 
 Blocks = Sequence[TokenBlock]
 

@@ -20,7 +20,8 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.replay import ReplayMemory, UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner, hash_seed
+from embedding.worker.learner import Learner
+from embedding.worker.ticks import hash_seed
 
 MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.05)
 Make = Callable[..., Learner]

@@ -1,0 +1,84 @@
+"""The replay memory in a tick: what is drawn, and what the memory is told of it afterwards.
+
+One thread draws for the next tick while another reports on the last: a lock keeps them apart.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from embedding.models.base import BlockLoss, Track
+from embedding.records import FloatArray, IntArray, TokenBlock
+from embedding.stream.replay import ReplayMemory
+from embedding.stream.surprise import of_sentences
+from embedding.worker.planning import Part, Plan
+
+_TRACKED = {"none": Track.NONE, "loss": Track.LOSS, "gradient": Track.GRADIENT}
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """The sentences of a tick as the replay memory knows them.
+
+    keys     int64 [m], the memory's key of each sentence, -1 for one it does not hold
+    weights  float32 [m], importance weights; None: all 1
+    track    what the memory wants to be told of each
+    """
+
+    keys: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    weights: FloatArray | None = None
+    track: Track = Track.NONE
+
+    def into(self, planned: Plan) -> Plan:
+        """The plan whose block is weighted and measured."""
+        if self.weights is None and self.track is Track.NONE:
+            return planned
+        block = replace(planned.block, weights=self.weights, track=self.track)
+        return replace(planned, block=block)
+
+
+class Rehearsal:
+    """A replay memory as a learner uses it."""
+
+    def __init__(self, memory: ReplayMemory) -> None:
+        self._memory = memory
+        self._lock = threading.Lock()
+
+    def draw(
+        self, blocks: Sequence[TokenBlock], fresh: Sequence[Part], tokens: int
+    ) -> tuple[list[Part], Rehearsed]:
+        """About `tokens` tokens of the past; the fresh sentences are remembered for later.
+
+        Fresh sentences have the first priority of their document, as the crawling side set it.
+        """
+        with self._lock:
+            sample = self._memory.sample(tokens)
+            added = [
+                self._memory.add(
+                    part.ids, part.sentences, of_sentences(block.priority, block.documents)
+                )
+                for block, part in zip(blocks, fresh, strict=True)
+            ]
+        past = [Part.of_ids(sample.tokens, sample.sentences)] if len(sample.tokens) else []
+        drawn = sample.keys if past else sample.keys[:0]
+        keys = np.concatenate([*added, drawn])
+        track = _TRACKED[self._memory.measure]
+        if track is Track.NONE:
+            return past, Rehearsed(keys)
+        alike = np.ones(sum(len(each) for each in added), dtype=np.float32)
+        weights = np.concatenate([alike, sample.weights[: len(drawn)]])
+        return past, Rehearsed(keys, weights, track)
+
+    def learnt(self, sentences: Rehearsed, loss: BlockLoss) -> None:
+        """Tell the memory what the sentences of a tick cost or moved."""
+        figures = {Track.LOSS: loss.sentence_loss, Track.GRADIENT: loss.sentence_gradient}
+        measured = figures.get(sentences.track)
+        if measured is None or loss.sentence_pairs is None:
+            return
+        known = (sentences.keys >= 0) & (loss.sentence_pairs > 0)
+        with self._lock:
+            self._memory.update(sentences.keys[known], measured[known])

@@ -1,0 +1,71 @@
+"""One tick of a node on its way: prepared, trained, learnt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embedding.exchange.protocol import Ack, Rows
+from embedding.models.base import BlockLoss
+from embedding.records import BlockCounts, RowDelta, ScorePairs, TokenBlock
+from embedding.worker.planning import Plan
+from embedding.worker.rehearsal import Rehearsed
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A block with its rows, ready to train on.
+
+    sentences  which sentences of the replay memory the block holds
+    rows  None when they are better pulled after the push before this one: `train` does
+    """
+
+    blocks: Sequence[TokenBlock]
+    counts: BlockCounts
+    planned: Plan
+    scores: Sequence[ScorePairs]
+    sentences: Rehearsed
+    rows: Rows | None
+    seed: int
+    rate: float
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training a block changed, on rows as they were at `clock`."""
+
+    prepared: Prepared
+    clock: int
+    deltas: tuple[RowDelta, ...]
+    loss: BlockLoss
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What one tick learnt: fresh tokens, trained tokens (with replay), loss, who may be told.
+
+    progress  share of the reading that is done, 0 for a stream
+    """
+
+    keys: tuple[str, ...]
+    fresh_tokens: int
+    trained_tokens: int
+    loss_sum: float
+    pairs: int
+    progress: float
+    ack: Ack
+
+
+def reading(blocks: Sequence[TokenBlock]) -> float:
+    """How much of the reading is done, 0 for a stream without an end."""
+    known = [block.progress for block in blocks if not math.isnan(block.progress)]
+    return max(known, default=0.0)
+
+
+def hash_seed(seed: int, node: str, sequence: int) -> int:
+    """A seed of its own for every node and block, the same in every run."""
+    mixed = np.random.SeedSequence([seed, *node.encode(), sequence]).generate_state(1, np.uint64)
+    return int(mixed[0] >> np.uint64(1))
