@@ -1,7 +1,7 @@
 """The n-gram buckets of words with a row, by stable id: each word is hashed once.
 
 A node plans its blocks with it, a server composes vectors with it. Memory: 4 bytes an n-gram and
-about 150 bytes a word, so some 350 bytes for a Korean word of five syllables.
+about 200 bytes a word, so some 400 bytes for a Korean word of four or five syllables.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from embedding.worker.planning import Plan, local_rows
 class WordGrams:
     """The n-grams of the words of one lexicon, hashed once a word.
 
-    Held are at most a quarter more words than the lexicon has, at some 350 bytes each.
+    Held are at most a quarter more words than the lexicon has, at some 400 bytes each.
     """
 
     def __init__(self, buckets: int, lexicon: Lexicon) -> None:
