@@ -271,19 +271,6 @@ def _one(values: npt.NDArray[np.generic]) -> pa.Array:
 
 
 @dataclass(frozen=True)
-class RowDelta:
-    """Sum of a node's local updates to some rows of one table.
-
-    ids     int64 [n], distinct row ids given by the server; of `sub` bucket numbers
-    values  float32 or float16 [n, dim]
-    """
-
-    table: Table
-    ids: IntArray
-    values: FloatArray | HalfArray
-
-
-@dataclass(frozen=True)
 class WordCounts:
     """What one block read: occurrences and documents by word, source and window.
 
@@ -294,32 +281,6 @@ class WordCounts:
     words: Sequence[str]
     sources: Sequence[str]
     windows: IntArray
-    counts: IntArray
-    documents: IntArray
-
-
-@dataclass(frozen=True)
-class CountGroup:
-    """Rows of `BlockCounts` up to `stop` that are of one source and one window (Unix seconds)."""
-
-    source: str
-    window: int
-    stop: int
-
-
-@dataclass(frozen=True)
-class BlockCounts:
-    """What a push read, as it travels: known words by row id, only the others by name.
-
-    groups     rows in order of their group; (source, window) occurs once
-    ids        int64 [n] row ids, -1 for a word without a row; a word occurs once a group
-    words      str [number of -1], the words without a row, in order
-    counts     int64 [n] occurrences; documents int64 [n] documents that hold the word
-    """
-
-    groups: tuple[CountGroup, ...]
-    ids: IntArray
-    words: Sequence[str]
     counts: IntArray
     documents: IntArray
 

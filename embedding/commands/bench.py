@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,6 +18,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="bench")
     group.command("stream")(stream)
     group.command("kernel")(kernel)
+    group.command("train")(train)
 
 
 def stream() -> None:
@@ -45,13 +46,48 @@ def kernel(
 
     Example: `yeoron bench kernel corpus.txt --words 3000000`
     """
+    bench_kernel = _measurement("kernel").bench_kernel
+    bench_kernel(corpus, (1, 2), words, repeats, epochs=epochs, gold=gold)
+
+
+def train(
+    corpus: Annotated[Path, typer.Argument(help="Plain text, one sentence a line (.xz is read).")],
+    side: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="gensim-N (workers), nodes-N, hogwild-N, bsp-N, asp-N or growing-N; may be "
+            "repeated. When not given: gensim-2, nodes-1, nodes-2, hogwild-2."
+        ),
+    ] = None,
+    words: Annotated[int | None, typer.Option(help="Words of the corpus to use.")] = None,
+    repeats: Annotated[int, typer.Option(help="Interleaved repeats; the median counts.")] = 3,
+    epochs: Annotated[int, typer.Option(help="Epochs of each training.")] = 1,
+    sample: Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")] = 0.0,
+    dim: Annotated[int, typer.Option(help="Length of the vectors.")] = 100,
+    gold: Annotated[
+        list[Path] | None,
+        typer.Option(help="Word pairs or analogies to judge the vectors by; may be repeated."),
+    ] = None,
+) -> None:
+    """`yeoron train` against gensim, in turn, from a file to saved vectors.
+
+    Examples: `yeoron bench train corpus.txt` ·
+    `yeoron bench train corpus.txt --side gensim-2 --side growing-1 --gold wordsim353.tsv`
+    """
+    bench = _measurement("train")
+    setting = bench.Setting(dim=dim, sample=sample, epochs=epochs)
+    sides = tuple(side or bench.SIDES)
+    bench.bench_train(corpus, sides, setting, words=words, repeats=repeats, gold=gold or ())
+
+
+def _measurement(name: str) -> Any:
+    """A module of benchmarks/, which lies beside the package in a checkout."""
     from embedding.errors import ConfigError
 
     sys.path.insert(0, str(Path.cwd()))
     try:
-        bench_kernel = import_module("benchmarks.kernel").bench_kernel
+        return import_module(f"benchmarks.{name}")
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"{error.name}: not found; run from a checkout of Yeoron with the extra `bench`."
         ) from error
-    bench_kernel(corpus, (1, 2), words, repeats, epochs=epochs, gold=gold)

@@ -12,17 +12,10 @@ from typing import Any
 import numpy as np
 
 from embedding.errors import RefusedError
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import Push, VocabularyDelta
 from embedding.exchange.wire import Array, Message, text_array
-from embedding.records import (
-    BlockCounts,
-    CountGroup,
-    IntArray,
-    RowDelta,
-    ScorePairs,
-    SourceProgress,
-    Table,
-)
+from embedding.records import IntArray, ScorePairs, SourceProgress, Table
 
 
 def encode_push(push: Push) -> Message:

@@ -11,16 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from embedding.records import (
-    BlockCounts,
-    FloatArray,
-    HalfArray,
-    IntArray,
-    RowDelta,
-    SourceProgress,
-    TimeArray,
-    WordCounts,
-)
+from embedding.exchange.payload import BlockCounts, RowDelta
+from embedding.records import FloatArray, HalfArray, IntArray, SourceProgress, TimeArray, WordCounts
 
 VERSION = 3
 """Version of the wire protocol; another version is refused at the greeting."""

@@ -11,8 +11,9 @@ from collections.abc import Callable, Container, Sequence
 import numpy as np
 import pyarrow as pa
 
+from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.wire import text_array
-from embedding.records import BlockCounts, CountGroup, IntArray, WordCounts
+from embedding.records import IntArray, WordCounts
 
 _RESCALE = 2.0**40
 _MERGE_ROWS = 200_000

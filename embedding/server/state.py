@@ -13,10 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from embedding.errors import RefusedError
-from embedding.exchange.halves import narrow
 from embedding.exchange.protocol import (
     VERSION,
     Ack,
@@ -26,7 +24,7 @@ from embedding.exchange.protocol import (
     VocabularyDelta,
     Welcome,
 )
-from embedding.records import FloatArray, HalfArray, IntArray, ScorePairs, Table, Window
+from embedding.records import IntArray, ScorePairs, Table, Window
 from embedding.server.accounting import Accounts, Arrival
 from embedding.server.composing import Composer
 from embedding.server.config import ServerConfig, SyncConfig
@@ -34,6 +32,7 @@ from embedding.server.consistency import ConsistencyMachine
 from embedding.server.journal import Journal
 from embedding.server.policies import Apply, Instruction, Ticket
 from embedding.server.quality import ScoreKeeper
+from embedding.server.reports import as_sent, read_report
 from embedding.server.sequence import Ledger, Verdict
 from embedding.server.tables import Optimizer, Tables, pick_device
 from embedding.server.validation import check_buckets, check_score, checked
@@ -235,12 +234,12 @@ class ServerState:
             nll = self.scores.score(score, drawn, scored)
         return Rows(
             at,
-            sent(rows_in, half),
-            sent(rows_out, half),
+            as_sent(rows_in, half),
+            as_sent(rows_out, half),
             sequence,
             nll,
             now - began,
-            None if rows_sub is None else sent(rows_sub, half),
+            None if rows_sub is None else as_sent(rows_sub, half),
         )
 
     def push(self, push: Push) -> Ack:
@@ -388,31 +387,6 @@ class ServerState:
             self.changed.notify_all()
 
 
-def sent(rows: torch.Tensor, half: bool) -> FloatArray | HalfArray:
-    """Rows as they leave the server; a GPU rounds them before they leave it."""
-    if not half:
-        found: FloatArray = rows.cpu().numpy()
-        return found
-    if rows.is_cuda:
-        rounded: HalfArray = rows.half().cpu().numpy()
-        return rounded
-    return narrow(rows.numpy())
-
-
 def shares(sync: SyncConfig) -> bool:
     """Whether the nodes write to the tables themselves."""
     return sync.policy == "hogwild"
-
-
-def read_report(report: dict[str, Any]) -> tuple[dict[str, int], float | None]:
-    """`sources.*.pending` and `event_now` of a node's report; anything else is only shown."""
-    pending: dict[str, int] = {}
-    sources = report.get("sources")
-    for name, figures in (sources if isinstance(sources, dict) else {}).items():
-        found = figures.get("pending") if isinstance(figures, dict) else None
-        if type(found) is int and found >= 0:
-            pending[str(name)] = found
-    event_now = report.get("event_now")
-    if isinstance(event_now, (int, float)) and abs(event_now) < 1e12:
-        return pending, float(event_now)
-    return pending, None

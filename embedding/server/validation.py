@@ -9,8 +9,9 @@ import numpy as np
 
 from embedding.errors import RefusedError
 from embedding.exchange.halves import widen
+from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.records import IntArray, RowDelta, ScorePairs
+from embedding.records import IntArray, ScorePairs
 from embedding.server.vocabulary import Vocabulary
 
 MAX_SQUARED_NORM = 1e12

@@ -7,14 +7,8 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from embedding.records import (
-    BlockCounts,
-    CountGroup,
-    IntArray,
-    SourceProgress,
-    TokenBlock,
-    WindowUnit,
-)
+from embedding.exchange.payload import BlockCounts, CountGroup
+from embedding.records import IntArray, SourceProgress, TokenBlock, WindowUnit
 
 
 def window_starts(block: TokenBlock, unit: WindowUnit) -> IntArray:

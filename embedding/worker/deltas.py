@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.halves import narrow, widen
-from embedding.records import FloatArray, HalfArray, IntArray, RowDelta
+from embedding.exchange.payload import RowDelta
+from embedding.records import FloatArray, HalfArray, IntArray
 
 
 def with_own(pulled: FloatArray | HalfArray, ids: IntArray, own: RowDelta | None) -> FloatArray:

@@ -16,19 +16,12 @@ from typing import Literal, Protocol
 import numpy as np
 
 from embedding.errors import AheadError, YeoronError
+from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack, Push, Rows
 from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import Model, ModelConfig
 from embedding.models.sampling import NoiseTable
-from embedding.records import (
-    FloatArray,
-    IntArray,
-    RowDelta,
-    ScorePairs,
-    Table,
-    TokenBlock,
-    WindowUnit,
-)
+from embedding.records import FloatArray, IntArray, ScorePairs, Table, TokenBlock, WindowUnit
 from embedding.stream.replay import ReplayMemory
 from embedding.worker.combining import share, updates
 from embedding.worker.config import NodeConfig

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from embedding.exchange.payload import BlockCounts, RowDelta
 from embedding.exchange.protocol import Ack, Rows
 from embedding.models.base import BlockLoss
-from embedding.records import BlockCounts, RowDelta, ScorePairs, TokenBlock
+from embedding.records import ScorePairs, TokenBlock
 from embedding.worker.planning import Plan
 from embedding.worker.rehearsal import Rehearsed
 

@@ -10,16 +10,10 @@ from hypothesis import strategies as st
 
 from embedding.errors import RefusedError
 from embedding.exchange import codec
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import Push, VocabularyDelta
 from embedding.exchange.wire import Message, decode, encode
-from embedding.records import (
-    BlockCounts,
-    CountGroup,
-    RowDelta,
-    ScorePairs,
-    SourceProgress,
-    Table,
-)
+from embedding.records import ScorePairs, SourceProgress, Table
 
 
 def sent(message: Message) -> Message:

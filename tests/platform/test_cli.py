@@ -30,7 +30,7 @@ GROUPS = {
     "snapshot": ["list", "show", "verify", "neighbours", "export"],
     "trends": ["moved", "born", "risen", "word"],
     "sources": ["list"],
-    "bench": ["stream", "kernel"],
+    "bench": ["stream", "kernel", "train"],
 }
 
 

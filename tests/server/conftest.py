@@ -13,8 +13,9 @@ import pytest
 import torch
 
 from embedding.exchange.client import ParameterClient
+from embedding.exchange.payload import BlockCounts, RowDelta
 from embedding.exchange.protocol import Ack, Push, nothing_read
-from embedding.records import BlockCounts, RowDelta, SourceProgress
+from embedding.records import SourceProgress
 
 sys.path.insert(0, str(Path(__file__).parent))
 from named import QUICK

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from embedding.exchange.config import ExchangeConfig
-from embedding.records import BlockCounts, CountGroup
+from embedding.exchange.payload import BlockCounts, CountGroup
 
 QUICK = ExchangeConfig(
     rows="float32",

@@ -18,9 +18,10 @@ from embedding.errors import ExchangeError, RefusedError, UnavailableError
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_pull, encode_push
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.wire import Message
-from embedding.records import BlockCounts, CountGroup, RowDelta, ScorePairs, SourceProgress, Table
+from embedding.records import ScorePairs, SourceProgress, Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from named import joined, named
 
-from embedding.records import BlockCounts, CountGroup
+from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.server import counts as module
 from embedding.server.counts import Decay, IdCounts, WindowCounts, as_word_counts
 

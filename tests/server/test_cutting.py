@@ -12,7 +12,8 @@ import pytest
 from named import joined, named
 
 from embedding.errors import RefusedError
-from embedding.records import BlockCounts, RowDelta, Table, Window, WindowUnit
+from embedding.exchange.payload import BlockCounts, RowDelta
+from embedding.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.snapshots.store import SnapshotStore

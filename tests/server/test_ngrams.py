@@ -14,9 +14,10 @@ from named import named
 
 from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.payload import RowDelta
 from embedding.models.gramindex import GramIndex
 from embedding.models.subwords import Subwords
-from embedding.records import RowDelta, ScorePairs, Table, Window
+from embedding.records import ScorePairs, Table, Window
 from embedding.server.composing import Composer
 from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server

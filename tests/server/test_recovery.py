@@ -19,8 +19,9 @@ from named import named
 from embedding.errors import ConfigError, PlatformError, RefusedError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.records import RowDelta, SourceProgress, Table
+from embedding.records import SourceProgress, Table
 from embedding.server.checkpoint import CheckpointFolder, Content
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.journal import Journal, read_journal

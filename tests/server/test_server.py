@@ -11,7 +11,8 @@ from named import QUICK, named
 
 from embedding.errors import AheadError, RefusedError, UnavailableError
 from embedding.exchange.config import ExchangeConfig
-from embedding.records import BlockCounts, CountGroup, RowDelta, ScorePairs, Table
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
+from embedding.records import ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.server.tables import first_vectors

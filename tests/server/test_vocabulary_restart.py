@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.protocol import VERSION, Push
-from embedding.records import BlockCounts, CountGroup
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
 

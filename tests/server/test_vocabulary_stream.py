@@ -10,18 +10,11 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import VERSION, Push
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.records import (
-    BlockCounts,
-    CountGroup,
-    RowDelta,
-    Table,
-    TokenBlock,
-    Window,
-    WindowUnit,
-)
+from embedding.records import Table, TokenBlock, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting import Cutter
 from embedding.server.state import ServerState

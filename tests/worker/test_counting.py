@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.records import BlockCounts, IntArray, TokenBlock, WindowUnit
+from embedding.exchange.payload import BlockCounts
+from embedding.records import IntArray, TokenBlock, WindowUnit
 from embedding.worker.counting import count_words, progress
 
 JANUARY = datetime(2020, 1, 31, 23, tzinfo=UTC).timestamp()
