@@ -133,7 +133,7 @@ def _utc(day: str) -> datetime:
 
 
 def check_memory(request: TrainRequest, words: int) -> None:
-    """Raises ConfigError when the tables of `words` words cannot be held.
+    """Raises ConfigError when the tables of `words` words (0: not counted yet) cannot be held.
 
     Counted are the tables, their copy while a snapshot is written, and what a node holds of a
     block (at most as many noise words as tokens): its rows, and the same rows as they were; of
@@ -143,9 +143,11 @@ def check_memory(request: TrainRequest, words: int) -> None:
     grams = request.model.gram_rows
     rows = 4 * words + 2 * grams + request.nodes * (4 * block + 3 * grams)
     needed, free = 4 * rows * request.model.width, free_memory()
+    held = [(words, "words"), (grams, "n-gram rows (model.buckets)")]
+    what = " and ".join(f"{n:,} {kind}" for n, kind in held if n)
     if needed > free:
         raise ConfigError(
-            f"dim {request.model.dim}: with {words:,} words the tables take "
+            f"dim {request.model.dim}: with {what} the tables take "
             f"{needed / 2**30:.1f} GiB and {free / 2**30:.1f} GiB are free; choose a smaller dim, "
             "a greater min_count or fewer nodes."
         )

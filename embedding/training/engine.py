@@ -39,6 +39,7 @@ def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> 
     started = time.monotonic()
     check_options(request)
     check_corpus(request)
+    check_memory(request, 0)  # fastText's n-gram rows are there before the first word is
     check_memory(request, INITIAL_ROWS)
     with new_store(request.out) as store:
         result = _train(request, store, progress)

@@ -10,6 +10,7 @@ import pytest
 
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
+from embedding.training import checks
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 TOPICS = [["감염병", "마스크", "병원", "확진"], ["축구", "경기장", "선수", "감독"]]
@@ -54,3 +55,13 @@ def test_topics_come_apart(process, topics: Path, tmp_path: Path, model: str, sy
     if model == "fasttext":
         assert snapshot.manifest.config["buckets"] == 200_000
         assert snapshot.neighbours("감염병원균", 1)[0][0] == "감염병"
+
+
+def test_n_gram_rows_that_no_memory_holds_are_refused(
+    yeoron, topics: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "free_memory", lambda: 1 << 33)
+    done = yeoron("train", topics, "--model", "fasttext", "--dim", "65536")
+    assert done.code == 2
+    assert "dim 65536: with 200,000 n-gram rows (model.buckets) the tables take" in done.err
+    assert "choose a smaller dim" in done.err
