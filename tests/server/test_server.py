@@ -296,6 +296,10 @@ def test_what_was_read_of_an_evicted_word_is_still_counted_for_its_window(connec
         node.words("나")
         # Read before the node heard that its word is gone.
         node.push(counts=BlockCounts(group, ints(first), [], ints(1), ints(1)))
+        # More evictions than the server remembers: the name must have been looked up before.
+        for at in range(100):
+            node.words(f"말{at}")
+        assert server.state.vocabulary.names(ints(first)) == [""]
         table = server.state.accounts.windows.table(0).to_pydict()
         assert (table["word"], table["counts"], table["documents"]) == (["가"], [4], [3])
 

@@ -153,13 +153,15 @@ def test_a_node_whose_process_dies_over_a_corpus_is_not_started_again(
     server: ParameterServer, tmp_path: Path, victim: str
 ) -> None:
     share = corpus(tmp_path / "c.txt", 20_000, epochs=100_000)
+    stop = threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        running_ = pool.submit(run_node, spec(server, corpus=share), lambda: False)
+        running_ = pool.submit(run_node, spec(server, corpus=share), stop.is_set)
         try:
             assert until(lambda: server.status()["documents"] >= 2 or running_.done())
-        finally:
             kill(f"n0-{victim}")
-        error = running_.exception(timeout=120)
+            error = running_.exception(timeout=60)
+        finally:
+            stop.set()
     assert isinstance(error, PlatformError)
     assert str(error) == f"n0: its {victim} process died; its log says why."
 
