@@ -95,7 +95,7 @@ def train(
     from embedding.training import train_corpus
 
     try:
-        with _Bar(kept=out is not None) as bar:
+        with TrainBar(kept=out is not None) as bar:
             result = train_corpus(request, bar.show)
     except KeyboardInterrupt:
         errors.print("yeoron: interrupted; every node has ended and nothing was kept.")
@@ -188,12 +188,12 @@ class _TimeLeft(ProgressColumn):
         return Text(f"{left} left", style="progress.remaining")
 
 
-class _Bar:
+class TrainBar:
     """A progress bar on a terminal, nothing elsewhere."""
 
     def __init__(self, *, kept: bool) -> None:
         start = "Starting" if kept else "Starting (no --out: nothing will be kept)"
-        self._bar = Progress(
+        self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             TaskProgressColumn(),
@@ -202,27 +202,27 @@ class _Bar:
             disable=not errors.is_terminal,
             transient=True,
         )
-        self._task = self._bar.add_task(start, total=None, began=None, from_share=0.0)
+        self._task = self.progress.add_task(start, total=None, began=None, from_share=0.0)
 
-    def __enter__(self) -> _Bar:
-        self._bar.start()
+    def __enter__(self) -> TrainBar:
+        self.progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        self.progress.stop()
 
     def show(self, at: TrainProgress) -> None:
         """Show how far the training is."""
         if not at.tokens:
             return
         loss = "" if at.loss is None else f", loss {at.loss:.3f}"
-        self._bar.update(self._task, description=f"{at.words_per_second:,.0f} words/s{loss}")
+        self.progress.update(self._task, description=f"{at.words_per_second:,.0f} words/s{loss}")
         if at.share is None:
             return
-        self._bar.update(self._task, total=1.0, completed=at.share)
-        task = self._bar.tasks[0]
+        self.progress.update(self._task, total=1.0, completed=at.share)
+        task = self.progress.tasks[0]
         if task.fields["began"] is None:
-            self._bar.update(self._task, began=task.get_time(), from_share=at.share)
+            self.progress.update(self._task, began=task.get_time(), from_share=at.share)
 
 
 def evaluate(
