@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn
-from rich.text import Text
 
+from embedding.commands import train_options as options
 from embedding.commands.common import Json, console, errors, print_json, settings
 from embedding.commands.snapshots import ID_HELP, open_snapshot
-from embedding.config import validate
-from embedding.errors import ConfigError
+from embedding.commands.train_bar import TrainBar
 
 if TYPE_CHECKING:
-    from embedding.training import TrainProgress, TrainRequest, TrainResult
-
-UNITS = ("hour", "day", "week", "month")
-WINDOW = 5
+    from embedding.training import TrainResult
 
 
 def register(app: typer.Typer) -> None:
@@ -29,54 +23,26 @@ def register(app: typer.Typer) -> None:
 
 
 def train(
-    corpus: Annotated[Path, typer.Argument(help="Text (a sentence a line) or dated JSONL.")],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the snapshots, new or empty; none: not kept.")
-    ] = None,
-    model: Annotated[str, typer.Option(help="sgns, cbow, fasttext or glove.")] = "sgns",
-    dim: Annotated[int, typer.Option(help="Length of the vectors.")] = 100,
-    window: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Words on each side that are context (5 when not given). With --dated also hour, "
-            "day, week or month: how time is cut. May be given twice, once for each."
-        ),
-    ] = None,
-    negative: Annotated[int, typer.Option(help="Noise words a pair.")] = 5,
-    sample: Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")] = 1e-4,
-    min_count: Annotated[int, typer.Option(help="Occurrences before a word gets a row.")] = 5,
-    max_words: Annotated[int, typer.Option(help="Most words that have a row.")] = 1_000_000,
-    epochs: Annotated[int, typer.Option(help="Times the corpus is read.")] = 1,
-    nodes: Annotated[int, typer.Option(help="Nodes that train at the same time.")] = 1,
-    sync: Annotated[
-        str,
-        typer.Option(help="bsp, ssp, asp, or hogwild (tables in memory that the nodes share)."),
-    ] = "ssp",
-    tokenizer: Annotated[
-        str, typer.Option(help="whitespace, kiwi, mecab, script or auto.")
-    ] = "whitespace",
-    vocabulary: Annotated[
-        str | None,
-        typer.Option(
-            help="counted: count the words first; growing: a single pass. When not given, plain "
-            "text cut at blanks is counted first, as that is quick."
-        ),
-    ] = None,
-    dated: Annotated[
-        bool,
-        typer.Option(
-            "--dated",
-            help="Learn JSONL in time order, in one pass, and cut a snapshot for each window.",
-        ),
-    ] = False,
-    learning_rate: Annotated[float, typer.Option(help="Learning rate at the start.")] = 0.025,
-    schedule: Annotated[
-        str | None,
-        typer.Option(help="linear (falls to the end) or constant; --dated takes constant."),
-    ] = None,
-    tokens: Annotated[int | None, typer.Option(help="Stop after so many tokens.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 1,
-    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "cpu",
+    corpus: options.Corpus,
+    out: options.Out = None,
+    model: options.Model = "sgns",
+    dim: options.Dim = 100,
+    window: options.Window = None,
+    negative: options.Negative = 5,
+    sample: options.Sample = 1e-4,
+    min_count: options.MinCount = 5,
+    max_words: options.MaxWords = 1_000_000,
+    epochs: options.Epochs = 1,
+    nodes: options.Nodes = 1,
+    sync: options.Sync = "ssp",
+    tokenizer: options.Tokenizer = "whitespace",
+    vocabulary: options.Vocabulary = None,
+    dated: options.Dated = False,
+    learning_rate: options.LearningRate = 0.025,
+    schedule: options.Schedule = None,
+    tokens: options.Tokens = None,
+    seed: options.Seed = 1,
+    device: options.Device = "cpu",
     as_json: Json = False,
 ) -> None:
     """Train on a corpus file, through the same nodes and server as the stream.
@@ -91,7 +57,7 @@ def train(
 
     `yeoron train posts.jsonl --dated --window month --window 8 --out store`
     """
-    request = _request(dict(locals()))
+    request = options.request_of(dict(locals()))
     from embedding.training import train_corpus
 
     try:
@@ -124,105 +90,6 @@ def _print(result: TrainResult, *, kept: bool) -> None:
         return
     for ref in result.snapshots:
         console.print(f"{ref.id}  {ref.words:,} words  {ref.uri}", highlight=False)
-
-
-def _request(given: dict[str, Any]) -> TrainRequest:
-    """The options of `yeoron train` as a checked request."""
-    from embedding.training import TrainRequest
-
-    context, unit = _windows(given["window"] or [], given["dated"])
-    top = ("corpus", "out", "nodes", "epochs", "tokens", "vocabulary")
-    more = ("min_count", "max_words", "device")
-    model = ("model", "dim", "negative", "sample", "seed", "learning_rate")
-    values: dict[str, Any] = {
-        **{name: given[name] for name in (*top, *more)},
-        "dated": unit,
-        "model": {
-            **{name: given[name] for name in model},
-            "window": context,
-            "schedule": given["schedule"] or ("constant" if given["dated"] else "linear"),
-        },
-        "text": {"tokenizer": given["tokenizer"], "mask": given["tokenizer"] != "whitespace"},
-        "sync": {"policy": given["sync"]},
-    }
-    return validate(TrainRequest, values, "train")
-
-
-def _windows(given: list[str], dated: bool) -> tuple[int, str | None]:
-    """Both readings of --window: context words, and the unit in which time is cut."""
-    units = [value for value in given if value in UNITS]
-    numbers = [value for value in given if value not in UNITS]
-    for value in numbers:
-        if not value.lstrip("+-").isdecimal():
-            raise ConfigError(
-                f"--window {value}: a number of words, or {', '.join(UNITS)} with --dated, is "
-                "accepted."
-            )
-    for several in (units, numbers):
-        if len(several) > 1:
-            raise ConfigError(
-                f"--window {' --window '.join(several)}: one of them is accepted; two go together "
-                "when one is a number of words and one a unit of time."
-            )
-    if dated and not units:
-        raise ConfigError(f"--dated: say how time is cut, --window {', '.join(UNITS)}.")
-    if units and not dated:
-        raise ConfigError(
-            f"--window {units[0]}: time is cut with --dated only; without it a number of words is "
-            "accepted."
-        )
-    return int(numbers[0]) if numbers else WINDOW, units[0] if units else None
-
-
-class _TimeLeft(ProgressColumn):
-    """Time left, from the share done since the first tokens were learnt."""
-
-    def render(self, task: Task) -> Text:
-        if task.total is None or not task.completed or task.fields["began"] is None:
-            return Text("", style="progress.remaining")
-        done = task.completed - task.fields["from_share"]
-        if done <= 0:
-            return Text("", style="progress.remaining")
-        passed = task.get_time() - task.fields["began"]
-        left = timedelta(seconds=int(passed * (task.total - task.completed) / done))
-        return Text(f"{left} left", style="progress.remaining")
-
-
-class TrainBar:
-    """A progress bar on a terminal, nothing elsewhere."""
-
-    def __init__(self, *, kept: bool) -> None:
-        start = "Starting" if kept else "Starting (no --out: nothing will be kept)"
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            _TimeLeft(),
-            console=errors,
-            disable=not errors.is_terminal,
-            transient=True,
-        )
-        self._task = self.progress.add_task(start, total=None, began=None, from_share=0.0)
-
-    def __enter__(self) -> TrainBar:
-        self.progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.progress.stop()
-
-    def show(self, at: TrainProgress) -> None:
-        """Show how far the training is."""
-        if not at.tokens:
-            return
-        loss = "" if at.loss is None else f", loss {at.loss:.3f}"
-        self.progress.update(self._task, description=f"{at.words_per_second:,.0f} words/s{loss}")
-        if at.share is None:
-            return
-        self.progress.update(self._task, total=1.0, completed=at.share)
-        task = self.progress.tasks[0]
-        if task.fields["began"] is None:
-            self.progress.update(self._task, began=task.get_time(), from_share=at.share)
 
 
 def evaluate(

@@ -1,0 +1,112 @@
+"""The options of `yeoron train`, and the request that they make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from embedding.config import validate
+from embedding.errors import ConfigError
+
+if TYPE_CHECKING:
+    from embedding.training import TrainRequest
+
+UNITS = ("hour", "day", "week", "month")
+WINDOW = 5
+
+Corpus = Annotated[Path, typer.Argument(help="Text (a sentence a line) or dated JSONL.")]
+Out = Annotated[
+    Path | None, typer.Option(help="Folder for the snapshots, new or empty; none: not kept.")
+]
+Model = Annotated[str, typer.Option(help="sgns, cbow, fasttext or glove.")]
+Dim = Annotated[int, typer.Option(help="Length of the vectors.")]
+Window = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Words on each side that are context (5 when not given). With --dated also hour, "
+        "day, week or month: how time is cut. May be given twice, once for each."
+    ),
+]
+Negative = Annotated[int, typer.Option(help="Noise words a pair.")]
+Sample = Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")]
+MinCount = Annotated[int, typer.Option(help="Occurrences before a word gets a row.")]
+MaxWords = Annotated[int, typer.Option(help="Most words that have a row.")]
+Epochs = Annotated[int, typer.Option(help="Times the corpus is read.")]
+Nodes = Annotated[int, typer.Option(help="Nodes that train at the same time.")]
+Sync = Annotated[
+    str,
+    typer.Option(help="bsp, ssp, asp, or hogwild (tables in memory that the nodes share)."),
+]
+Tokenizer = Annotated[str, typer.Option(help="whitespace, kiwi, mecab, script or auto.")]
+Vocabulary = Annotated[
+    str | None,
+    typer.Option(
+        help="counted: count the words first; growing: a single pass. When not given, plain "
+        "text cut at blanks is counted first, as that is quick."
+    ),
+]
+Dated = Annotated[
+    bool,
+    typer.Option(
+        "--dated",
+        help="Learn JSONL in time order, in one pass, and cut a snapshot for each window.",
+    ),
+]
+LearningRate = Annotated[float, typer.Option(help="Learning rate at the start.")]
+Schedule = Annotated[
+    str | None,
+    typer.Option(help="linear (falls to the end) or constant; --dated takes constant."),
+]
+Tokens = Annotated[int | None, typer.Option(help="Stop after so many tokens.")]
+Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda or auto.")]
+
+
+def request_of(given: dict[str, Any]) -> TrainRequest:
+    """The options of `yeoron train` as a checked request."""
+    from embedding.training import TrainRequest
+
+    context, unit = _windows(given["window"] or [], given["dated"])
+    top = ("corpus", "out", "nodes", "epochs", "tokens", "vocabulary")
+    more = ("min_count", "max_words", "device")
+    model = ("model", "dim", "negative", "sample", "seed", "learning_rate")
+    values: dict[str, Any] = {
+        **{name: given[name] for name in (*top, *more)},
+        "dated": unit,
+        "model": {
+            **{name: given[name] for name in model},
+            "window": context,
+            "schedule": given["schedule"] or ("constant" if given["dated"] else "linear"),
+        },
+        "text": {"tokenizer": given["tokenizer"], "mask": given["tokenizer"] != "whitespace"},
+        "sync": {"policy": given["sync"]},
+    }
+    return validate(TrainRequest, values, "train")
+
+
+def _windows(given: list[str], dated: bool) -> tuple[int, str | None]:
+    """Both readings of --window: context words, and the unit in which time is cut."""
+    units = [value for value in given if value in UNITS]
+    numbers = [value for value in given if value not in UNITS]
+    for value in numbers:
+        if not value.lstrip("+-").isdecimal():
+            raise ConfigError(
+                f"--window {value}: a number of words, or {', '.join(UNITS)} with --dated, is "
+                "accepted."
+            )
+    for several in (units, numbers):
+        if len(several) > 1:
+            raise ConfigError(
+                f"--window {' --window '.join(several)}: one of them is accepted; two go together "
+                "when one is a number of words and one a unit of time."
+            )
+    if dated and not units:
+        raise ConfigError(f"--dated: say how time is cut, --window {', '.join(UNITS)}.")
+    if units and not dated:
+        raise ConfigError(
+            f"--window {units[0]}: time is cut with --dated only; without it a number of words is "
+            "accepted."
+        )
+    return int(numbers[0]) if numbers else WINDOW, units[0] if units else None
