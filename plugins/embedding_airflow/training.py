@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import uuid
 from collections.abc import Mapping
 from itertools import product
@@ -72,6 +73,8 @@ def train_setting(
         "device": settings.server.device,
         "min_count": settings.server.min_count,
     }
+    # A retried task begins anew, and a training takes no store that holds snapshots.
+    shutil.rmtree(store, ignore_errors=True)
     result = train_corpus(validate(TrainRequest, given, "compare_training"))
     ref = result.snapshots[-1]
     judged = evaluate_snapshot(
