@@ -73,6 +73,7 @@ def node_specs(settings: Settings, sources: Sequence[SourceConfig] | None = None
                 stream=settings.stream,
                 model=settings.model,
                 node=settings.node,
+                min_count=settings.server.min_count,
                 exchange=settings.exchange,
             )
         )

@@ -2,6 +2,7 @@
 
 from embedding.stream.config import StreamConfig
 from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty, QueueFull, StreamError
+from embedding.stream.initial import InitialPriorities, of_sentences
 from embedding.stream.prioritised import PrioritisedReplay
 from embedding.stream.queue import BlockQueue
 from embedding.stream.rate import TokenBucket
@@ -9,6 +10,7 @@ from embedding.stream.replay import ReplayMemory, Sample, UniformReplay, make_re
 
 __all__ = [
     "BlockQueue",
+    "InitialPriorities",
     "PeerLost",
     "PrioritisedReplay",
     "QueueClosed",
@@ -21,4 +23,5 @@ __all__ = [
     "TokenBucket",
     "UniformReplay",
     "make_replay",
+    "of_sentences",
 ]

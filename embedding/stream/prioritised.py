@@ -1,12 +1,17 @@
 """Prioritised replay: sentences that taught much are drawn more often.
 
 Schaul, Quan, Antonoglou and Silver 2016, "Prioritized Experience Replay", the proportional
-variant: P(i) = p_i^α / Σ_k p_k^α (equation 1), weight w_i = (1 / (N·q_i))^β, divided by the
-largest weight of the sample (section 3.4). With α = β = 1 and `weights="unbiased"` it is the
-importance sampling of Alain et al. 2015, "Variance Reduction in SGD by Distributed Importance
-Sampling", which adds a constant to priorities that may have gone stale. Here a share ε of the
-draws is uniform instead (a defensive mixture, Hesterberg 1995): q_i = (1 - ε)·P(i) + ε / N, so
-that w_i <= ε^-β whatever the priorities.
+variant: P(i) = p_i^α / Σ_k p_k^α (equation 1), weight w_i = (1 / (N·q_i))^β. The paper divides
+by the largest weight of the sample (section 3.4), which lowers the learning rate of all others;
+here the mean weight of a token is 1, so that a learning rate means what it means without replay.
+
+With α = β = 1 and `weights="unbiased"` (plain 1 / (N·q_i)) it is the importance sampling of Alain
+et al. 2015, "Variance Reduction in SGD by Distributed Importance Sampling". The norm of a
+sentence's gradient is divided by its tokens first, since draws are paid for in tokens.
+
+Where Alain et al. add a constant to norms that may have gone stale, a share ε of the draws is
+uniform here (a defensive mixture, Hesterberg 1995): q_i = (1 - ε)·P(i) + ε / N, so that no 1/(N·q)
+is above 1/ε, whatever the priorities.
 
 Initial priorities come from whoever adds a sentence (Horgan et al. 2018, Ape-X): relative ones,
 which are multiplied by the running mean of the measured ones.
@@ -46,16 +51,16 @@ class PrioritisedReplay:
         beta: float = 0.4,
         anneal: int = 0,
         mix: float = 0.0,
-        weights: Literal["max", "unbiased"] = "max",
+        weights: Literal["mean", "unbiased"] = "mean",
     ) -> None:
         for name, value in (("alpha", alpha), ("beta", beta), ("mix", mix)):
             if not 0.0 <= value <= 1.0:
                 raise ConfigError(f"prioritised replay: {name} must lie in [0, 1], got {value}.")
         if anneal < 0:
             raise ConfigError(f"prioritised replay: anneal cannot be negative, got {anneal}.")
-        if weights not in ("max", "unbiased"):
+        if weights not in ("mean", "unbiased"):
             raise ConfigError(
-                f"prioritised replay: weights are 'max' or 'unbiased', got {weights!r}."
+                f"prioritised replay: weights are 'mean' or 'unbiased', got {weights!r}."
             )
         self.capacity = capacity_tokens
         self.measure: Measure = measure
@@ -63,7 +68,7 @@ class PrioritisedReplay:
         self._mix = mix
         self._beta = beta
         self._anneal = anneal
-        self._normalised = weights == "max"
+        self._normalised = weights == "mean"
         self._ring = SentenceRing(capacity_tokens)
         self._tree = SumTree(self._ring.slots)
         self._largest = 1.0
@@ -115,17 +120,23 @@ class PrioritisedReplay:
         shares = (1.0 - self._mix) * len(ring) * chance + self._mix
         weights = shares**-self.beta
         if self._normalised and len(weights):
-            weights /= weights.max()
+            weights /= np.average(weights, weights=np.diff(sentences))
         self._samples += 1
         return Sample(tokens, sentences, keys, weights.astype(np.float32))
 
     def update(self, keys: IntArray, priority: FloatArray) -> None:
-        """Set priorities of sentences (of one named twice the last counts)."""
+        """Set priorities of sentences (of one named twice the last counts).
+
+        priority  float32 [m]: mean loss of a pair, or norm of the gradient of the summed loss
+        """
         check_priority(priority, len(keys))
         serials = np.asarray(keys, np.int64)
         if (serials >= self._ring.next).any() or (serials < -1).any():
             raise InputError("prioritised replay: a key that was never given out.")
-        values = np.asarray(priority, np.float64)
+        held = serials >= self._ring.oldest
+        serials, values = serials[held], np.asarray(priority, np.float64)[held]
+        if self.measure == "gradient":
+            values = values / self._ring.lengths(serials)
         if len(values):
             mean, memory = float(values.mean()), _MEMORY if self._measured else 0.0
             self._usual, self._measured = memory * self._usual + (1 - memory) * mean, True

@@ -53,7 +53,7 @@ class SentenceRing:
         return serials % self.slots
 
     def add(self, tokens: IntArray, sentences: CodeArray) -> IntArray:
-        """Insert sentences, evicting the oldest; returns their serials, int64 [kept].
+        """Insert sentences, evicting the oldest; returns their serials.
 
         Empty sentences are left out (their serial is -1 in the result, int64 [m]); a sentence
         longer than the capacity is cut.
@@ -108,12 +108,12 @@ class SentenceRing:
         mean = max(1.0, self.tokens / max(1, len(self)))
         while missing > 0:
             serials = draw(int(missing / mean * 1.1) + 8)
-            total = np.cumsum(self._lengths(serials))
+            total = np.cumsum(self.lengths(serials))
             needed = int(np.searchsorted(total, missing, side="left")) + 1
             parts.append(serials[:needed])
             missing -= int(total[min(needed, len(total)) - 1])
         serials = np.concatenate(parts) if parts else np.zeros(0, np.int64)
-        lengths = self._lengths(serials)
+        lengths = self.lengths(serials)
         if len(lengths):
             lengths[-1] += min(0, missing)
         starts = self._ends[serials % (self.slots + 1)]
@@ -122,7 +122,8 @@ class SentenceRing:
         np.cumsum(lengths, out=offsets[1:])
         return tokens, offsets, serials
 
-    def _lengths(self, serials: IntArray) -> IntArray:
+    def lengths(self, serials: IntArray) -> IntArray:
+        """Tokens, int64 [m], of held serials."""
         size = self.slots + 1
         lengths: IntArray = self._ends[(serials + 1) % size] - self._ends[serials % size]
         return lengths

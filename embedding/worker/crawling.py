@@ -16,8 +16,8 @@ from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.records import Document, TokenBlock
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
+from embedding.stream.initial import InitialPriorities
 from embedding.stream.queue import BlockQueue
-from embedding.stream.surprise import Surprise
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.lifetime import end_with_parent, stop_on_signals
 from embedding.worker.spec import NodeSpec
@@ -46,8 +46,7 @@ class CrawlProcess:
         self.frontier = Frontier(spec.crawl.frontier)
         self.crawler = Crawler(spec.sources, spec.crawl, self.frontier)
         self.pipeline = TextPipeline(spec.text)
-        prioritised = spec.stream.replay != "uniform" and spec.node.replay_ratio > 0
-        self.surprise = Surprise(spec.text.statistics_words) if prioritised else None
+        self.initial = _initial(spec)
         self.full_waits = 0
         self._batches: dict[str, Batch] = {}
         self._sending = asyncio.Lock()
@@ -116,8 +115,8 @@ class CrawlProcess:
             clock = self.crawler.clock()
             available = [clock.wall(document.published_at.timestamp()) for document in documents]
             block = await asyncio.to_thread(self.pipeline.block, documents, available)
-            if self.surprise is not None:
-                block = replace(block, priority=self.surprise.priorities(block))
+            if self.initial is not None:
+                block = replace(block, priority=self.initial.priorities(block))
             await self._put(block)
 
     async def _put(self, block: TokenBlock) -> None:
@@ -127,6 +126,18 @@ class CrawlProcess:
                 return
             except QueueFull:
                 self.full_waits += 1
+
+
+def _initial(spec: NodeSpec) -> InitialPriorities | None:
+    """What ranks documents before they are learnt; None where replay ranks nothing."""
+    if spec.stream.replay == "uniform" or not spec.node.replay_ratio:
+        return None
+    return InitialPriorities(
+        spec.stream.replay,
+        sample=spec.model.sample,
+        min_count=spec.min_count,
+        capacity=spec.text.statistics_words,
+    )
 
 
 def crawl_forever(spec_json: str, queue: BlockQueue) -> None:

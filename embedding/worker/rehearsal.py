@@ -13,8 +13,8 @@ import numpy as np
 
 from embedding.models.base import BlockLoss, Track
 from embedding.records import FloatArray, IntArray, TokenBlock
+from embedding.stream.initial import of_sentences
 from embedding.stream.replay import ReplayMemory
-from embedding.stream.surprise import of_sentences
 from embedding.worker.planning import Part, Plan
 
 _TRACKED = {"none": Track.NONE, "loss": Track.LOSS, "gradient": Track.GRADIENT}
@@ -24,7 +24,8 @@ _TRACKED = {"none": Track.NONE, "loss": Track.LOSS, "gradient": Track.GRADIENT}
 class Rehearsed:
     """The sentences of a tick as the replay memory knows them.
 
-    keys     int64 [m], the memory's key of each sentence, -1 for one it does not hold
+    keys     int64 [m], the memory's key of each drawn sentence, -1 for a fresh one: that keeps
+             its first priority until it is drawn
     weights  float32 [m], importance weights; None: all 1
     track    what the memory wants to be told of each
     """
@@ -57,19 +58,17 @@ class Rehearsal:
         """
         with self._lock:
             sample = self._memory.sample(tokens)
-            added = [
-                self._memory.add(
-                    part.ids, part.sentences, of_sentences(block.priority, block.documents)
-                )
-                for block, part in zip(blocks, fresh, strict=True)
-            ]
+            for block, part in zip(blocks, fresh, strict=True):
+                first = of_sentences(block.priority, block.documents)
+                self._memory.add(part.ids, part.sentences, first)
         past = [Part.of_ids(sample.tokens, sample.sentences)] if len(sample.tokens) else []
         drawn = sample.keys if past else sample.keys[:0]
-        keys = np.concatenate([*added, drawn])
         track = _TRACKED[self._memory.measure]
         if track is Track.NONE:
-            return past, Rehearsed(keys)
-        alike = np.ones(sum(len(each) for each in added), dtype=np.float32)
+            return past, Rehearsed()
+        fresh_sentences = sum(len(part.sentences) - 1 for part in fresh)
+        keys = np.concatenate([np.full(fresh_sentences, -1, dtype=np.int64), drawn])
+        alike = np.ones(fresh_sentences, dtype=np.float32)
         weights = np.concatenate([alike, sample.weights[: len(drawn)]])
         return past, Rehearsed(keys, weights, track)
 

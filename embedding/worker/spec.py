@@ -59,5 +59,7 @@ class NodeSpec(Config):
     """The model; server and node must agree on its digest."""
     node: NodeConfig = NodeConfig()
     """Blocks and replay ratio."""
+    min_count: int = Field(default=5, ge=1)
+    """Occurrences after which the server gives a word a row."""
     exchange: ExchangeConfig = ExchangeConfig()
     """The wire."""

@@ -1,0 +1,119 @@
+"""The replay memory in a learner's tick, against a real parameter server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.config import ExchangeConfig
+from embedding.models.base import make_trainer
+from embedding.models.config import ModelConfig
+from embedding.records import TokenBlock, WindowUnit
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.service import ParameterServer, running_server
+from embedding.stream.config import StreamConfig
+from embedding.stream.replay import ReplayMemory, make_replay
+from embedding.worker.config import NodeConfig
+from embedding.worker.learner import Learner
+
+MODEL = ModelConfig(dim=8, window=3, sample=0.0, learning_rate=0.05)
+WORDS = [f"말{i}" for i in range(12)]
+
+
+@pytest.fixture
+def server() -> Iterator[ParameterServer]:
+    config = ServerConfig(min_count=1, config_digest=MODEL.digest())
+    with running_server(config, SyncConfig(policy="asp"), dim=8) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: ParameterServer) -> Iterator[ParameterClient]:
+    client = ParameterClient(
+        server.location, node="n0", config=ExchangeConfig(), config_digest=MODEL.digest()
+    )
+    client.hello()
+    yield client
+    client.close()
+
+
+class Spy:
+    """A replay memory that notes what it is told."""
+
+    def __init__(self, memory: ReplayMemory) -> None:
+        self.memory = memory
+        self.told: list[tuple[np.ndarray, np.ndarray]] = []
+        self.first: list[np.ndarray] = []
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.memory, name)
+
+    def add(self, tokens, sentences, priority=None):
+        self.first.append(priority)
+        return self.memory.add(tokens, sentences, priority)
+
+    def update(self, keys, priority) -> None:
+        self.told.append((keys, priority))
+        self.memory.update(keys, priority)
+
+
+def block(seed: int) -> TokenBlock:
+    rng = np.random.default_rng(seed)
+    return TokenBlock.build(
+        "news",
+        [[list(rng.choice(WORDS, 8)), list(rng.choice(WORDS, 6))] for _ in range(5)],
+        published=[0.0] * 5,
+        keys=[f"{seed}/{i}" for i in range(5)],
+        priority=[1.0, 2.0, 3.0, 4.0, 5.0],
+    )
+
+
+def learner(client: ParameterClient, memory: object) -> Learner:
+    return Learner(
+        client,
+        make_trainer(MODEL),
+        memory,  # type: ignore[arg-type]
+        node="n0",
+        model=MODEL,
+        config=NodeConfig(replay_ratio=1.0),
+        unit=WindowUnit.DAY,
+    )
+
+
+@pytest.mark.parametrize("kind", ["loss", "gradient"])
+def test_drawn_sentences_are_weighed_measured_and_reported(
+    client: ParameterClient, kind: str
+) -> None:
+    memory = Spy(make_replay(StreamConfig(replay=kind), 1))  # type: ignore[arg-type]
+    node = learner(client, memory)
+    node.learn([block(0)])
+    assert memory.told == [] or all(not len(keys) for keys, _ in memory.told)
+    prepared = node.prepare([block(1)])
+    planned = prepared.planned.block
+    assert planned.weights is not None
+    assert len(planned.weights) == len(planned.sentences) - 1
+    assert (planned.weights[:10] == 1.0).all()  # the fresh ones
+    node.push(node.train(prepared))
+    keys, figures = memory.told[-1]
+    assert len(keys) == len(figures) > 0
+    assert np.isfinite(figures).all()
+    assert (figures > 0).all()
+    assert set(keys.tolist()) <= set(range(10))
+
+
+def test_sentences_inherit_the_first_priority_of_their_document(client: ParameterClient) -> None:
+    memory = Spy(make_replay(StreamConfig(replay="loss"), 1))
+    learner(client, memory).learn([block(0)])
+    assert memory.first[0].tolist() == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+
+
+def test_uniform_replay_costs_no_measuring(client: ParameterClient) -> None:
+    node = learner(client, make_replay(StreamConfig(), 1))
+    node.learn([block(0)])
+    planned = node.prepare([block(1)]).planned.block
+    assert planned.weights is None
+    assert planned.track == "none"
+    assert len(planned.tokens) > 70  # fresh and drawn ones
