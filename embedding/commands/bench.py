@@ -19,6 +19,7 @@ def register(app: typer.Typer) -> None:
     group.command("stream")(stream)
     group.command("kernel")(kernel)
     group.command("train")(train)
+    group.command("replay")(replay)
 
 
 def stream() -> None:
@@ -78,6 +79,23 @@ def train(
     setting = bench.Setting(dim=dim, sample=sample, epochs=epochs)
     sides = tuple(side or bench.SIDES)
     bench.bench_train(corpus, sides, setting, words=words, repeats=repeats, gold=gold or ())
+
+
+def replay(
+    corpus: Annotated[
+        Path, typer.Argument(help="Dated JSONL, or text with a sentence a line (.xz is read).")
+    ],
+    words: Annotated[int, typer.Option(help="Words of the corpus to use.")] = 500_000,
+    seeds: Annotated[int, typer.Option(help="Runs of each memory.")] = 5,
+    ratio: Annotated[float, typer.Option(help="Replayed tokens for each fresh one.")] = 3.0,
+    memory: Annotated[int, typer.Option(help="Tokens that the replay memory holds.")] = 200_000,
+) -> None:
+    """What replay priorities buy: tokens until the held-out loss of uniform replay is reached.
+
+    Example: `yeoron bench replay petitions.jsonl.xz --seeds 5`
+    """
+    bench_replay = _measurement("replay").bench_replay
+    bench_replay(corpus, words, seeds, ratio=ratio, memory=memory)
 
 
 def _measurement(name: str) -> Any:

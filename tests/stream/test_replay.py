@@ -50,7 +50,7 @@ def test_a_sample_holds_whole_sentences_and_the_asked_tokens(make: Make) -> None
         part = sample.tokens[sample.sentences[at] : sample.sentences[at + 1]]
         assert (part == part[0]).all()
         assert length == part[0] + 1 or at == len(lengths) - 1
-    assert sample.weights.max() == 1
+    assert np.average(sample.weights, weights=np.diff(sample.sentences)) == pytest.approx(1)
 
 
 @both
@@ -215,13 +215,57 @@ def test_importance_weights_undo_the_priorities() -> None:
     np.testing.assert_allclose(sample.weights, expected, rtol=1e-5)
 
 
-def test_weights_are_divided_by_the_largest() -> None:
+def test_the_mean_weight_of_a_token_is_one() -> None:
+    """So that priorities do not change the learning rate in passing."""
     memory = PrioritisedReplay(1_000, 1, alpha=1.0, beta=0.5)
-    memory.add(*sentences(*[4] * 2), np.array([1.0, 9.0], np.float32))
+    memory.add(*sentences(4, 8), np.array([1.0, 9.0], np.float32))
     sample = memory.sample(400)
-    np.testing.assert_allclose(
-        sample.weights, np.where(sample.keys == 0, 1.0, 1.0 / 3.0), rtol=1e-5
-    )
+    lengths = np.diff(sample.sentences)
+    assert np.average(sample.weights, weights=lengths) == pytest.approx(1)
+    rare, often = (sample.weights[sample.keys == key] for key in (0, 1))
+    assert (rare == rare[0]).all()
+    assert rare[0] / often[0] == pytest.approx(3.0)
+
+
+def test_some_draws_are_uniform_and_bound_the_weights() -> None:
+    priority = np.array([1e-9, 1.0, 1.0, 1e3] * 25, np.float32)
+    memory = PrioritisedReplay(1_000, 3, alpha=1.0, beta=1.0, mix=0.25, weights="unbiased")
+    memory.add(*sentences(*[4] * 100), priority)
+    share = 0.75 * priority.astype(float) / priority.sum(dtype=float) + 0.25 / 100
+    assert chi_square(draws(memory, 100, 4), share) > 0.001
+    sample = memory.sample(4 * 40_000)
+    np.testing.assert_allclose(sample.weights, 1 / (100 * share[sample.keys]), rtol=1e-5)
+    assert sample.weights.max() <= 1 / 0.25
+    assert abs(np.mean(sample.weights) - 1.0) < 0.03
+
+
+def test_first_priorities_are_relative_to_the_measured_ones() -> None:
+    """A crawling process cannot know how large a loss is: 1 stands for the usual one."""
+    memory = PrioritisedReplay(1_000, 4, alpha=1.0)
+    memory.add(*sentences(4, 4), np.ones(2, np.float32))
+    memory.update(np.array([0, 1]), np.array([6.0, 2.0], np.float32))
+    memory.add(*sentences(4, 4, first=2), np.array([1.0, 2.0], np.float32))
+    assert chi_square(draws(memory, 4, 4), np.array([6.0, 2.0, 4.0, 8.0])) > 0.001
+    memory.update(np.array([2]), np.array([14.0], np.float32))  # the usual one is 5 now
+    memory.add(*sentences(4, first=4), np.ones(1, np.float32))
+    assert chi_square(draws(memory, 5, 4), np.array([6.0, 2.0, 14.0, 8.0, 5.0])) > 0.001
+
+
+def test_gradients_are_ranked_by_token() -> None:
+    memory = PrioritisedReplay(1_000, 5, alpha=1.0, measure="gradient")
+    memory.add(*sentences(2, 8))
+    memory.update(np.array([0, 1]), np.array([2.0, 8.0], np.float32))
+    counts = np.bincount(memory.sample(40_000).keys)
+    assert chi_square(counts, np.ones(2)) > 0.001
+
+
+@both
+def test_adding_tells_the_keys(make: Make) -> None:
+    memory = make(100, 0)
+    assert memory.add(*sentences(3, 0, 3)).tolist() == [0, -1, 1]
+    assert memory.add(*sentences(3)).tolist() == [2]
+    memory.update(np.array([0, -1, 1]), np.array([1.0, 2.0, 3.0], np.float32))
+    assert set(memory.sample(60).keys.tolist()) == {0, 1, 2}
 
 
 def test_a_new_sentence_gets_the_largest_priority() -> None:
@@ -250,7 +294,8 @@ def test_a_sentence_without_priority_can_still_be_drawn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "value"), [("alpha", 1.5), ("beta", -0.1), ("anneal", -1), ("weights", "other")]
+    ("setting", "value"),
+    [("alpha", 1.5), ("beta", -0.1), ("mix", 2), ("anneal", -1), ("weights", "max")],
 )
 def test_settings_that_cannot_work_are_refused(setting: str, value: object) -> None:
     with pytest.raises(ConfigError, match=setting):
@@ -264,7 +309,26 @@ def test_a_key_never_given_out_is_refused() -> None:
 
 
 def test_the_configuration_chooses() -> None:
-    assert isinstance(make_replay(StreamConfig()), UniformReplay)
-    memory = make_replay(StreamConfig(replay="prioritised", replay_tokens=5_000, replay_alpha=0.3))
-    assert isinstance(memory, PrioritisedReplay)
-    assert (memory.capacity, memory.alpha) == (5_000, 0.3)
+    uniform = make_replay(StreamConfig())
+    assert isinstance(uniform, UniformReplay)
+    assert uniform.measure == "none"
+    loss = make_replay(StreamConfig(replay="loss", replay_tokens=5_000, replay_alpha=0.3))
+    assert isinstance(loss, PrioritisedReplay)
+    assert (loss.capacity, loss.alpha, loss.beta, loss.measure) == (5_000, 0.3, 0.4, "loss")
+    gradient = make_replay(StreamConfig(replay="gradient", replay_alpha=0.3))
+    assert isinstance(gradient, PrioritisedReplay)
+    assert (gradient.alpha, gradient.beta, gradient.measure) == (1.0, 1.0, "gradient")
+
+
+@pytest.mark.parametrize("kind", ["uniform", "loss", "gradient"])
+def test_every_memory_is_unbiased_or_says_so(kind: str) -> None:
+    """A mean over weighted draws is that over all sentences: 1/(N q) for gradients (Alain)."""
+    memory = make_replay(StreamConfig(replay=kind, replay_tokens=1_000, replay_beta=0.0), 7)
+    memory.add(*sentences(*[5] * 100))
+    memory.update(np.arange(100), np.linspace(1, 9, 100, dtype=np.float32))
+    sample = memory.sample(5 * 40_000)
+    mean = np.mean(sample.weights * sample.keys)
+    if kind == "loss":
+        assert mean > 55
+    else:
+        assert abs(mean - 49.5) < 1.0
