@@ -39,6 +39,10 @@ class Admission:
     evicted: IntArray
 
 
+NEVER = 1 << 31
+"""A count that no word reaches."""
+
+
 class Vocabulary:
     """Words, ids, slots and running counts. Not thread-safe: the server's lock guards it."""
 
@@ -52,6 +56,7 @@ class Vocabulary:
         version: int = 1,
     ) -> None:
         self.min_count = min_count
+        self.closed = False
         self.max_words = max_words
         self.decay = Decay(half_life_tokens)
         self.version = version
@@ -142,6 +147,9 @@ class Vocabulary:
         otherwise its occurrences are dropped. RefusedError for an id never given.
         """
         slots = self.slots(ids, "count")
+        if self.closed:
+            np.maximum.at(self._last_seen, slots, seen)
+            return 0
         alive = slots >= 0
         self._add(slots[alive], counts[alive], seen[alive])
         dropped = 0
@@ -154,6 +162,15 @@ class Vocabulary:
             self._stored /= divisor
             self.candidates.rescale(divisor)
         return dropped
+
+    def close(self, words: Sequence[str], counts: IntArray) -> None:
+        """The corpus was counted before: these counts hold, and no other word gets a row.
+
+        words  all words that have a row; counts int64 [n], what pushes bring is not added to them
+        """
+        slots = self._map.slots(self.ids(words))
+        self._stored[slots] = counts * self.decay.weight
+        self.closed, self.min_count = True, NEVER
 
     def plan(self, words: Sequence[str], counts: IntArray) -> list[str]:
         """Which of `words` would get a row if each occurred `counts` times more."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-NEVER = 1 << 31
-"""A count that no word reaches."""
 
 
 class Counting:
@@ -49,10 +47,12 @@ class Counting:
             counted.words[: request.max_words], counted.counts[: request.max_words]
         )
         check_memory(request, len(counted.counts))
-        server.state.admit(counted.words.to_pylist(), counted.counts)
+        words = counted.words.to_pylist()
+        server.state.admit(words, counted.counts)
         with server.state.lock:
-            # Closed: a rarer word would reach min_count in a later epoch, or evict another.
-            server.state.vocabulary.min_count = NEVER
+            # Closed: a rarer word would reach min_count in a later epoch, or evict another; and
+            # noise and subsampling follow the whole corpus from the first block on.
+            server.state.vocabulary.close(words, counted.counts)
         return counted.tokens
 
     def _count(self) -> CountedWords:

@@ -197,3 +197,17 @@ def test_a_word_unread_for_long_gives_way_to_a_word_of_today():
         read(vocabulary, "늘", n=2, tokens=100)
     offer(vocabulary, "새말")
     assert vocabulary.ids(["옛말", "늘", "새말"]).tolist() == [-1, 1, 2]
+
+
+def test_a_closed_vocabulary_keeps_the_counts_it_was_closed_with():
+    vocabulary = make(min_count=1)
+    offer(vocabulary, "말", "글")
+    vocabulary.close(["말", "글"], np.array([30, 20]))
+    none = np.empty(0, dtype=np.int64)
+    at = np.array([7.0])
+    dropped = vocabulary.count(ints(1), np.array([5]), at, ["새말"], np.array([9]), at, 14)
+    assert dropped == 0
+    assert vocabulary.counts(ints(0, 1)).tolist() == [30.0, 20.0]
+    assert vocabulary.last_seen(ints(1)).tolist() == [7.0]
+    assert offer(vocabulary, "새말", n=50).tolist() == [-1]
+    assert len(none) == len(vocabulary.candidates) == 0
