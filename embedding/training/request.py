@@ -59,12 +59,14 @@ class TrainRequest(Config):
 
         Left to itself: no replay, as the corpus is read `epochs` times, and blocks of 25,000
         tokens, smaller from the third node on: what nodes learn at the same time they learn from
-        the same rows, and together that should not be more than 50,000 tokens.
+        the same rows, and together that should not be more than 50,000 tokens. Vectors of rare
+        words are inferred only when words come in by and by, as on a stream: it takes time.
         """
         if self.node is not None:
             return self.node
         block = max(2_000, min(25_000, 50_000 // self.nodes))
-        return NodeConfig(replay_ratio=0.0, block_tokens=block)
+        young = 0 if self.counts_first else NodeConfig().young_mentions
+        return NodeConfig(replay_ratio=0.0, block_tokens=block, young_mentions=young)
 
     @property
     def lines_are_dated(self) -> bool:

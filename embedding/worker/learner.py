@@ -33,6 +33,7 @@ from embedding.worker.planning import Part, Plan, plan
 from embedding.worker.rehearsal import Rehearsal, Rehearsed
 from embedding.worker.scoring import PairSampler
 from embedding.worker.ticks import Learnt, Prepared, Trained, hash_seed, reading
+from embedding.worker.young import YoungWords
 
 EXPLODED = 20.0
 """A mean loss so many times that of an untrained model means that training has diverged."""
@@ -84,6 +85,7 @@ class Learner:
         self.unit = unit
         self.lexicon = Lexicon()
         self.grams = WordGrams(model.gram_rows, self.lexicon) if model.gram_rows else None
+        self.young = YoungWords.of(model, config.young_mentions)
         self.clock = 0
         self.sequence = 0
         self.active = 1
@@ -120,6 +122,7 @@ class Learner:
         # GloVe learns counted cells: it scores with noise words but does not train on them.
         pool = noise[:0] if self.model.model is Model.GLOVE else noise
         planned = sentences.into(self._plan(parts, pool))
+        counts = self.lexicon.counts[self.lexicon.places(planned.words)]
         # The block before this one may have to pull yet: count on from the clock it was given.
         self._at = self.clock - 1 if when == "now" else self._at
         at = self._at + 1
@@ -134,6 +137,7 @@ class Learner:
             planned=planned,
             scores=scores,
             sentences=sentences,
+            sightings=() if self.young is None else self.young.sight(blocks, planned, counts),
             rows=rows,
             seed=seed,
             rate=self.model.rate(reading(blocks)),
@@ -170,6 +174,9 @@ class Learner:
             seed=prepared.seed,
         )
         self._check(loss)
+        if self.young is not None:
+            for seen in prepared.sightings:
+                self.young.learn(seen, local[Table.IN], local[Table.OUT], planned.block.pool)
         shares = self._shares(planned, loss, prepared.rate)
         deltas = tuple(
             RowDelta(

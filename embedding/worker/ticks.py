@@ -14,6 +14,7 @@ from embedding.models.base import BlockLoss
 from embedding.records import ScorePairs, TokenBlock
 from embedding.worker.planning import Plan
 from embedding.worker.rehearsal import Rehearsed
+from embedding.worker.young import Sightings
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Prepared:
     """A block with its rows, ready to train on.
 
     sentences  which sentences of the replay memory the block holds
+    sightings  what the block says of words that were read only a few times
     rows  None when they are better pulled after the push before this one: `train` does
     """
 
@@ -29,6 +31,7 @@ class Prepared:
     planned: Plan
     scores: Sequence[ScorePairs]
     sentences: Rehearsed
+    sightings: Sequence[Sightings]
     rows: Rows | None
     seed: int
     rate: float
