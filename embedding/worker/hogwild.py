@@ -18,10 +18,11 @@ from embedding.errors import ConfigError
 from embedding.exchange.protocol import SharedTables
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, Optimiser
-from embedding.records import FloatArray, IntArray
+from embedding.records import FloatArray, IntArray, TokenBlock
 from embedding.worker.learner import Learner
 from embedding.worker.planning import Part, Plan, offsets
 from embedding.worker.ticks import Prepared, Trained
+from embedding.worker.young import Sightings
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,11 @@ class HogwildLearner(Learner):
         """A row's id is its place; needed where the trainer keeps state between blocks."""
         kept = self.model.model is Model.GLOVE or self.model.optimiser is Optimiser.ADAGRAD
         return np.arange(len(self.tables.contexts), dtype=np.int64) if kept else None
+
+    def _sight(self, blocks: Sequence[TokenBlock], planned: Plan) -> Sequence[Sightings]:
+        """Nothing is inferred: there are no rows of one's own that stand still meanwhile."""
+        del blocks, planned
+        return ()
 
     def _plan(self, parts: Sequence[Part], noise: IntArray) -> Plan:
         """Local rows are the rows of the whole tables, so that none is pulled."""

@@ -33,7 +33,7 @@ from embedding.worker.planning import Part, Plan, plan
 from embedding.worker.rehearsal import Rehearsal, Rehearsed
 from embedding.worker.scoring import PairSampler
 from embedding.worker.ticks import Learnt, Prepared, Trained, hash_seed, reading
-from embedding.worker.young import YoungWords
+from embedding.worker.young import Sightings, YoungWords
 
 EXPLODED = 20.0
 """A mean loss so many times that of an untrained model means that training has diverged."""
@@ -122,7 +122,6 @@ class Learner:
         # GloVe learns counted cells: it scores with noise words but does not train on them.
         pool = noise[:0] if self.model.model is Model.GLOVE else noise
         planned = sentences.into(self._plan(parts, pool))
-        counts = self.lexicon.counts[self.lexicon.places(planned.words)]
         # The block before this one may have to pull yet: count on from the clock it was given.
         self._at = self.clock - 1 if when == "now" else self._at
         at = self._at + 1
@@ -137,7 +136,7 @@ class Learner:
             planned=planned,
             scores=scores,
             sentences=sentences,
-            sightings=() if self.young is None else self.young.sight(blocks, planned, counts),
+            sightings=self._sight(blocks, planned),
             rows=rows,
             seed=seed,
             rate=self.model.rate(reading(blocks)),
@@ -312,6 +311,13 @@ class Learner:
         return [*fresh, *(replace(part, table=self.lexicon.known(part.table)) for part in past)], (
             sentences
         )
+
+    def _sight(self, blocks: Sequence[TokenBlock], planned: Plan) -> Sequence[Sightings]:
+        """What the blocks say of words that were read only a few times."""
+        if self.young is None:
+            return ()
+        counts = self.lexicon.counts[self.lexicon.places(planned.words)]
+        return self.young.sight(blocks, planned, counts)
 
     def _keep(self, words: IntArray) -> FloatArray:
         return self.lexicon.keep(words, self.model.sample)
