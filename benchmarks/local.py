@@ -1,0 +1,146 @@
+"""A parameter server and a node in one process, without a network: the real ones otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
+from embedding.models import ModelConfig, make_trainer
+from embedding.records import FloatArray, IntArray, ScorePairs, Table, TimeArray, TokenBlock
+from embedding.server.checkpoint import Content
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.recovery import assemble, collect, restore
+from embedding.server.state import ServerState
+from embedding.stream.replay import UniformReplay
+from embedding.worker.config import NodeConfig
+from embedding.worker.learner import Learner
+
+NODE = "n0"
+REPLAYED = 1_000_000
+Sentences = Sequence[Sequence[str]]
+
+
+class Line:
+    """What a learner asks a server for. Nothing is scored: that would cost time, not quality."""
+
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+        state.hello(NODE, version=VERSION, digest="", clock=0)
+
+    def admit(self, words: list[str], counts: IntArray) -> IntArray:
+        return self._state.admit(words, counts)
+
+    def vocabulary(self, since: int = 0) -> VocabularyDelta:
+        return self._state.delta(since)
+
+    def pull(
+        self,
+        vectors: IntArray,
+        contexts: IntArray,
+        *,
+        clock: int,
+        score: ScorePairs | None = None,
+        grams: IntArray | None = None,
+    ) -> Rows:
+        del score
+        rows = self._state.pull(NODE, vectors, contexts, clock, None, grams=grams)
+        if isinstance(rows, list):
+            raise AssertionError("a lone node never waits for others")
+        return rows
+
+    def push(self, push: Push) -> Ack:
+        return self._state.push(push)
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a model knows: words, float32 [n, dim] vectors and contexts, running counts."""
+
+    names: list[str]
+    vectors: FloatArray
+    contexts: FloatArray
+    counts: TimeArray
+
+
+class Local:
+    """A model that learns sentences as they come; `content` goes on from another one's state."""
+
+    def __init__(
+        self,
+        model: ModelConfig,
+        node: NodeConfig,
+        server: ServerConfig,
+        content: Content | None = None,
+    ) -> None:
+        self.state = ServerState(server, SyncConfig(policy="asp"), dim=model.width, seed=model.seed)
+        if content is not None:
+            restore(self.state, content, "memory")
+        replay = UniformReplay(REPLAYED, model.seed) if node.replay_ratio else None
+        self.learner = Learner(
+            Line(self.state),
+            make_trainer(model),
+            replay,
+            node=NODE,
+            model=model,
+            config=node,
+            unit=server.window,
+        )
+        self.learner.clock = self.state.machine.board.members[NODE].clock
+        self.learner.sequence = self.state.ledger.of(NODE).accepted
+        self.learner.min_count = server.min_count
+        self._blocks = 0
+
+    def learn(self, sentences: Sentences) -> None:
+        """One tick; all sentences are of one moment."""
+        self._blocks += 1
+        keys = [str(self._blocks)]
+        self.learner.learn([TokenBlock.build("corpus", [sentences], published=[0.0], keys=keys)])
+
+    def words(self) -> Words:
+        vocabulary, tables = self.state.vocabulary, self.state.tables
+        ids = vocabulary.alive()
+        slots = vocabulary.slots(ids, "words")
+        rows = [tables.read(table, slots) for table in (Table.IN, Table.OUT)]
+        return Words(vocabulary.names(ids), rows[0], rows[1], vocabulary.counts(ids))
+
+    def content(self) -> Content:
+        """The server's whole state, as a checkpoint has it."""
+        state = self.state
+        with state.lock:
+            collected = collect(state)
+            copy = state.tables.copy(state.vocabulary.rows, accumulators=False)
+        copy.finish(state.lock)
+        return assemble(state, collected, copy)
+
+
+def ticks(sentences: Sentences, tokens: int) -> Iterator[Sentences]:
+    """Sentences of about `tokens` tokens at a time."""
+    held: list[Sequence[str]] = []
+    size = 0
+    for sentence in sentences:
+        held.append(sentence)
+        size += len(sentence)
+        if size >= tokens:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
+
+
+def nearest_ranks(words: Words, asked: Sequence[str], wanted: Sequence[str]) -> IntArray:
+    """Of each pair, the place of the wanted word among the neighbours of the asked one, from 0.
+
+    By cosine; a word that is not known gives the number of words.
+    """
+    place = {word: i for i, word in enumerate(words.names)}
+    unit = words.vectors / np.maximum(np.linalg.norm(words.vectors, axis=1, keepdims=True), 1e-12)
+    found = np.full(len(asked), len(words.names), dtype=np.int64)
+    for i, (one, other) in enumerate(zip(asked, wanted, strict=True)):
+        if one in place and other in place:
+            near = unit @ unit[place[one]]
+            near[place[one]] = -2.0
+            found[i] = int((near > near[place[other]]).sum())
+    return found

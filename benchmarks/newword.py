@@ -1,0 +1,221 @@
+"""How soon a word gets its meaning: known words get a new name at some moment of the stream.
+
+    python -m benchmarks.newword CORPUS
+
+From that moment on each chosen word is read under another name only, so that the new word has to
+be learnt from nothing and its original is the one word that is known to mean the same. After 5, 10,
+20, 30 and 60 mentions (those before it had a row count too): is the original among the new word's
+ten nearest? All settings go on from one state, learnt in one pass over the part before.
+
+CORPUS is dated JSONL, read in time order, or text with a sentence a line, which is shuffled first.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.dated import documents
+from benchmarks.local import Local, Sentences, nearest_ranks, ticks
+from benchmarks.machine import hardware, versions
+from embedding.errors import InputError, YeoronError
+from embedding.models import ModelConfig
+from embedding.server.checkpoint import Content
+from embedding.server.config import ServerConfig
+from embedding.worker.config import NodeConfig
+
+RESULTS = Path(__file__).parent / "results"
+MARKS = (5, 10, 20, 30, 60)
+NEAR = 10
+BAND = (100, 500)
+"""Mentions per million words of the words that are chosen, before and after the moment."""
+AFTER = 0.2
+TICK = 4096
+MIN_COUNT = 5
+SETTINGS = {
+    "gradient steps": {"young_mentions": 0, "replay_ratio": 0.0},
+    "gradient steps, replay": {"young_mentions": 0, "replay_ratio": 3.0},
+    "inferred": {"young_mentions": 30, "replay_ratio": 0.0},
+    "inferred, replay": {"young_mentions": 30, "replay_ratio": 3.0},
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """Sentences before and after the moment, and the words that are renamed."""
+
+    before: Sentences
+    after: Sentences
+    chosen: list[str]
+
+    def name(self, word: str) -> str:
+        return f"{word}\u2032"
+
+
+def read(path: Path, words: int, chosen: int, seed: int) -> Task:
+    found = list(documents(path, words))
+    sentences = [sentence for _, document in found for sentence in document if sentence]
+    if not any(date for date, _ in found):
+        np.random.default_rng(seed).shuffle(sentences)
+    ends = np.cumsum([len(sentence) for sentence in sentences])
+    cut = int(np.searchsorted(ends, ends[-1] * (1 - AFTER))) if len(ends) else 0
+    before, after = sentences[:cut], sentences[cut:]
+    shares = []
+    for part in (before, after):
+        counts = Counter(word for sentence in part for word in sentence)
+        total = max(sum(counts.values()), 1)
+        low, high = (share * total / 1e6 for share in BAND)
+        shares.append({word for word, n in counts.items() if max(low, MARKS[-1] / 2) <= n <= high})
+    fit = sorted(word for word in shares[0] & shares[1] if len(word) > 1)
+    if len(fit) < chosen:
+        raise InputError(
+            f"{path}: {len(fit)} words occur {BAND[0]} to {BAND[1]} times in a million words and "
+            f"{MARKS[-1] // 2} times in the last fifth; {chosen} are needed: a longer corpus is."
+        )
+    picked = np.random.default_rng(seed).choice(fit, chosen, replace=False)
+    return Task(before, after, [str(word) for word in picked])
+
+
+def follow(task: Task, local: Local) -> dict[str, list[tuple[int, int]]]:
+    """Each chosen word's (mentions, place of the original) after every tick."""
+    new = {word: task.name(word) for word in task.chosen}
+    mentions: Counter[str] = Counter()
+    found: dict[str, list[tuple[int, int]]] = {word: [] for word in task.chosen}
+    for sentences in ticks(task.after, TICK):
+        renamed = [[new.get(word, word) for word in sentence] for sentence in sentences]
+        mentions.update(word for sentence in sentences for word in sentence if word in new)
+        local.learn(renamed)
+        ranks = nearest_ranks(local.words(), list(new.values()), task.chosen)
+        for word, rank in zip(task.chosen, ranks.tolist(), strict=True):
+            found[word].append((mentions[word], rank))
+        if min(mentions[word] for word in task.chosen) >= MARKS[-1]:
+            break
+    return found
+
+
+def summary(found: dict[str, list[tuple[int, int]]]) -> dict[str, Any]:
+    """By number of mentions: share of originals among the ten nearest, and their median place."""
+    places = {
+        mark: [
+            next((r for n, r in reversed(curve) if n <= mark), 10**9) for curve in found.values()
+        ]
+        for mark in MARKS
+    }
+    return {
+        "share": {n: float(np.mean(np.array(ranks) < NEAR)) for n, ranks in places.items()},
+        "median_place": {n: int(np.median(ranks)) + 1 for n, ranks in places.items()},
+    }
+
+
+def bench_newword(
+    corpus: Path,
+    words: int = 2_500_000,
+    chosen: int = 100,
+    *,
+    dim: int = 100,
+    seed: int = 1,
+    results: Path = RESULTS,
+) -> dict[str, Any]:
+    """Measure, print a table, write a dated JSON and Markdown file; returns what was written."""
+    task = read(corpus, words, chosen, seed)
+    model = ModelConfig(dim=dim, seed=seed)
+    server = ServerConfig(min_count=MIN_COUNT, device="cpu", half_life_tokens=None)
+    content = _base(task, model, server)
+    runs = {}
+    for name, changes in SETTINGS.items():
+        started = time.process_time()
+        local = Local(model, NodeConfig(**changes), server, content)  # type: ignore[arg-type]
+        runs[name] = {
+            **summary(follow(task, local)),
+            "settings": changes,
+            "cpu_s": time.process_time() - started,
+        }
+    report = {
+        "bench": "newword",
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "hardware": hardware(),
+        "versions": versions(("numpy", "numba", "torch", "scipy")),
+        "config": model.model_dump(mode="json"),
+        "min_count": MIN_COUNT,
+        "tick_tokens": TICK,
+        "corpus": {
+            "file": corpus.name,
+            "tokens_before": sum(map(len, task.before)),
+            "tokens_after": sum(map(len, task.after)),
+        },
+        "chosen": task.chosen,
+        "band_per_million": BAND,
+        "runs": runs,
+    }
+    text = table(report)
+    results.mkdir(parents=True, exist_ok=True)
+    name = f"newword-{datetime.now(UTC):%Y-%m-%dT%H%M}-{corpus.name.split('.')[0]}"
+    (results / f"{name}.json").write_text(
+        json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    (results / f"{name}.md").write_text(text, encoding="utf-8")
+    print(text)
+    return report
+
+
+def _base(task: Task, model: ModelConfig, server: ServerConfig) -> Content:
+    """The part before, learnt in one pass with a stream's settings, but with gradient steps."""
+    local = Local(model, NodeConfig(young_mentions=0), server)
+    for sentences in ticks(task.before, NodeConfig().block_tokens):
+        local.learn(sentences)
+    return local.content()
+
+
+def table(report: dict[str, Any]) -> str:
+    hard, corpus = report["hardware"], report["corpus"]
+    head = (
+        f"{hard['cpu']}, {hard['cores']} cores. {corpus['file']}: one pass over "
+        f"{corpus['tokens_before']:,} tokens, then {len(report['chosen'])} words of "
+        f"{BAND[0]} to {BAND[1]} mentions per million renamed. Skip-gram, dimension "
+        f"{report['config']['dim']}. Share of originals among the {NEAR} nearest of the new word "
+        "(median place)."
+    )
+    lines = [
+        f"# New words, {report['when'][:10]}",
+        "",
+        head,
+        "",
+        "| setting | " + " | ".join(f"{n} mentions" for n in MARKS) + " |",
+        "|---|" + "---|" * len(MARKS),
+    ]
+    for name, run in report["runs"].items():
+        cells = [f"{run['share'][n]:.2f} ({run['median_place'][n]:,})" for n in MARKS]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--words", type=int, default=2_500_000)
+    parser.add_argument("--chosen", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args(arguments)
+    try:
+        bench_newword(
+            given.corpus, given.words, given.chosen, seed=given.seed, results=given.results
+        )
+    except YeoronError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,225 @@
+"""What a word costs: bytes of a row on server and node, time of a look-up, memory of a long stream.
+
+    python -m benchmarks.vocabulary
+
+Memory is what Python and numpy allocate (tracemalloc) between two moments; tables are counted by
+their size. The stream has ten times more distinct words than the bounds allow in all.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+import tracemalloc
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.machine import hardware, versions
+from embedding.exchange.protocol import VocabularyDelta
+from embedding.server.vocabulary import Vocabulary
+from embedding.worker.lexicon import Lexicon
+
+RESULTS = Path(__file__).parent / "results"
+LOOKED_UP = 50_000
+SYLLABLES = "가나다라마바사아자차카타파하고노도로모보소오조초코토포호기니디리미비시이지치키티피히"
+
+
+def names(first: int, n: int) -> list[str]:
+    """Distinct words of about four syllables."""
+    base = len(SYLLABLES)
+    found = []
+    for number in range(first, first + n):
+        letters, rest = [], number + base**3
+        while rest:
+            rest, at = divmod(rest, base)
+            letters.append(SYLLABLES[at])
+        found.append("".join(letters))
+    return found
+
+
+def allocated(make: Callable[[], object]) -> tuple[int, object]:
+    """Bytes that what `make` returns holds on to."""
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    made = make()
+    gc.collect()
+    after = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    return after - before, made
+
+
+def vocabulary(words: int, candidates: int = 0) -> Vocabulary:
+    return Vocabulary(
+        min_count=5,
+        max_words=words,
+        max_candidates=max(candidates, 1),
+        half_life_tokens=None,
+    )
+
+
+def admitted(words: int) -> Vocabulary:
+    made = vocabulary(words)
+    made.admit(names(0, words))
+    return made
+
+
+def counted(words: int) -> Vocabulary:
+    made = vocabulary(1, words)
+    ones = np.ones(words, dtype=np.int64)
+    made.count(ones[:0], ones[:0], ones[:0] * 1.0, names(0, words), ones, ones * 1.0, words)
+    return made
+
+
+class Told:
+    """A server that tells a vocabulary, with text of its own as a message has."""
+
+    def __init__(self, words: int) -> None:
+        self._words = words
+
+    def admit(self, words: list[str], counts: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def vocabulary(self, since: int = 0) -> VocabularyDelta:
+        del since
+        ids = np.arange(self._words)
+        ones = np.ones(self._words, dtype=np.int64)
+        return VocabularyDelta(
+            1, names(0, self._words), ids, ones, alive=ids, alive_counts=ones * 1.0
+        )
+
+
+def mirrored(words: int) -> Lexicon:
+    made = Lexicon()
+    made.refresh(Told(words))
+    return made
+
+
+def look_ups(words: int) -> dict[str, float]:
+    """Milliseconds of processor time of 50,000 ids → slots: after no eviction and after many."""
+    found = {}
+    for name, rounds in (("fresh", 0), ("after evictions", 40)):
+        made = admitted(words)
+        made.version += 1000
+        for _ in range(rounds):
+            made.admit(names(made.next_id, words // 20))
+            made.version += 1000
+        alive = made.alive()
+        random = np.random.default_rng(1)
+        asked = random.choice(alive, min(LOOKED_UP, len(alive)), replace=False)
+        for order, ids in (("in order", np.sort(asked)), ("in any order", asked)):
+            times = []
+            for _ in range(20):
+                started = time.thread_time()
+                made.slots(ids, "bench")
+                times.append(time.thread_time() - started)
+            found[f"{name}, {order}"] = 1000 * float(np.median(times))
+    return found
+
+
+def stream(words: int, candidates: int, ticks: int = 50) -> list[dict[str, int]]:
+    """Memory as ten times more words come by than the bounds hold."""
+    each = 10 * (words + candidates) // ticks
+    tracemalloc.start()
+    made = vocabulary(words, candidates)
+    sizes = []
+    for tick in range(ticks):
+        read = names(tick * each, each)
+        counts = np.random.default_rng(tick).geometric(0.3, each)
+        fresh = made.plan(read, counts)
+        for at in range(0, len(fresh), max(1, words // 20)):
+            made.admit(fresh[at : at + words // 20])
+        none = np.empty(0, dtype=np.int64)
+        made.count(none, none, none * 1.0, read, counts, counts * 1.0, int(counts.sum()))
+        if (tick + 1) % (ticks // 10) == 0:
+            gc.collect()
+            sizes.append(
+                {
+                    "words_read": (tick + 1) * each,
+                    "ids_given": made.next_id,
+                    "words": len(made),
+                    "candidates": len(made.candidates),
+                    "remembered_evictions": len(made.evictions),
+                    "bytes": tracemalloc.get_traced_memory()[0],
+                }
+            )
+    tracemalloc.stop()
+    return sizes
+
+
+def bench_vocabulary(
+    words: int = 200_000, dim: int = 100, *, results: Path = RESULTS
+) -> dict[str, Any]:
+    """Measure, print a table, write a dated JSON and Markdown file; returns what was written."""
+    measured = {
+        name: allocated(lambda make=make: make(words))[0] / words
+        for name, make in (("server", admitted), ("candidate", counted), ("node", mirrored))
+    }
+    tables = 2 * 4 * dim + 2 * 4
+    report = {
+        "bench": "vocabulary",
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "hardware": hardware(),
+        "versions": versions(("numpy", "torch")),
+        "words": words,
+        "dim": dim,
+        "bytes": {
+            "server: two float32 rows and their accumulators": tables,
+            "server: word, columns, map of ids": round(measured["server"]),
+            "server: a word without a row": round(measured["candidate"]),
+            "node: word, id, count": round(measured["node"]),
+        },
+        "look_up_ms": look_ups(words),
+        "stream": stream(words // 10, words // 5),
+    }
+    text = table(report)
+    results.mkdir(parents=True, exist_ok=True)
+    name = f"vocabulary-{datetime.now(UTC):%Y-%m-%dT%H%M}"
+    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    (results / f"{name}.md").write_text(text, encoding="utf-8")
+    print(text)
+    return report
+
+
+def table(report: dict[str, Any]) -> str:
+    hard = report["hardware"]
+    machine = f"{hard['cpu']}, {hard['cores']} cores"
+    lines = [
+        f"# What a word costs, {report['when'][:10]}",
+        "",
+        f"{machine}; {report['words']:,} words, dimension {report['dim']}.",
+        "",
+        "| what | bytes a word |",
+        "|---|---|",
+        *(f"| {name} | {n:,} |" for name, n in report["bytes"].items()),
+        "",
+        f"| {LOOKED_UP:,} ids → slots | processor ms |",
+        "|---|---|",
+        *(f"| {name} | {ms:.2f} |" for name, ms in report["look_up_ms"].items()),
+        "",
+        "| distinct words read | ids given | words | candidates | evictions | bytes |",
+        "|---|---|---|---|---|---|",
+        *("| " + " | ".join(f"{n:,}" for n in row.values()) + " |" for row in report["stream"]),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--words", type=int, default=200_000)
+    parser.add_argument("--dim", type=int, default=100)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args(arguments)
+    bench_vocabulary(given.words, given.dim, results=given.results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
