@@ -20,6 +20,9 @@ def register(app: typer.Typer) -> None:
     group.command("kernel")(kernel)
     group.command("train")(train)
     group.command("replay")(replay)
+    group.command("vocabulary")(vocabulary)
+    group.command("newword")(newword)
+    group.command("incremental")(incremental)
 
 
 def stream() -> None:
@@ -96,6 +99,50 @@ def replay(
     """
     bench_replay = _measurement("replay").bench_replay
     bench_replay(corpus, words, seeds, ratio=ratio, memory=memory)
+
+
+def vocabulary(
+    words: Annotated[int, typer.Option(help="Words to hold.", min=1_000)] = 200_000,
+    dim: Annotated[int, typer.Option(help="Length of the vectors.", min=1)] = 100,
+) -> None:
+    """What a word costs: bytes on server and node, time of a look-up, memory of a long stream.
+
+    Example: `yeoron bench vocabulary --words 200000`
+    """
+    _measurement("vocabulary").bench_vocabulary(words, dim)
+
+
+def newword(
+    corpus: Annotated[
+        Path, typer.Argument(help="Dated JSONL, or text with a sentence a line (.xz is read).")
+    ],
+    words: Annotated[int, typer.Option(help="Words of the corpus to use.")] = 2_500_000,
+    chosen: Annotated[int, typer.Option(help="Words to rename.", min=1)] = 100,
+    seed: Annotated[int, typer.Option(help="Seed of the choice and of the model.")] = 1,
+) -> None:
+    """How soon a new word gets its meaning: known words renamed at some moment of a stream.
+
+    Example: `yeoron bench newword petitions.jsonl.xz`
+    """
+    _measurement("newword").bench_newword(corpus, words, chosen, seed=seed)
+
+
+def incremental(
+    corpus: Annotated[Path, typer.Argument(help="Dated JSONL (.xz is read).")],
+    words: Annotated[int, typer.Option(help="Words of the corpus to use.")] = 3_000_000,
+    unit: Annotated[str, typer.Option(help="month, quarter or year.")] = "month",
+    sample: Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")] = 0.0,
+) -> None:
+    """Period by period against gensim's updated vocabulary: likelihood of the next period.
+
+    Example: `yeoron bench incremental reviews.jsonl.xz --unit quarter`
+    """
+    from embedding.errors import ConfigError
+
+    units = ("month", "quarter", "year")
+    if unit not in units:
+        raise ConfigError(f"--unit {unit}: {', '.join(units)} are accepted.")
+    _measurement("incremental").bench_incremental(corpus, words, unit, sample=sample)
 
 
 def _measurement(name: str) -> Any:
