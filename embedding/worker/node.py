@@ -109,12 +109,14 @@ class _Pair:
         A reader ends by itself at the end of its corpus, and the gradient process after it.
         """
         while not should_stop():
-            for name, process in self.processes.items():
+            for process in self.processes.values():
                 process.join(POLL_SECONDS / 2)
-                finished = self.finite and process.exitcode == 0
-                if process.exitcode is not None and not finished:
+            # Read once: one may end while the other is looked at.
+            codes = {name: process.exitcode for name, process in self.processes.items()}
+            for name, code in codes.items():
+                if code is not None and not (self.finite and code == 0):
                     return Death(name, self._reason())
-            if all(process.exitcode is not None for process in self.processes.values()):
+            if None not in codes.values():
                 return None
         return None
 
