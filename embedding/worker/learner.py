@@ -316,8 +316,9 @@ class Learner:
         """What the blocks say of words that were read only a few times."""
         if self.young is None:
             return ()
-        counts = self.lexicon.counts[self.lexicon.places(planned.words)]
-        return self.young.sight(blocks, planned, counts)
+        counts = self.lexicon.counts
+        own = counts[self.lexicon.places(planned.words)]
+        return self.young.sight(blocks, planned, own, float(counts.sum()))
 
     def _keep(self, words: IntArray) -> FloatArray:
         return self.lexicon.keep(words, self.model.sample)

@@ -23,6 +23,8 @@ KNOWN = 100
 """Running count from which a word's vector says what vectors of known words look like."""
 LEAST = 3
 """Mentions from which a vector is inferred."""
+SETTLED = 1_000_000
+"""Tokens that must have been read before: until then the known words are not at rest themselves."""
 _SAMPLE = 2048
 _RENEW = 8
 
@@ -117,12 +119,14 @@ class YoungWords:
         return 0 if self._sums is None else len(self._sums)
 
     def sight(
-        self, blocks: Sequence[TokenBlock], planned: Plan, counts: TimeArray
+        self, blocks: Sequence[TokenBlock], planned: Plan, counts: TimeArray, total: float
     ) -> list[Sightings]:
         """The young words of each block of a tick; the plan's text begins with these blocks.
 
-        counts  float64 [U], running counts of the plan's words
+        counts  float64 [U], running counts of the plan's words; total: of all words
         """
+        if total < SETTLED:
+            return []
         tokens, found = planned.block.tokens, []
         for block in blocks:
             rows = np.full(len(block.words), -1, dtype=np.int32)

@@ -16,7 +16,7 @@ from embedding.worker.learner import Learner
 from embedding.worker.planning import Part, plan
 from embedding.worker.young import LEAST, YoungWords
 
-NEGATIVE = 5
+NEGATIVE, TOTAL = 5, 1e7
 
 
 def tables(rows: int = 400, dim: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -99,7 +99,7 @@ def read(world: Words, young: YoungWords, texts: list[list[str]], **rows: int) -
     planned = plan([Part(table, block.codes, block.sentences)], pool, world)
     counts = world.counts[world.places(planned.words)]
     vectors, contexts = world.vectors[planned.words], world.contexts[planned.contexts]
-    for seen in young.sight([block], planned, counts):
+    for seen in young.sight([block], planned, counts, TOTAL):
         young.learn(seen, vectors, contexts, planned.block.pool)
     found = world.vectors.copy()
     found[planned.words] = vectors
@@ -216,7 +216,14 @@ def after_few_mentions(young_mentions: int) -> tuple[int, float]:
     return companions, float(length[names.index("새말")] / np.median(length))
 
 
-def test_a_node_learns_a_renamed_word_sooner_than_by_gradient_steps():
+def test_nothing_is_inferred_before_known_words_are_at_rest(monkeypatch):
+    assert after_few_mentions(30)[1] < 0.5, "a million tokens were not read"
+    monkeypatch.setattr("embedding.worker.young.SETTLED", 100_000)
+    assert after_few_mentions(30)[1] > 0.7
+
+
+def test_a_node_learns_a_renamed_word_sooner_than_by_gradient_steps(monkeypatch):
+    monkeypatch.setattr("embedding.worker.young.SETTLED", 100_000)
     companions, length = after_few_mentions(30)
     assert companions >= 8
     assert length > 0.7
