@@ -97,6 +97,9 @@ class GradientProcess:
         finally:
             self.stop.set()
             reporter.join(timeout=5)
+            if self.spec.corpus is not None:
+                # A corpus may be learnt before the first report was due.
+                self._report()
             self.client.close()
 
     def _gather(self) -> Iterator[list[TokenBlock]]:
@@ -182,22 +185,25 @@ class GradientProcess:
             self._idle = True
 
     def _report_forever(self) -> None:
-        process = psutil.Process()
         while not self.stop.wait(self.spec.node.report_seconds):
-            crawl = self.queue.latest_report() or {}
-            try:
-                self.client.report(
-                    {
-                        **crawl,
-                        **asdict(self.counters),
-                        "queue": self.queue.depth,
-                        "queue_capacity": self.queue.capacity,
-                        "rss_mb": round(process.memory_info().rss / 2**20, 1),
-                        "peak_memory_bytes": peak_memory(),
-                    }
-                )
-            except (UnavailableError, RefusedError) as error:
-                self.counters.last_error = str(error)
+            self._report()
+
+    def _report(self) -> None:
+        """Tell the server this node's figures, and what its crawler told last."""
+        crawl = self.queue.latest_report() or {}
+        try:
+            self.client.report(
+                {
+                    **crawl,
+                    **asdict(self.counters),
+                    "queue": self.queue.depth,
+                    "queue_capacity": self.queue.capacity,
+                    "rss_mb": round(psutil.Process().memory_info().rss / 2**20, 1),
+                    "peak_memory_bytes": peak_memory(),
+                }
+            )
+        except (UnavailableError, RefusedError) as error:
+            self.counters.last_error = str(error)
 
 
 def learn_forever(spec_json: str, queue: BlockQueue) -> None:
