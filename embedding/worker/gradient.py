@@ -94,12 +94,12 @@ class GradientProcess:
         )
         try:
             pipeline.run()
-        finally:
-            self.stop.set()
-            reporter.join(timeout=5)
             if self.spec.corpus is not None:
                 # A corpus may be learnt before the first report was due.
                 self._report()
+        finally:
+            self.stop.set()
+            reporter.join(timeout=5)
             self.client.close()
 
     def _gather(self) -> Iterator[list[TokenBlock]]:
