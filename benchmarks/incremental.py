@@ -28,7 +28,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from benchmarks.dated import Pairs, documents
-from benchmarks.local import Local, Words, ticks
+from benchmarks.local import FRESH_NOISE, Local, Words, ticks
 from benchmarks.machine import hardware, versions
 from embedding.errors import InputError, YeoronError
 from embedding.models import ModelConfig
@@ -182,12 +182,14 @@ def _rows(words: Words, shared: Iterable[str]) -> tuple[FloatArray, FloatArray]:
 
 
 def sides(model: ModelConfig) -> dict[str, Side]:
+    fresh = model.model_copy(update=FRESH_NOISE)
     return {
-        "ours, one pass": Ours(model, replay_ratio=0.0),
-        "ours, one pass, gradient steps alone": Ours(model, replay_ratio=0.0, young_mentions=0),
+        "ours, one pass": Ours(fresh, replay_ratio=0.0),
+        "ours, one pass, gradient steps alone": Ours(fresh, replay_ratio=0.0, young_mentions=0),
+        "ours, one pass, noise as with train": Ours(model, replay_ratio=0.0, young_mentions=0),
         "gensim, one pass, falling rate": Gensim(model, epochs=1, falling=True),
         "gensim, one pass, constant rate": Gensim(model, epochs=1, falling=False),
-        "ours, replay 3": Ours(model, replay_ratio=3.0),
+        "ours, replay 3": Ours(fresh, replay_ratio=3.0),
         "gensim, 4 epochs, falling rate": Gensim(model, epochs=4, falling=True),
         "gensim, 4 epochs, constant rate": Gensim(model, epochs=4, falling=False),
     }
@@ -235,6 +237,7 @@ def bench_incremental(
         "hardware": hardware(),
         "versions": versions(("gensim", "numpy", "numba", "torch", "scipy")),
         "config": model.model_dump(mode="json"),
+        "fresh_noise": FRESH_NOISE,
         "min_count": MIN_COUNT,
         "corpus": {
             "file": corpus.name,
