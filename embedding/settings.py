@@ -171,7 +171,9 @@ class Settings(BaseSettings):
     @property
     def server_location(self) -> str:
         """Address of the parameter server's Flight service."""
-        return f"grpc://{self.server.host}:{self.server.port}"
+        host, port = self.server.host, self.server.port
+        scheme = "grpc" if self.server.tls_cert is None else "grpc+tls"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     @property
     def server_status_url(self) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embedding.commands.common import console, log_to_stderr, print_json, settings
+from embedding.commands.common import console, errors, log_to_stderr, print_json, settings
 from embedding.config import validate
+
+if TYPE_CHECKING:
+    from embedding.server.service import ParameterServer
 
 
 def register(app: typer.Typer) -> None:
@@ -27,33 +30,51 @@ def serve(
     policy: Annotated[str | None, typer.Option(help="bsp, ssp or asp.")] = None,
     staleness: Annotated[int | None, typer.Option(help="ssp: clocks a node may run ahead.")] = None,
     token_file: Annotated[Path | None, typer.Option(help="File with the shared secret.")] = None,
-    tls_cert: Annotated[Path | None, typer.Option(help="PEM certificate.")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="PEM certificate (chain).")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="PEM private key.")] = None,
+    tls_client_ca: Annotated[
+        Path | None, typer.Option(help="PEM authority whose certificates clients must show.")
+    ] = None,
+    http_port: Annotated[
+        int | None, typer.Option(help="Loopback port of /health, /metrics, /status; 0: a free one.")
+    ] = None,
 ) -> None:
     """Run the parameter server until SIGTERM; it writes a last checkpoint then.
 
-    Examples: `yeoron serve` · `yeoron serve --device cuda --policy asp`
+    Examples: `yeoron serve` · `yeoron serve --device cuda --policy asp` ·
+    `yeoron serve --listen 0.0.0.0:8815 --token-file token --tls-cert cert.pem --tls-key key.pem`
     """
-    from embedding.platform.serving import server_for
+    from embedding.commands.address import parse_listen
+    from embedding.platform.serving import serve as run
     from embedding.server.config import ServerConfig, SyncConfig
 
     log_to_stderr()
     chosen = settings()
-    host, _, port = (listen or "").rpartition(":")
     changes: dict[str, object] = {
         "device": device,
-        "host": host or None,
-        "port": port or None,
         "token_file": token_file,
         "tls_cert": tls_cert,
         "tls_key": tls_key,
+        "tls_client_ca": tls_client_ca,
+        "http_port": http_port,
+        **({} if listen is None else parse_listen(listen)),
     }
     given = {name: value for name, value in changes.items() if value is not None}
     server = validate(ServerConfig, {**chosen.server.model_dump(), **given}, "yeoron serve")
     rules: dict[str, object] = {"policy": policy, "staleness": staleness}
     given = {name: value for name, value in rules.items() if value is not None}
     sync = validate(SyncConfig, {**chosen.sync.model_dump(), **given}, "yeoron serve")
-    server_for(chosen, server, sync).serve_forever()
+
+    def tell(running: ParameterServer) -> None:
+        errors.print(
+            f"yeoron: parameter server ready at {running.location}, status at "
+            f"{running.http_url}/status, on {running.state.tables.device}, policy {sync.policy}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+
+    run(chosen, server, sync, tell)
 
 
 def node(

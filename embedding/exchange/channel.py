@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -192,13 +193,24 @@ def _connect(location: str, config: ExchangeConfig) -> Any:
         raise ConfigError(
             f"server {location!r}: grpc://host:port or grpc+tls://host:port is accepted."
         )
-    options: dict[str, Any] = {}
-    if config.tls_ca is not None:
-        try:
-            options["tls_root_certs"] = config.tls_ca.read_bytes()
-        except OSError as error:
-            raise ConfigError(f"tls_ca {config.tls_ca}: {error.strerror}.") from error
+    files = {
+        "tls_root_certs": ("tls_ca", config.tls_ca),
+        "cert_chain": ("tls_cert", config.tls_cert),
+        "private_key": ("tls_key", config.tls_key),
+    }
+    options = {
+        option: _read(path, setting)
+        for option, (setting, path) in files.items()
+        if path is not None
+    }
     try:
         return flight.connect(location, **options)
     except (pa.ArrowException, ValueError) as error:
         raise ConfigError(f"server {location!r}: not a valid address: {error}.") from error
+
+
+def _read(path: Path, setting: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{setting} {path}: {error.strerror}.") from error

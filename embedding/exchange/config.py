@@ -19,6 +19,12 @@ class ExchangeConfig(Config):
     tls_ca: Path | None = None
     """PEM file of the authority that signed the server's certificate; needed for `grpc+tls://`."""
 
+    tls_cert: Path | None = None
+    """PEM certificate that this client shows, for a server that asks for one (tls_client_ca)."""
+
+    tls_key: Path | None = None
+    """PEM private key of that certificate."""
+
     rows: Literal["float16", "float32"] = "float16"
     """How rows and deltas travel. The server adds up in float32: a delta is taken against the
     rounded row that the node got, so that rounding does not accumulate."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from pathlib import Path
 
 from embedding.errors import ConfigError
@@ -24,4 +25,14 @@ def read_token(path: Path) -> str:
             f"token_file {path}: one word of printable ASCII characters is accepted, as "
             "`openssl rand -hex 32` gives; the file is empty or holds others."
         )
+    private(path, "token_file")
     return token
+
+
+def private(path: Path, setting: str) -> None:
+    """ConfigError when every user of the machine may read the secret in this file."""
+    if path.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH):
+        raise ConfigError(
+            f"{setting} {path}: every user of this machine may read or change it; "
+            f"`chmod 600 {path}` makes it a secret."
+        )

@@ -69,6 +69,9 @@ class ServerConfig(Config):
     tls_key: Path | None = None
     """PEM private key of the certificate."""
 
+    tls_client_ca: Path | None = None
+    """PEM certificate of the authority whose certificates clients must show; None asks for none."""
+
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the tables live; auto takes a GPU when there is one."""
 
@@ -139,6 +142,8 @@ class ServerConfig(Config):
     def _listens_safely(self) -> ServerConfig:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("tls_cert and tls_key are given together or not at all")
+        if self.tls_client_ca is not None and self.tls_cert is None:
+            raise ValueError("tls_client_ca is accepted with tls_cert and tls_key only")
         if not is_loopback(self.host) and (self.token_file is None or self.tls_cert is None):
             raise ValueError(
                 f"host {self.host} is not loopback: anybody could write to the model; it is "

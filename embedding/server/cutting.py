@@ -94,6 +94,17 @@ class Cutter:
         done = [f.result() for f in futures if f.done() and f.exception() is None]
         return sorted(done, key=lambda ref: (ref.window_start, ref.window_end))
 
+    def failed(self) -> str | None:
+        """A sentence about a window that could not be published when it was last tried."""
+        with self._lock:
+            futures = list(self._futures.items())
+        for (start, _), future in futures:
+            error = future.exception() if future.done() else None
+            if error is not None:
+                when = datetime.fromtimestamp(start, UTC).isoformat()
+                return f"the window of {when} could not be published ({type(error).__name__})."
+        return None
+
     def cut(self, window: Window) -> SnapshotRef:
         """Publish the window, or wait for whoever does, or return what was published before."""
         return self.start(window).result()

@@ -21,6 +21,7 @@ from embedding.exchange.codec import (
     whole,
 )
 from embedding.exchange.wire import COMMAND, SCHEMA, Message, decode, encode
+from embedding.server.credentials import Credentials
 from embedding.server.state import ServerState
 
 logger = logging.getLogger(__name__)
@@ -38,14 +39,18 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         state: ServerState,
         controls: Mapping[str, Control],
         *,
-        token: str | None = None,
-        tls: tuple[bytes, bytes] | None = None,
+        credentials: Credentials,
     ) -> None:
         self._state = state
         self._controls = controls
-        middleware = {} if token is None else {"token": _TokenCheck(token)}
-        certificates = None if tls is None else [tls]
-        super().__init__(location, tls_certificates=certificates, middleware=middleware)
+        token = credentials.token
+        super().__init__(
+            location,
+            tls_certificates=None if credentials.pair is None else [credentials.pair],
+            verify_client=credentials.client_ca is not None,
+            root_certificates=credentials.client_ca,
+            middleware={} if token is None else {"token": _TokenCheck(token)},
+        )
 
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """One node's stream: request, answer, request, answer, …"""

@@ -1,4 +1,4 @@
-"""/health, /metrics and /status of a running server, on loopback."""
+"""/health, /metrics and /status of a server, on loopback, also while it is still restoring."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import logging
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Response
+from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from embedding.errors import PlatformError
@@ -17,29 +19,28 @@ from embedding.errors import PlatformError
 logger = logging.getLogger(__name__)
 
 
-def create_app(status: Callable[[], dict[str, Any]], metrics: Callable[[], bytes]) -> FastAPI:
-    """The three routes."""
-    app = FastAPI(title="Yeoron parameter server", docs_url=None, redoc_url=None)
+@dataclass(frozen=True)
+class Pages:
+    """What a running server shows.
 
-    @app.get("/health")
-    def health() -> dict[str, str]:
-        return {"status": "ok"}
+    status   the status JSON
+    metrics  the metrics in Prometheus' text format
+    ailing   why the server does not do all of its work, a sentence each; empty: it does
+    """
 
-    @app.get("/status")
-    def show_status() -> dict[str, Any]:
-        return status()
-
-    @app.get("/metrics")
-    def show_metrics() -> Response:
-        return Response(metrics(), media_type=CONTENT_TYPE_LATEST)
-
-    return app
+    status: Callable[[], dict[str, Any]]
+    metrics: Callable[[], bytes]
+    ailing: Callable[[], list[str]]
 
 
 class HttpService:
-    """uvicorn in a thread of its own; the port is bound on construction."""
+    """uvicorn in a thread of its own; the port is bound on construction.
 
-    def __init__(self, app: FastAPI, *, host: str, port: int) -> None:
+    Before `show` every page answers 503 `restoring`.
+    """
+
+    def __init__(self, *, host: str, port: int) -> None:
+        self._pages: Pages | None = None
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -53,7 +54,11 @@ class HttpService:
         bound = self._socket.getsockname()[1]
         self.url = f"http://[{host}]:{bound}" if ":" in host else f"http://{host}:{bound}"
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2
+            self._app(),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=2,
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
@@ -61,6 +66,10 @@ class HttpService:
     def start(self) -> None:
         """Serve."""
         self._thread.start()
+
+    def show(self, pages: Pages) -> None:
+        """The server is there: answer with its pages from now on."""
+        self._pages = pages
 
     def stop(self) -> None:
         """Stop serving and free the port."""
@@ -71,3 +80,31 @@ class HttpService:
 
     def _run(self) -> None:
         self._server.run(sockets=[self._socket])
+
+    def _app(self) -> FastAPI:
+        app = FastAPI(title="Yeoron parameter server", docs_url=None, redoc_url=None)
+
+        @app.get("/health")
+        def health() -> Response:
+            if self._pages is None:
+                return _restoring()
+            reasons = self._pages.ailing()
+            if reasons:
+                return JSONResponse({"status": "ailing", "reasons": reasons}, status_code=503)
+            return JSONResponse({"status": "ok"})
+
+        @app.get("/status")
+        def show_status() -> Response:
+            return _restoring() if self._pages is None else JSONResponse(self._pages.status())
+
+        @app.get("/metrics")
+        def show_metrics() -> Response:
+            if self._pages is None:
+                return _restoring()
+            return Response(self._pages.metrics(), media_type=CONTENT_TYPE_LATEST)
+
+        return app
+
+
+def _restoring() -> Response:
+    return JSONResponse({"status": "restoring"}, status_code=503, headers={"Retry-After": "1"})

@@ -98,6 +98,9 @@ class Meters:
     lags: Reservoir = field(default_factory=Reservoir)
     lock_s: float = 0.0
     checkpoint_pause_s: float = 0.0
+    checkpoints: int = 0
+    checkpoint_failures: int = 0
+    checkpoint_at: float | None = None
     cut_pause_s: float = 0.0
 
     def source(self, name: str) -> SourceMeter:
@@ -110,3 +113,8 @@ class Meters:
         self.tokens += tokens
         self.words.add(tokens, now)
         self.node_words.setdefault(node, Rate()).add(tokens, now)
+
+    def checkpointed(self, pause_s: float, now: float) -> None:
+        """A checkpoint is complete; it held training up for `pause_s` at most."""
+        self.checkpoint_pause_s, self.checkpoint_at = pause_s, now
+        self.checkpoints += 1

@@ -40,6 +40,11 @@ class Recovery:
         self._thread = threading.Thread(target=self._run, name="checkpoint", daemon=True)
         self._restore()
 
+    @property
+    def failed(self) -> str | None:
+        """Why the last checkpoint could not be written; None when it was."""
+        return self._failed
+
     def start(self) -> None:
         """Begin to write checkpoints at intervals."""
         self._thread.start()
@@ -85,6 +90,7 @@ class Recovery:
             self._write()
         except Exception as error:
             logger.exception("a checkpoint could not be written")
+            self._state.meters.checkpoint_failures += 1
             return f"the checkpoint could not be written ({type(error).__name__})"
         return None
 
@@ -108,7 +114,7 @@ class Recovery:
         self._folder.write(number, assemble(state, collected, copy))
         self._number, self._written = number, mark
         with state.lock:
-            state.meters.checkpoint_pause_s = max(pause, longest)
+            state.meters.checkpointed(max(pause, longest), time.monotonic())
             self._confirm(collected["facts"]["applied"])
         logger.info("checkpoint %d: %d words", number, collected["facts"]["words"])
 
@@ -159,6 +165,8 @@ def collect(state: ServerState) -> dict[str, Any]:
             "applied": _applied(state),
             "clocks": {m.name: m.clock for m in state.machine.board.members.values()},
             "node_tokens": {name: e.tokens for name, e in state.ledger.nodes.items()},
+            "places": {name: e.applied_place for name, e in state.ledger.nodes.items()},
+            "closed_vocabulary": vocabulary.closed,
             "tokenizers": list(accounts.tokenizers),
             "cut": sorted(accounts.cut),
             "closed": dict(accounts.closed),
@@ -238,9 +246,8 @@ def restore(state: ServerState, content: Content, where: str) -> None:
     _restore_rows(state, content)
     _restore_accounts(state, content)
     for node, sequence in facts["applied"].items():
-        entry = state.ledger.of(node)
-        entry.accepted = entry.applied = entry.durable = sequence
-        entry.tokens = facts["node_tokens"].get(node, 0)
+        tokens, places = facts["node_tokens"], facts.get("places", {})
+        state.ledger.restore(node, sequence, tokens.get(node, 0), places.get(node, ""))
     for node, clock in facts["clocks"].items():
         state.machine.board.members[node] = Member(node, clock=clock)
 
@@ -260,6 +267,8 @@ def _restore_rows(state: ServerState, content: Content) -> None:
             zip(candidates["word"].to_pylist(), candidates["stored"].to_pylist(), strict=True)
         ),
     )
+    if content.facts.get("closed_vocabulary"):
+        state.vocabulary.shut()
     state.tables.ensure(state.vocabulary.rows)
     held = words["slot"].to_numpy()
     for table in state.tables.kinds:

@@ -6,26 +6,23 @@ import itertools
 import logging
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pyarrow as pa
 import torch
 
-from embedding.config import validate
-from embedding.errors import ConfigError, PlatformError, RefusedError, UnavailableError
-from embedding.exchange.token import read_token
-from embedding.records import Window
+from embedding.errors import PlatformError
 from embedding.server.checkpoint import CheckpointFolder
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.controls import Controls
+from embedding.server.credentials import read_credentials
 from embedding.server.cutting import Cutter
-from embedding.server.flight import Control, FlightService
+from embedding.server.flight import FlightService
 from embedding.server.hangup import end
-from embedding.server.http import HttpService, create_app
+from embedding.server.http import HttpService, Pages
 from embedding.server.metrics import render
 from embedding.server.recovery import Recovery
 from embedding.server.state import ServerState
@@ -35,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 _TICK_S = 0.5
 _FOLLOW_TICKS = 10
+_STUCK_S = 5.0
 
 
 class ParameterServer:
@@ -44,6 +42,7 @@ class ParameterServer:
     buckets    rows for n-grams (fastText), 0 for every other model
     location   grpc://host:port for ParameterClient
     http_url   http://host:port of /health, /metrics and /status
+    http       pages that answer already (`restoring`); None: they are opened by `start`
     """
 
     def __init__(
@@ -55,9 +54,11 @@ class ParameterServer:
         seed: int = 0,
         buckets: int = 0,
         biases: int = 0,
+        http: HttpService | None = None,
     ) -> None:
         torch.set_num_threads(config.threads)
         self.config = config
+        self._credentials = read_credentials(config)
         folder = None
         if config.state_dir is not None:
             folder = CheckpointFolder(config.state_dir, keep=config.keep_checkpoints)
@@ -83,30 +84,32 @@ class ParameterServer:
         self.location = ""
         self.http_url = ""
         self._flight: FlightService | None = None
-        self._http: HttpService | None = None
+        self._http = http
         self._stopping = threading.Event()
         self._ticker = threading.Thread(target=self._tick, name="ticker", daemon=True)
 
     def start(self) -> None:
         """Open the ports; PlatformError when one is taken."""
         config = self.config
-        self._http = HttpService(
-            create_app(self.status, lambda: render(self.status(), self.state.meters)),
-            host=config.http_host,
-            port=config.http_port,
-        )
+        for note in self._credentials.notes:
+            logger.warning("%s", note)
+        begun = self._http is not None
+        if self._http is None:
+            self._http = HttpService(host=config.http_host, port=config.http_port)
         try:
             self._flight = self._listen()
         except BaseException:
             self._http.stop()
             raise
         scheme = "grpc" if config.tls_cert is None else "grpc+tls"
-        self.location = f"{scheme}://{config.host}:{self._flight.port}"
+        self.location = f"{scheme}://{bracketed(config.host)}:{self._flight.port}"
         self.http_url = self._http.url
-        self._http.start()
+        if not begun:
+            self._http.start()
         self._ticker.start()
         if self._recovery is not None:
             self._recovery.start()
+        self._http.show(Pages(self.status, self._metrics, self.ailing))
         logger.info("parameter server at %s, status at %s", self.location, self.http_url)
 
     def stop(self) -> None:
@@ -125,8 +128,8 @@ class ParameterServer:
         if self._http is not None:
             self._http.stop()
 
-    def serve_forever(self) -> None:
-        """Serve until SIGTERM or SIGINT; call it from the main thread."""
+    def serve_forever(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Serve until SIGTERM or SIGINT, `ready` called once; call it from the main thread."""
         ended = threading.Event()
 
         def leave(number: int, frame: FrameType | None) -> None:
@@ -136,6 +139,7 @@ class ParameterServer:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, leave)
         self.start()
+        ready()
         ended.wait()
         self.stop()
 
@@ -143,69 +147,47 @@ class ParameterServer:
         """The status JSON."""
         return build_status(self.state, self.cutter.refs())
 
+    @property
+    def recovery(self) -> Recovery | None:
+        """Writes checkpoints, when any are kept."""
+        return self._recovery
+
+    def ailing(self) -> list[str]:
+        """Why the server does not do all of its work, a sentence each."""
+        reasons = []
+        if self._stopping.is_set() or self.state.closing:
+            reasons.append("the server is closing.")
+        elif not self._ticker.is_alive():
+            reasons.append("the thread that watches over nodes and windows has ended.")
+        if self._recovery is not None and self._recovery.failed is not None:
+            reasons.append(f"the last checkpoint failed: {self._recovery.failed}.")
+        failed = self.cutter.failed()
+        if failed is not None:
+            reasons.append(failed)
+        if not self.state.lock.acquire(timeout=_STUCK_S):
+            return [*reasons, f"the tables were not free for {_STUCK_S:.0f} s."]
+        self.state.lock.release()
+        return reasons
+
+    def _metrics(self) -> bytes:
+        return render(self.status(), self.state.meters)
+
     def _listen(self) -> FlightService:
         config = self.config
-        host = f"[{config.host}]" if ":" in config.host else config.host
+        host = bracketed(config.host)
         scheme = "grpc+tcp" if config.tls_cert is None else "grpc+tls"
-        tls = None
-        if config.tls_cert is not None and config.tls_key is not None:
-            tls = (_read(config.tls_cert, "tls_cert"), _read(config.tls_key, "tls_key"))
-        token = None if config.token_file is None else read_token(config.token_file)
-        controls: dict[str, Control] = {
-            "ping": self._ping,
-            "status": self._status,
-            "report": self._report,
-            "idle": self._idle,
-            "cut": self._cut,
-            "configure": self._configure,
-            "checkpoint": self._checkpoint,
-        }
         try:
             return FlightService(
-                f"{scheme}://{host}:{config.port}", self.state, controls, token=token, tls=tls
+                f"{scheme}://{host}:{config.port}",
+                self.state,
+                Controls(self).calls(),
+                credentials=self._credentials,
             )
         except (pa.ArrowException, OSError) as error:
             raise PlatformError(
                 f"port {config.port} of {config.host} (setting port): it cannot be opened; "
                 "another process may have it."
             ) from error
-
-    def _ping(self, body: dict[str, Any]) -> bool:
-        del body
-        return not self.state.closing
-
-    def _status(self, body: dict[str, Any]) -> dict[str, Any]:
-        del body
-        return self.status()
-
-    def _report(self, body: dict[str, Any]) -> None:
-        report = body.get("report")
-        if not isinstance(report, dict):
-            raise RefusedError("report: a JSON object is accepted.")
-        self.state.report(_node(body), report)
-
-    def _idle(self, body: dict[str, Any]) -> None:
-        self.state.idle(_node(body))
-
-    def _cut(self, body: dict[str, Any]) -> dict[str, Any]:
-        try:
-            bounds = [datetime.fromisoformat(str(body[name])) for name in ("start", "end")]
-        except (KeyError, ValueError) as error:
-            raise RefusedError("cut: start and end in ISO 8601 are accepted.") from error
-        return dict(self.cutter.cut(Window(*bounds)).to_dict())
-
-    def _configure(self, body: dict[str, Any]) -> dict[str, Any]:
-        before = self.state.machine.config.model_dump()
-        sync = validate(SyncConfig, {**before, **body}, "configure")
-        self.state.configure(sync)
-        return sync.model_dump(mode="json")
-
-    def _checkpoint(self, body: dict[str, Any]) -> None:
-        if self._recovery is None:
-            return
-        failed = self._recovery.request(wait=body.get("wait", True) is True)
-        if failed is not None:
-            raise UnavailableError(f"{failed}.")
 
     def _tick(self) -> None:
         """What happens by time alone: departures and complete windows."""
@@ -243,15 +225,6 @@ def running_server(
         server.stop()
 
 
-def _node(body: dict[str, Any]) -> str:
-    node = body.get("node")
-    if not isinstance(node, str) or not node:
-        raise RefusedError("a node's name is needed.")
-    return node
-
-
-def _read(path: Path, setting: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{setting} {path}: {error.strerror}.") from error
+def bracketed(host: str) -> str:
+    """A host as it stands in an address: IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host

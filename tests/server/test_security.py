@@ -20,6 +20,7 @@ from embedding.server.service import ParameterServer, running_server
 def token(tmp_path):
     path = tmp_path / "token"
     path.write_text("secret-word\n", encoding="utf-8")
+    path.chmod(0o600)
     return path
 
 
@@ -57,6 +58,7 @@ def certificate(tmp_path):
             serialization.NoEncryption(),
         )
     )
+    paths[1].chmod(0o600)
     return paths
 
 
@@ -67,6 +69,7 @@ def quick(connect_timeout_s: float = 60.0, **changes) -> ExchangeConfig:
 def test_a_token_is_asked_for_on_streams_and_control_calls(token, tmp_path):
     wrong = tmp_path / "wrong"
     wrong.write_text("other")
+    wrong.chmod(0o600)
     with running_server(ServerConfig(token_file=token, min_count=1)) as server:
         with ParameterClient(server.location, node="n", config=quick(token_file=token)) as client:
             assert client.hello().dim == 8

@@ -1,0 +1,102 @@
+"""Control calls: what can be asked of a running server beside the streams of its nodes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Protocol
+
+from embedding.config import validate
+from embedding.errors import RefusedError, UnavailableError
+from embedding.records import Window
+from embedding.server.config import SyncConfig
+from embedding.server.cutting import Cutter
+from embedding.server.flight import Control
+from embedding.server.recovery import Recovery
+from embedding.server.state import ServerState
+
+
+class Controlled(Protocol):
+    """What the calls act on."""
+
+    state: ServerState
+    cutter: Cutter
+
+    @property
+    def recovery(self) -> Recovery | None:
+        """Writes checkpoints, when any are kept."""
+        ...
+
+    def status(self) -> dict[str, Any]:
+        """The status JSON."""
+        ...
+
+
+class Controls:
+    """The calls of one server; each takes a JSON object and returns a JSON-safe value."""
+
+    def __init__(self, server: Controlled) -> None:
+        self._server = server
+
+    def calls(self) -> dict[str, Control]:
+        """The calls by name."""
+        return {
+            "ping": self.ping,
+            "status": self.status,
+            "report": self.report,
+            "idle": self.idle,
+            "cut": self.cut,
+            "configure": self.configure,
+            "checkpoint": self.checkpoint,
+        }
+
+    def ping(self, body: dict[str, Any]) -> bool:
+        """Whether the server takes requests."""
+        del body
+        return not self._server.state.closing
+
+    def status(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The status, as /status gives it."""
+        del body
+        return self._server.status()
+
+    def report(self, body: dict[str, Any]) -> None:
+        """Figures of a node: {"node", "report"}."""
+        report = body.get("report")
+        if not isinstance(report, dict):
+            raise RefusedError("report: a JSON object is accepted.")
+        self._server.state.report(_node(body), report)
+
+    def idle(self, body: dict[str, Any]) -> None:
+        """A node has nothing to learn at the moment: {"node"}."""
+        self._server.state.idle(_node(body))
+
+    def cut(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Publish the snapshot of a window: {"start", "end"} in ISO 8601."""
+        try:
+            bounds = [datetime.fromisoformat(str(body[name])) for name in ("start", "end")]
+        except (KeyError, ValueError) as error:
+            raise RefusedError("cut: start and end in ISO 8601 are accepted.") from error
+        return dict(self._server.cutter.cut(Window(*bounds)).to_dict())
+
+    def configure(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Change the policy or its settings from now on."""
+        before = self._server.state.machine.config.model_dump()
+        sync = validate(SyncConfig, {**before, **body}, "configure")
+        self._server.state.configure(sync)
+        return sync.model_dump(mode="json")
+
+    def checkpoint(self, body: dict[str, Any]) -> None:
+        """Write a checkpoint; with {"wait": false} only begin to."""
+        recovery = self._server.recovery
+        if recovery is None:
+            return
+        failed = recovery.request(wait=body.get("wait", True) is True)
+        if failed is not None:
+            raise UnavailableError(f"{failed}.")
+
+
+def _node(body: dict[str, Any]) -> str:
+    node = body.get("node")
+    if not isinstance(node, str) or not node:
+        raise RefusedError("a node's name is needed.")
+    return node

@@ -1,0 +1,124 @@
+"""What proves who a server is and who may talk to it: read and checked before a port opens."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from embedding.errors import ConfigError
+from embedding.exchange.token import private, read_token
+from embedding.server.config import ServerConfig, is_loopback
+
+_SOON = timedelta(days=14)
+_PEM = serialization.Encoding.PEM
+_SPKI = serialization.PublicFormat.SubjectPublicKeyInfo
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Secrets of a server, as bytes of PEM.
+
+    pair       certificate chain and private key; None: no TLS
+    client_ca  authority whose certificates clients must show; None: they need none
+    notes      sentences about what works now and may not be what is wanted
+    """
+
+    token: str | None = None
+    pair: tuple[bytes, bytes] | None = None
+    client_ca: bytes | None = None
+    notes: tuple[str, ...] = ()
+
+
+def read_credentials(config: ServerConfig) -> Credentials:
+    """Token, certificate and key of the settings; ConfigError in a sentence for each bad file."""
+    token = None if config.token_file is None else read_token(config.token_file)
+    client_ca = None
+    if config.tls_client_ca is not None:
+        client_ca = _read(config.tls_client_ca, "tls_client_ca")
+        _certificates(client_ca, f"tls_client_ca {config.tls_client_ca}")
+    if config.tls_cert is None or config.tls_key is None:
+        return Credentials(token, None, client_ca)
+    where = f"tls_cert {config.tls_cert}"
+    chain, key = _read(config.tls_cert, "tls_cert"), _read(config.tls_key, "tls_key")
+    leaf = _certificates(chain, where)[0]
+    if _public(key, config.tls_key) != leaf.public_key().public_bytes(_PEM, _SPKI):
+        raise ConfigError(
+            f"tls_key {config.tls_key}: it is not the key of the certificate {config.tls_cert}."
+        )
+    private(config.tls_key, "tls_key")
+    return Credentials(token, (chain, key), client_ca, _notes(leaf, where, config.host))
+
+
+def _read(path: Path, setting: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{setting} {path}: {error.strerror}.") from error
+
+
+def _certificates(data: bytes, where: str) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(data)
+    except ValueError as error:
+        raise ConfigError(f"{where}: no certificate in PEM form is in it.") from error
+
+
+def _public(key: bytes, path: Path) -> bytes:
+    """The public half of a private key, PEM."""
+    try:
+        loaded = serialization.load_pem_private_key(key, password=None)
+    except TypeError as error:
+        raise ConfigError(
+            f"tls_key {path}: the key is encrypted; one without a passphrase is accepted."
+        ) from error
+    except ValueError as error:
+        raise ConfigError(f"tls_key {path}: no private key in PEM form is in it.") from error
+    return loaded.public_key().public_bytes(_PEM, _SPKI)
+
+
+def _notes(leaf: x509.Certificate, where: str, host: str) -> tuple[str, ...]:
+    """What clients will object to."""
+    now = datetime.now(UTC)
+    notes = []
+    if leaf.not_valid_after_utc < now:
+        notes.append(f"expired on {leaf.not_valid_after_utc:%Y-%m-%d}: clients will refuse it")
+    elif leaf.not_valid_after_utc < now + _SOON:
+        notes.append(f"expires on {leaf.not_valid_after_utc:%Y-%m-%d}")
+    if leaf.not_valid_before_utc > now:
+        notes.append(f"is not valid before {leaf.not_valid_before_utc:%Y-%m-%d}")
+    if not _names(leaf, host):
+        notes.append(
+            f"does not name {host} (subjectAltName): clients that connect to that will refuse it"
+        )
+    return tuple(f"{where}: the certificate {note}." for note in notes)
+
+
+def _names(leaf: x509.Certificate, host: str) -> bool:
+    """Whether the certificate is for `host`, or `host` stands for every address."""
+    try:
+        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return False
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return any(_matches(name, host) for name in names.get_values_for_type(x509.DNSName))
+    if address.is_unspecified or (is_loopback(host) and _matches_any(names, "localhost")):
+        return True
+    return address in names.get_values_for_type(x509.IPAddress)
+
+
+def _matches_any(names: x509.SubjectAlternativeName, host: str) -> bool:
+    return any(_matches(name, host) for name in names.get_values_for_type(x509.DNSName))
+
+
+def _matches(pattern: str, host: str) -> bool:
+    """RFC 6125: a star stands for the first label alone."""
+    if pattern.startswith("*."):
+        return host.lower().partition(".")[2] == pattern[2:].lower()
+    return host.lower() == pattern.lower()
