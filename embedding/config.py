@@ -36,10 +36,12 @@ C = TypeVar("C", bound=BaseModel)
 def explain(error: ValidationError, where: str) -> str:
     """One sentence for a pydantic error: which field, what is wrong, what was given."""
     first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"]) or "(whole)"
+    field = ".".join(str(part) for part in first["loc"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     if first["type"] == "extra_forbidden":
         return f"{where}: unknown setting {field!r}{more}."
+    if not first["loc"]:
+        return f"{where}: {first['msg'].removeprefix('Value error, ')}{more}."
     return f"{where}: {field}: {first['msg']}, got {first.get('input')!r}{more}."
 
 

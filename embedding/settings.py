@@ -34,6 +34,7 @@ from embedding.web.config import WebConfig
 from embedding.worker.config import NodeConfig
 
 SETTINGS_VARIABLE = "YEORON_SETTINGS"
+_REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - listening there, reached here
 
 
 class PathsConfig(Config):
@@ -170,9 +171,12 @@ class Settings(BaseSettings):
 
     @property
     def server_location(self) -> str:
-        """Address of the parameter server's Flight service."""
+        """Where nodes reach the parameter server's Flight service."""
+        if self.exchange.location is not None:
+            return self.exchange.location
         host, port = self.server.host, self.server.port
         scheme = "grpc" if self.server.tls_cert is None else "grpc+tls"
+        host = _REACHED.get(host, host)
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     @property

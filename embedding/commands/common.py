@@ -51,5 +51,5 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     logging.basicConfig(
         level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
     )
-    for noisy in ("httpx", "httpcore", "asyncio"):
+    for noisy in ("httpx", "httpcore", "asyncio", "uvicorn.error"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

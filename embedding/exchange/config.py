@@ -13,6 +13,10 @@ from embedding.config import Config
 class ExchangeConfig(Config):
     """Client side of the exchange between a node and the parameter server."""
 
+    location: str | None = Field(default=None, pattern=r"^grpc(\+tcp|\+tls)?://.+:\d+$")
+    """Where nodes reach the server: grpc://HOST:PORT, or grpc+tls://HOST:PORT with TLS. None takes
+    the address that the server's settings name, which serves nodes on the same machine."""
+
     token_file: Path | None = None
     """File with the shared secret that the server asks for; None when it asks for none."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -184,9 +185,9 @@ class ParameterServer:
                 credentials=self._credentials,
             )
         except (pa.ArrowException, OSError) as error:
+            why = _why_closed(config.host, config.port)
             raise PlatformError(
-                f"port {config.port} of {config.host} (setting port): it cannot be opened; "
-                "another process may have it."
+                f"port {config.port} of {config.host} (setting port): it cannot be opened: {why}."
             ) from error
 
     def _tick(self) -> None:
@@ -228,3 +229,16 @@ def running_server(
 def bracketed(host: str) -> str:
     """A host as it stands in an address: IPv6 in brackets."""
     return f"[{host}]" if ":" in host else host
+
+
+def _why_closed(host: str, port: int) -> str:
+    """What the system says about listening there; gRPC keeps it to itself."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.bind(address)
+    except OSError as error:
+        return str(error.strerror)
+    return "another process may have had it"
