@@ -7,7 +7,9 @@ YeoronError
 ├── FetchError       one URL could not be fetched (named reason; the crawl goes on)
 ├── ExchangeError    between node and server
 │   ├── RefusedError     the server refused a message: sending it again cannot help
-│   │   └── AheadError       a read ahead that has to wait for the reader's own push
+│   │   ├── AheadError       a read ahead that has to wait for the reader's own push
+│   │   ├── ReplacedError    another process has greeted the server under this node's name
+│   │   └── BehindError      the server's state is older than what this node still holds
 │   └── UnavailableError the server cannot be reached now: send again later
 └── PlatformError    a service could not be started, found or stopped
 
@@ -65,6 +67,17 @@ class RefusedError(ExchangeError):
 
 class AheadError(RefusedError):
     """A node wanted to read ahead of its own push, which the policy does not allow."""
+
+
+class ReplacedError(RefusedError):
+    """Another process has greeted the server under this node's name since; this one ends."""
+
+
+class BehindError(RefusedError):
+    """The server went back to a checkpoint older than the pushes that this process holds.
+
+    A process that starts anew goes on from the server's state.
+    """
 
 
 class UnavailableError(ExchangeError):

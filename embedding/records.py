@@ -133,6 +133,7 @@ class TokenBlock:
     keys         frontier keys (n_documents), acknowledged once the block's push is durable
     priority     float32 [n_documents], initial replay priority (1.0 when unknown)
     progress     share of the reading that is done with this block (0 to 1); NaN for a stream
+    place        where its reader goes on behind this block, in its own words; "" for a stream
     """
 
     source: str
@@ -147,6 +148,7 @@ class TokenBlock:
     priority: FloatArray
     tokenizer_digest: str = ""
     progress: float = math.nan
+    place: str = ""
 
     def __post_init__(self) -> None:
         n = len(self.keys)
@@ -232,6 +234,7 @@ class TokenBlock:
             "priority": _one(self.priority),
             "tokenizer_digest": pa.array([self.tokenizer_digest]),
             "progress": pa.array([self.progress], pa.float64()),
+            "place": pa.array([self.place]),
         }
         batch = pa.record_batch(columns)
         sink = pa.BufferOutputStream()
@@ -259,6 +262,7 @@ class TokenBlock:
                 priority=get["priority"].values.to_numpy(),
                 tokenizer_digest=get["tokenizer_digest"].as_py(),
                 progress=get["progress"].as_py(),
+                place=get["place"].as_py(),
             )
         except (pa.ArrowException, KeyError, StopIteration) as error:
             raise InputError(f"not a token block: {error}.") from error

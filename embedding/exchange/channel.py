@@ -13,8 +13,15 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from embedding.errors import ConfigError, ExchangeError, RefusedError, UnavailableError
+from embedding.errors import (
+    ConfigError,
+    ExchangeError,
+    RefusedError,
+    ReplacedError,
+    UnavailableError,
+)
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.reasons import why_away
 from embedding.exchange.token import read_token
 from embedding.exchange.wire import COMMAND, SCHEMA, Message, decode, encode
 
@@ -132,7 +139,7 @@ class Channel:
             raise RefusedError(f"server {self.location}: not allowed.") from error
         except _AWAY as error:
             raise UnavailableError(
-                f"server {self.location} cannot be reached ({type(error).__name__})."
+                f"server {self.location} cannot be reached: {why_away(error)}."
             ) from error
         except pa.ArrowException as error:
             raise UnavailableError(
@@ -174,7 +181,8 @@ def _check(answer: Any) -> None:
     """Raise what an answer says that went wrong."""
     status = answer.get("status")
     if status == "refused":
-        raise RefusedError(str(answer.get("reason")))
+        kind = ReplacedError if answer.get("replaced") else RefusedError
+        raise kind(str(answer.get("reason")))
     if status == "unavailable":
         raise UnavailableError(str(answer.get("reason")))
     if status not in ("ok", "waiting"):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import tenacity
 
-from embedding.errors import AheadError, RefusedError, UnavailableError
+from embedding.errors import AheadError, BehindError, RefusedError, UnavailableError
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import (
     decode_vocabulary,
@@ -230,6 +230,8 @@ class ParameterClient:
             except Exception:
                 self._drop_stream()
                 raise
+            if self.welcome is None:
+                self.log.begin(welcome.sequence)
             self.welcome = welcome
             self._clock = max(self._clock, welcome.clock)
             return welcome
@@ -245,6 +247,12 @@ class ParameterClient:
         channel.open()
         answer = channel.request(Message(header)).header
         welcome = Welcome.from_dict(answer)
+        known = self.welcome
+        if known is not None and welcome.shared is not None and welcome.epoch != known.epoch:
+            raise BehindError(
+                f"node {self.node}: the server was restarted, and with it the tables that this "
+                "node shares went back to its checkpoint; start the node anew."
+            )
         self._resend(channel, welcome)
         return welcome
 
@@ -279,7 +287,8 @@ class ParameterClient:
             if stream:
                 self._drop_stream()
             if state.attempt_number == 1:
-                logger.warning("node %s: server %s is away; trying again", self.node, self.location)
+                error = state.outcome.exception() if state.outcome is not None else None
+                logger.warning("node %s: %s Trying again.", self.node, error)
 
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(UnavailableError),

@@ -38,6 +38,7 @@ def encode_push(push: Push) -> Message:
         "loss_sum": push.loss_sum,
         "pairs": push.pairs,
         "tokenizer_digest": push.tokenizer_digest,
+        "place": push.place,
         "groups": [[group.source, group.window, group.stop] for group in counts.groups],
         "progress": [
             [p.source, p.documents, p.tokens, p.published, p.window, list(p.lags)]
@@ -73,6 +74,7 @@ def decode_push(message: Message) -> Push:
         loss_sum=float(loss_sum),
         pairs=whole(header, "pairs"),
         tokenizer_digest=string(header, "tokenizer_digest"),
+        place=string(header, "place"),
     )
 
 

@@ -43,6 +43,7 @@ class Welcome:
     active     nodes that take part at the moment
     min_count  occurrences after which a word gets a row
     shared     where the tables lie, when the policy is hogwild
+    place      where the node's reader goes on behind the last push that was taken, "" unless told
     """
 
     clock: int
@@ -60,6 +61,7 @@ class Welcome:
     active: int = 1
     min_count: int = 1
     shared: SharedTables | None = None
+    place: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
@@ -156,6 +158,7 @@ class Push:
     sequence  1, 2, 3, … by node, without a gap
     clock     clock of the rows that the deltas were computed on
     deltas    at most one RowDelta for each table
+    place     where the node's reader goes on behind it; the server keeps it with the sequence
     """
 
     node: str
@@ -168,6 +171,7 @@ class Push:
     loss_sum: float = 0.0
     pairs: int = 0
     tokenizer_digest: str = ""
+    place: str = ""
 
     @property
     def nbytes(self) -> int:

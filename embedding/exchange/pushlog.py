@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from embedding.errors import RefusedError
+from embedding.errors import BehindError, RefusedError
 from embedding.exchange.protocol import Push
 
 
@@ -20,6 +20,7 @@ class PushLog:
         self.max_bytes = max_bytes
         self._pushes: deque[Push] = deque()
         self._bytes = 0
+        self._forgotten = 0
 
     def __len__(self) -> int:
         return len(self._pushes)
@@ -41,6 +42,7 @@ class PushLog:
                 f"push {push.sequence} of node {push.node}: "
                 f"{self._pushes[-1].sequence + 1} is the next sequence number."
             )
+        self._forgotten = max(self._forgotten, push.sequence - 1 - len(self._pushes))
         self._pushes.append(push)
         self._bytes += push.nbytes
 
@@ -50,7 +52,12 @@ class PushLog:
         while self._pushes and self._pushes[0].sequence <= durable:
             self._bytes -= self._pushes.popleft().nbytes
             forgotten += 1
+        self._forgotten = max(self._forgotten, durable)
         return forgotten
+
+    def begin(self, sequence: int) -> None:
+        """A process begins behind push `sequence`, which an earlier one sent."""
+        self._forgotten = sequence
 
     def drop_last(self) -> None:
         """Forget the newest push: the server refused it."""
@@ -59,13 +66,14 @@ class PushLog:
     def after(self, sequence: int) -> list[Push]:
         """Pushes that the server has to get again when `sequence` is the last that it knows.
 
-        RefusedError when some that it does not know are no longer here: then the server lost its
-        state folder, and this node's work since then cannot be put together again.
+        BehindError when some that it does not know are no longer here: they were confirmed and the
+        server lost its state folder, or an earlier process of this node sent them and they came
+        into no checkpoint. This process's work since then cannot be put together with the server's.
         """
-        if self._pushes and self._pushes[0].sequence > sequence + 1:
-            raise RefusedError(
+        if sequence < self._forgotten:
+            raise BehindError(
                 f"the server knows this node's pushes up to {sequence}, but those up to "
-                f"{self._pushes[0].sequence - 1} were confirmed: it was started with another or "
-                "an emptied state folder; start the node anew."
+                f"{self._forgotten} are kept no longer: it lost them, or was started with another "
+                "or an emptied state folder; start the node anew."
             )
         return [push for push in self._pushes if push.sequence > sequence]

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from embedding.errors import RefusedError, UnavailableError, YeoronError
+from embedding.errors import RefusedError, ReplacedError, UnavailableError, YeoronError
 from embedding.exchange.codec import (
     decode_grams,
     decode_pull,
@@ -22,6 +22,7 @@ from embedding.exchange.codec import (
 )
 from embedding.exchange.wire import COMMAND, SCHEMA, Message, decode, encode
 from embedding.server.credentials import Credentials
+from embedding.server.greeting import lost
 from embedding.server.state import ServerState
 
 logger = logging.getLogger(__name__)
@@ -72,6 +73,8 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             pass
         except pa.ArrowException as error:
             logger.info("stream of node %r ended: %s", session.node, type(error).__name__)
+        finally:
+            session.ended()
 
     def do_action(self, context: Any, action: Any) -> Iterator[Any]:
         """A control call."""
@@ -177,7 +180,7 @@ class _Session:
         push = decode_push(message)
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
-        return _acknowledged(self.state.push(push))
+        return _acknowledged(self.state.push(push, self.number))
 
     def _confirm(self, message: Message) -> Message:
         del message
@@ -186,7 +189,13 @@ class _Session:
     def _bye(self, message: Message) -> Message:
         del message
         self.state.leave(self.node, self.number)
+        self.node = ""
         return Message({"status": "ok"})
+
+    def ended(self) -> None:
+        """The stream is over, perhaps without a goodbye."""
+        if self.node and lost(self.state, self.node, self.number):
+            self.state.want_checkpoint()
 
 
 def _acknowledged(ack: Any) -> Message:
@@ -201,7 +210,8 @@ def _answer(call: Callable[[], Message], state: ServerState) -> Message:
         return Message({"status": "unavailable", "reason": str(error)})
     except YeoronError as error:
         state.meters.refused += 1
-        return Message({"status": "refused", "reason": str(error)})
+        replaced = isinstance(error, ReplacedError)
+        return Message({"status": "refused", "reason": str(error), "replaced": replaced})
     except Exception as error:
         logger.exception("a request failed")
         return Message({"status": "failed", "reason": type(error).__name__})

@@ -38,6 +38,7 @@ class Recovery:
         self._changed = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="checkpoint", daemon=True)
+        state.want_checkpoint = self._want
         self._restore()
 
     @property
@@ -70,6 +71,9 @@ class Recovery:
             self._thread.join(timeout=600)
         self._state.journal.close()
         self._folder.close()
+
+    def _want(self) -> None:
+        self.request(wait=False)
 
     def _run(self) -> None:
         while True:

@@ -17,13 +17,19 @@ class Verdict(Enum):
 
 @dataclass
 class NodeLedger:
-    """One node's pushes: accepted ≥ applied ≥ durable."""
+    """One node's pushes: accepted ≥ applied ≥ durable.
+
+    place, applied_place  where the node's reader goes on behind the push accepted last, and
+                          behind the one applied last
+    """
 
     accepted: int = 0
     applied: int = 0
     durable: int = 0
     tokens: int = 0
     session: int = 0
+    place: str = ""
+    applied_place: str = ""
 
 
 @dataclass
@@ -48,16 +54,24 @@ class Ledger:
             )
         return Verdict.TAKE
 
-    def accept(self, node: str, sequence: int) -> None:
+    def accept(self, node: str, sequence: int, place: str = "") -> None:
         """The push was taken, though perhaps held back."""
-        self.of(node).accepted = sequence
+        entry = self.of(node)
+        entry.accepted, entry.place = sequence, place
 
-    def apply(self, node: str, sequence: int) -> None:
+    def apply(self, node: str, sequence: int, place: str = "") -> None:
         """The push is in the tables and the counts."""
         entry = self.of(node)
-        entry.applied = sequence
+        entry.applied, entry.applied_place = sequence, place
         if not self.keeps_checkpoints:
             entry.durable = sequence
+
+    def restore(self, node: str, sequence: int, tokens: int, place: str) -> None:
+        """A checkpoint holds the node's pushes up to `sequence`, and nothing later is known."""
+        entry = self.of(node)
+        entry.accepted = entry.applied = entry.durable = sequence
+        entry.place = entry.applied_place = place
+        entry.tokens = tokens
 
     def persisted(self, applied: dict[str, int]) -> None:
         """A checkpoint holds every push up to `applied`, by node."""

@@ -8,19 +8,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from embedding.errors import RefusedError
+from embedding.errors import RefusedError, ReplacedError
 from embedding.exchange.protocol import (
     VERSION,
     Ack,
     Push,
     Rows,
-    SharedTables,
     VocabularyDelta,
     Welcome,
 )
@@ -29,6 +28,7 @@ from embedding.server.accounting import Accounts, Arrival
 from embedding.server.composing import Composer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.consistency import ConsistencyMachine
+from embedding.server.greeting import welcome
 from embedding.server.journal import Journal
 from embedding.server.policies import Apply, Instruction, Ticket
 from embedding.server.quality import ScoreKeeper
@@ -90,6 +90,7 @@ class ServerState:
         self.config_digest = config.config_digest
         self.reports: dict[str, dict[str, Any]] = {}
         self.journal = Journal(None)
+        self.want_checkpoint: Callable[[], None] = lambda: None
         self.admitting = threading.Lock()
         self._held: dict[tuple[str, int], Arrival] = {}
         self._read_mark: dict[str, int] = {}
@@ -114,29 +115,12 @@ class ServerState:
             now = time.monotonic()
             at, instructions = self.machine.join(node, now=now, clock=clock)
             self.execute(instructions, now)
-            sync = self.machine.config
-            return Welcome(
-                clock=at,
-                sequence=entry.accepted,
-                durable=entry.durable,
-                epoch=self.epoch,
-                dim=self.dim,
-                window_unit=self.config.window.value,
-                policy=sync.policy,
-                staleness=sync.staleness,
-                n_push=sync.n_push,
-                n_fetch=sync.n_fetch,
-                session=entry.session,
-                ahead=self.machine.policy.reads_ahead,
-                active=len(self.machine.board.active_clocks()),
-                min_count=self.vocabulary.min_count,
-                shared=self._shared(),
-            )
+            return welcome(self, node, at)
 
     def check_session(self, node: str, session: int) -> None:
-        """RefusedError when the node has connected again since: two processes use one name."""
+        """ReplacedError when the node has connected again since: two processes use one name."""
         if self.ledger.of(node).session != session:
-            raise RefusedError(f"node {node}: another process has connected under this name.")
+            raise ReplacedError(f"node {node}: another process has connected under this name.")
 
     # -- vocabulary -------------------------------------------------------------------------
 
@@ -166,12 +150,6 @@ class ServerState:
         if self.tables.memory is None:
             return self.config.max_words
         return self.config.max_words - len(self.vocabulary)
-
-    def _shared(self) -> SharedTables | None:
-        memory = self.tables.memory
-        if memory is None:
-            return None
-        return SharedTables(memory.path, self.tables.capacity, self.tables.buckets)
 
     def install(self, words: Sequence[str], evicted: IntArray) -> None:
         """Give words the rows of evicted ids and new ones (under the lock)."""
@@ -242,11 +220,17 @@ class ServerState:
             None if rows_sub is None else as_sent(rows_sub, half),
         )
 
-    def push(self, push: Push) -> Ack:
-        """Take a push; the policy says when it is applied."""
+    def push(self, push: Push, session: int | None = None) -> Ack:
+        """Take a push; the policy says when it is applied.
+
+        session  of the stream that it came by: a process that was replaced adds nothing behind the
+                 place where its successor goes on
+        """
         push = checked(push, self.dim)
         arrival = Arrival.prepare(push)
         with self.changed:
+            if session is not None:
+                self.check_session(push.node, session)
             entry = self.ledger.of(push.node)
             now = time.monotonic()
             if self.ledger.judge(push.node, push.sequence) is Verdict.DUPLICATE:
@@ -258,7 +242,7 @@ class ServerState:
             ticket = Ticket(push.node, push.clock, push.sequence)
             instructions = self.machine.push(ticket, now=now)
             self._held[push.node, push.sequence] = arrival
-            self.ledger.accept(push.node, push.sequence)
+            self.ledger.accept(push.node, push.sequence, push.place)
             behind = self.meters.pushes - self._read_mark.get(push.node, self.meters.pushes)
             self.meters.staleness[behind] += 1
             self.execute(instructions, now)
@@ -288,7 +272,7 @@ class ServerState:
                 if isinstance(instruction, Apply):
                     self._add_rows(arrival.push, instruction.scale)
                 self.accounts.learnt(arrival, now)
-                self.ledger.apply(ticket.node, ticket.sequence)
+                self.ledger.apply(ticket.node, ticket.sequence, arrival.push.place)
                 self.meters.dropped_pushes += not applies
         if instructions:
             self.changed.notify_all()

@@ -170,6 +170,10 @@ class Vocabulary:
         """
         slots = self._map.slots(self.ids(words))
         self._stored[slots] = counts * self.decay.weight
+        self.shut()
+
+    def shut(self) -> None:
+        """No other word gets a row, and pushes add nothing to the counts."""
         self.closed, self.min_count = True, NEVER
 
     def plan(self, words: Sequence[str], counts: IntArray) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 import psutil
 
-from embedding.errors import RefusedError, UnavailableError
+from embedding.errors import BehindError, RefusedError, ReplacedError, UnavailableError
 from embedding.exchange.client import ParameterClient
 from embedding.models.base import make_trainer
 from embedding.records import TokenBlock, WindowUnit
@@ -77,9 +77,10 @@ class GradientProcess:
         )
         if isinstance(self.learner, HogwildLearner) and welcome.shared is not None:
             self.learner.tables = MappedTables.attach(welcome.shared, welcome.dim)
-        self.learner.clock = welcome.clock
-        self.learner.sequence = welcome.sequence
-        self.learner.min_count = welcome.min_count
+        self.learner.begin(welcome.clock, welcome.sequence, welcome.min_count)
+        if spec.corpus is not None:
+            self._place = welcome.place
+            self._tell_reader()
 
     def run(self) -> None:
         """Until told to stop, or until the crawler has ended and everything it sent is learnt."""
@@ -163,13 +164,18 @@ class GradientProcess:
 
     def _refused(self, error: RefusedError) -> None:
         """The documents stay unacknowledged: the frontier gives them out again later."""
-        if self.spec.corpus is not None:
+        if self.spec.corpus is not None or isinstance(error, (BehindError, ReplacedError)):
             raise error
         logger.warning("%s: the server refused a block: %s", self.spec.name, error)
         self.counters.refused += 1
         self.counters.last_error = str(error)
         welcome = self.client.hello()
         self.learner.restart(welcome.clock, welcome.sequence)
+
+    def _tell_reader(self) -> None:
+        """Where to begin: behind the last block that the server has."""
+        with contextlib.suppress(PeerLost, QueueClosed):
+            self.queue.send_report({"place": self._place})
 
     def _follow_restart(self) -> None:
         """A restarted server may have lost the words it admitted last."""

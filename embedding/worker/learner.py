@@ -205,6 +205,7 @@ class Learner:
                 loss_sum=loss.loss_sum,
                 pairs=loss.pairs,
                 tokenizer_digest=blocks[0].tokenizer_digest if blocks else "",
+                place=blocks[-1].place if blocks else "",
             )
         )
         self.sequence += 1
@@ -222,6 +223,11 @@ class Learner:
             progress=reading(blocks),
             ack=ack,
         )
+
+    def begin(self, clock: int, sequence: int, min_count: int) -> None:
+        """Begin where the server stands, behind push `sequence` of an earlier process."""
+        self.clock, self.sequence, self.min_count = clock, sequence, min_count
+        self._prepared = self._refreshed = sequence
 
     def restart(self, clock: int, sequence: int) -> None:
         """Go on from where the server stands, after it refused a push or lost its state."""

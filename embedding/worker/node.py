@@ -1,8 +1,8 @@
 """A node: a crawler process and a gradient process side by side, kept alive together.
 
 When one of them dies both are started again with a fresh queue. Nothing acknowledged is lost: the
-server has it; what was not acknowledged is still open in the frontier and is fetched again.
-A node that reads a corpus is not started again: it would learn the beginning twice.
+server has it; what was not acknowledged is still open in the frontier and is fetched again, and the
+reader of a corpus goes on behind the last block that the server has (see `place.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
-from embedding.errors import PlatformError, UnavailableError, YeoronError
+from embedding.errors import BehindError, PlatformError, UnavailableError, YeoronError
 from embedding.stream.faults import StreamError
 from embedding.stream.queue import BlockQueue
 from embedding.worker.spec import NodeSpec
@@ -57,8 +57,6 @@ def run_node(spec: NodeSpec, should_stop: Callable[[], bool]) -> NodeOutcome:
         if dead.reason:
             raise YeoronError(dead.reason)
         restarts += 1
-        if spec.corpus is not None:
-            raise PlatformError(f"{spec.name}: its {dead.name} process died; its log says why.")
         if restarts > spec.node.restarts:
             raise PlatformError(
                 f"{spec.name}: its {dead.name} process died {restarts} times; the node gives up "
@@ -153,6 +151,9 @@ def run_stating_errors(target: str, spec: str, end: BlockQueue, reasons: Connect
         getattr(import_module(module), name)(spec, end)
     except (UnavailableError, StreamError):
         raise
+    except BehindError as error:
+        logging.getLogger(__name__).warning("%s", error)
+        raise SystemExit(error.exit_code) from error
     except YeoronError as error:
         if NodeSpec.model_validate_json(spec).corpus is None:
             logger.error("%s", error)

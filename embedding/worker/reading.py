@@ -11,7 +11,7 @@ import logging
 import lzma
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,11 +26,13 @@ from embedding.stream.queue import BlockQueue
 from embedding.text.pipeline import TextPipeline
 from embedding.text.plain import code_lines
 from embedding.worker.lifetime import end_with_parent, peak_memory, stop_on_signals
+from embedding.worker.place import Place
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 logger = logging.getLogger(__name__)
 
 PUT_SECONDS = 0.5
+HEAR_SECONDS = 0.02
 STRETCH_BYTES = 1 << 16
 """A file is dealt out to the nodes in stretches of so many bytes, up to the next line end."""
 FIRST_CHARACTERS = 6.0
@@ -44,6 +46,11 @@ class Stretch:
     first: int
     text: str
     done: float
+
+    @property
+    def end(self) -> int:
+        """Number of the line behind the last one."""
+        return self.first + max(self.text.count("\n"), 1)
 
 
 @dataclass(frozen=True)
@@ -104,12 +111,14 @@ def stretches(share: CorpusShare) -> Iterator[Stretch]:
         yield replace(last, done=1.0)
 
 
-def dated_lines(share: CorpusShare) -> Iterator[Line]:
-    """The dated lines of one share; a malformed one is left out and reported by number."""
+def dated_lines(share: CorpusShare, since: int = 0) -> Iterator[Line]:
+    """The dated lines of one share from line `since`; a malformed one is left out and reported."""
     bad = 0
     for stretch in stretches(share):
+        if stretch.end < since:
+            continue
         for number, text in enumerate(stretch.text.split("\n"), stretch.first):
-            if not text.strip():
+            if number < since or not text.strip():
                 continue
             try:
                 yield _line(number, text, stretch.done)
@@ -142,65 +151,92 @@ def _when(value: Any) -> float | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def blocks(spec: NodeSpec, share: CorpusShare) -> Iterator[TokenBlock]:
+def blocks(
+    spec: NodeSpec,
+    share: CorpusShare,
+    start: Place | None = None,
+    wanted: Callable[[], int] | None = None,
+) -> Iterator[TokenBlock]:
     """Token blocks of a share, each a tick: epochs in turn, at most `tokens` tokens.
+
+    start   the place behind the last block that was learnt; None reads from the beginning
+    wanted  tokens that the next block shall hold; None takes the node's `block_tokens`
 
     Text without dates is one document a block; it is read as of the file's last change.
     """
-    dated = share.path.removesuffix(".xz").endswith(".jsonl")
-    cutter = _Cutter(spec, share)
-    read = 0
-    for epoch in range(share.epochs):
-        for block in cutter.dated() if dated else cutter.plain():
+    place = start or Place()
+    cutter = _Cutter(spec, share, place, wanted or (lambda: spec.node.block_tokens))
+    read = place.tokens
+    for epoch in range(place.epoch, share.epochs):
+        if share.tokens is not None and read >= share.tokens:
+            return
+        since = place.line if epoch == place.epoch else 0
+        for block in cutter.dated(since) if cutter.is_dated else cutter.plain(since):
             read += block.n_tokens
             done = (epoch + block.progress) / share.epochs
             if share.tokens is not None:
                 done = max(done, read / share.tokens)
-            yield replace(block, progress=min(done, 1.0))
+            behind = Place(epoch, cutter.line, read, cutter.characters)
+            yield replace(block, progress=min(done, 1.0), place=str(behind))
             if share.tokens is not None and read >= share.tokens:
                 return
 
 
 class _Cutter:
-    """Cuts a share into blocks of about `block_tokens` tokens, judged by characters."""
+    """Cuts a share into blocks of about the tokens that are wanted, judged by characters.
 
-    def __init__(self, spec: NodeSpec, share: CorpusShare) -> None:
+    line        the line behind the last block
+    characters  characters a token took in the last block
+    """
+
+    def __init__(
+        self, spec: NodeSpec, share: CorpusShare, place: Place, wanted: Callable[[], int]
+    ) -> None:
+        self.line = place.line
+        self.characters = place.characters or FIRST_CHARACTERS
+        self.is_dated = share.path.removesuffix(".xz").endswith(".jsonl")
         self._share = share
-        self._tokens = spec.node.block_tokens
-        self._characters = FIRST_CHARACTERS
+        self._wanted = wanted
         self._config = spec.text
         self._pipeline = TextPipeline(spec.text)
         self._undated = Path(share.path).stat().st_mtime
 
-    def plain(self) -> Iterator[TokenBlock]:
-        """Blocks of plain text."""
+    def plain(self, since: int = 0) -> Iterator[TokenBlock]:
+        """Blocks of plain text, from a stretch that begins at line `since` or later."""
         texts: list[str] = []
-        size, first = 0, 0
+        size, first, enough = 0, 0, self._enough()
         for stretch in stretches(self._share):
+            if stretch.first < since:
+                continue
             first = first if texts else stretch.first
             texts.append(stretch.text)
             size += len(stretch.text)
-            if size >= self._tokens * self._characters:
+            self.line = stretch.end
+            if size >= enough:
                 yield self._plain(texts, first, stretch.done)
-                texts, size = [], 0
+                texts, size, enough = [], 0, self._enough()
         if texts:
             yield self._plain(texts, first, 1.0)
 
-    def dated(self) -> Iterator[TokenBlock]:
-        """Blocks of dated lines; none holds lines of two windows."""
+    def dated(self, since: int = 0) -> Iterator[TokenBlock]:
+        """Blocks of dated lines from line `since`; none holds lines of two windows."""
         batch: list[Line] = []
-        size = 0
-        for line in dated_lines(self._share):
+        size, enough = 0, self._enough()
+        for line in dated_lines(self._share, since):
             if batch and self._window(line) != self._window(batch[-1]):
                 yield self._documents(batch)
-                batch, size = [], 0
+                batch, size, enough = [], 0, self._enough()
             batch.append(line)
             size += len(line.text)
-            if size >= self._tokens * self._characters:
+            if size >= enough:
                 yield self._documents(batch)
-                batch, size = [], 0
+                batch, size, enough = [], 0, self._enough()
         if batch:
             yield self._documents(batch)
+
+    def _enough(self) -> float:
+        """Characters that the next block shall have at least."""
+        return self._wanted() * self.characters
 
     def _window(self, line: Line) -> datetime | None:
         unit = self._share.window
@@ -211,8 +247,10 @@ class _Cutter:
         key = f"{self._share.source}#{first + 1}"
         config = self._config
         if config.tokenizer != "whitespace" or config.mask:
-            lines = [Line(first, text, self._undated, done)]
-            return replace(self._documents(lines), keys=(key,))
+            line, lines = self.line, [Line(first, text, self._undated, done)]
+            block = self._documents(lines)
+            self.line = line
+            return replace(block, keys=(key,))
         coded = code_lines(text.split("\n"), config)
         self._learn_size(len(text), len(coded.codes))
         when = np.full(1, self._undated)
@@ -244,6 +282,7 @@ class _Cutter:
             )
             for line in lines
         ]
+        self.line = lines[-1].number + 1
         block = self._pipeline.block(documents, [fetched.timestamp()] * len(lines))
         self._learn_size(sum(len(line.text) for line in lines), block.n_tokens)
         return replace(block, progress=lines[-1].done)
@@ -251,7 +290,7 @@ class _Cutter:
     def _learn_size(self, characters: int, tokens: int) -> None:
         """Characters a token, so that the next block has the size that is wanted."""
         if tokens:
-            self._characters = characters / tokens
+            self.characters = characters / tokens
 
 
 def read_forever(spec_json: str, queue: BlockQueue) -> None:
@@ -265,7 +304,8 @@ def read_forever(spec_json: str, queue: BlockQueue) -> None:
     if spec.corpus is None:
         raise InputError(f"{spec.name}: a node that reads a corpus needs one.")
     try:
-        for block in blocks(spec, spec.corpus):
+        wishes = _Wishes(queue, spec.node.block_tokens, stop)
+        for block in blocks(spec, spec.corpus, wishes.start(), wishes.tokens):
             queue.send_report({"reader_peak_memory_bytes": peak_memory()})
             if not _put(queue, block, stop):
                 return
@@ -273,6 +313,27 @@ def read_forever(spec_json: str, queue: BlockQueue) -> None:
         logger.info("%s: the gradient process is gone; the reader ends", spec.name)
     finally:
         queue.close(timeout=60.0)
+
+
+class _Wishes:
+    """What the gradient process tells its reader: where to begin, and how large blocks shall be."""
+
+    def __init__(self, queue: BlockQueue, tokens: int, stop: threading.Event) -> None:
+        self._queue = queue
+        self._tokens = tokens
+        self._stop = stop
+
+    def start(self) -> Place:
+        """Waits until the gradient process has asked the server; PeerLost when it is gone."""
+        while (told := self._queue.latest_report()) is None:
+            if not self._queue.alive or self._stop.wait(HEAR_SECONDS):
+                raise PeerLost("queue: the gradient process ended before it said where to begin.")
+        return Place.of(str(told.get("place", "")))
+
+    def tokens(self) -> int:
+        """Tokens that the next block shall hold."""
+        told = (self._queue.latest_report() or {}).get("block_tokens")
+        return told if isinstance(told, int) and told > 0 else self._tokens
 
 
 def _put(queue: BlockQueue, block: TokenBlock, stop: threading.Event) -> bool:

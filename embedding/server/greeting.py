@@ -1,0 +1,63 @@
+"""What a server says to a node that greets it, and what it does when a node's stream breaks."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from embedding.exchange.protocol import SharedTables, Welcome
+
+if TYPE_CHECKING:
+    from embedding.server.state import ServerState
+
+logger = logging.getLogger(__name__)
+
+
+def welcome(state: ServerState, node: str, clock: int) -> Welcome:
+    """Where `node` goes on, at `clock` (under the lock)."""
+    entry, sync = state.ledger.of(node), state.machine.config
+    return Welcome(
+        clock=clock,
+        sequence=entry.accepted,
+        durable=entry.durable,
+        epoch=state.epoch,
+        dim=state.dim,
+        window_unit=state.config.window.value,
+        policy=sync.policy,
+        staleness=sync.staleness,
+        n_push=sync.n_push,
+        n_fetch=sync.n_fetch,
+        session=entry.session,
+        ahead=state.machine.policy.reads_ahead,
+        active=len(state.machine.board.active_clocks()),
+        min_count=state.vocabulary.min_count,
+        shared=_shared(state),
+        place=entry.place,
+    )
+
+
+def lost(state: ServerState, node: str, session: int) -> bool:
+    """A node's stream ended without a goodbye: until it is back nobody waits for it.
+
+    True when pushes of it are in no checkpoint: if its process died, nobody can send them again
+    should the server die too, so that they had better be in one soon.
+    """
+    with state.changed:
+        entry = state.ledger.of(node)
+        if entry.session != session or state.closing:
+            return False
+        member = state.machine.board.members.get(node)
+        if member is not None and member.active:
+            logger.warning("the stream of node %s broke; nobody waits for it", node)
+            now = time.monotonic()
+            state.execute(state.machine.idle(node, now=now), now)
+        state.changed.notify_all()
+        return entry.accepted > entry.durable
+
+
+def _shared(state: ServerState) -> SharedTables | None:
+    memory = state.tables.memory
+    if memory is None:
+        return None
+    return SharedTables(memory.path, state.tables.capacity, state.tables.buckets)
