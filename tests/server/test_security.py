@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import ipaddress
-
 import numpy as np
 import pytest
+from certificates import make_certificate, make_token
 
 from embedding.config import validate
 from embedding.errors import ConfigError, PlatformError, RefusedError, UnavailableError
@@ -18,48 +16,13 @@ from embedding.server.service import ParameterServer, running_server
 
 @pytest.fixture
 def token(tmp_path):
-    path = tmp_path / "token"
-    path.write_text("secret-word\n", encoding="utf-8")
-    path.chmod(0o600)
-    return path
+    return make_token(tmp_path)
 
 
 @pytest.fixture
 def certificate(tmp_path):
-    """A self-signed certificate for 127.0.0.1: (cert, key)."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "yeoron")])
-    now = dt.datetime.now(dt.UTC)
-    cert = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
-            critical=False,
-        )
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    paths = tmp_path / "cert.pem", tmp_path / "key.pem"
-    paths[0].write_bytes(cert.public_bytes(serialization.Encoding.PEM))
-    paths[1].write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    paths[1].chmod(0o600)
-    return paths
+    """A self-signed certificate for loopback: (cert, key)."""
+    return make_certificate(tmp_path)
 
 
 def quick(connect_timeout_s: float = 60.0, **changes) -> ExchangeConfig:
@@ -134,6 +97,47 @@ def test_half_a_certificate_and_an_empty_token_are_refused(tmp_path, certificate
             ParameterServer(ServerConfig(token_file=odd), dim=4).start()
     with pytest.raises(ConfigError, match="token_file"):
         ParameterServer(ServerConfig(token_file=tmp_path / "none"), dim=4).start()
+
+
+def test_clients_show_a_certificate_where_the_server_asks_for_one(tmp_path, certificate, token):
+    cert, key = certificate
+    shown, shown_key = make_certificate(tmp_path, "node")
+    chosen = ServerConfig(
+        tls_cert=cert, tls_key=key, tls_client_ca=shown, token_file=token, min_count=1
+    )
+    with running_server(chosen) as server:
+        good = quick(tls_ca=cert, token_file=token, tls_cert=shown, tls_key=shown_key)
+        with ParameterClient(server.location, node="n", config=good) as client:
+            assert client.hello().dim == 8
+            assert client.status()["vocabulary"] == 0
+        for other in ({}, {"tls_cert": cert, "tls_key": key}):
+            config = quick(1.0, tls_ca=cert, token_file=token, **other)
+            with ParameterClient(server.location, node="n", config=config) as client:
+                for call in (client.hello, client.status):
+                    with pytest.raises(UnavailableError, match="cannot be reached"):
+                        call()
+    with pytest.raises(ConfigError, match="tls_client_ca"):
+        validate(ServerConfig, {"tls_client_ca": shown}, "server")
+
+
+def test_a_client_is_told_why_it_cannot_reach_a_server(tmp_path, token):
+    nameless, key = make_certificate(tmp_path, "nameless", names=("192.0.2.1",))
+    other, _ = make_certificate(tmp_path, "other")
+    with running_server(ServerConfig(tls_cert=nameless, tls_key=key)) as server:
+        for ca, reason in ((nameless, "not for this address"), (other, "not signed by")):
+            config = quick(0.5, tls_ca=ca)
+            with (
+                ParameterClient(server.location, node="n", config=config) as client,
+                pytest.raises(UnavailableError, match=reason),
+            ):
+                client.hello()
+    with running_server() as server:
+        location = server.location.replace("grpc://", "grpc+tls://")
+        with (
+            ParameterClient(location, node="n", config=quick(0.5, tls_ca=other)) as client,
+            pytest.raises(UnavailableError, match="does not speak TLS"),
+        ):
+            client.hello()
 
 
 def test_two_servers_do_not_share_a_port():

@@ -1,0 +1,149 @@
+"""`yeoron serve` as a user meets it: a process, its ready line, its end, its refusals."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from certificates import make_certificate, make_token
+
+from embedding.commands.address import parse_listen
+from embedding.errors import ConfigError
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.config import ExchangeConfig
+
+WAIT_S = 90
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "embedding.cli", *arguments]
+
+
+@contextmanager
+def serving(home, *arguments: str) -> Iterator[tuple[subprocess.Popen, str, str]]:
+    """A server process: it, where it is, its status page."""
+    log = home / "stderr"
+    environment = {**os.environ, "YEORON_PATHS__HOME": str(home / "var")}
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(
+            command("serve", "--http-port", "0", *arguments),
+            cwd=home,
+            stderr=stderr,
+            env=environment,
+        )
+    try:
+        deadline = time.monotonic() + WAIT_S
+        while not (found := re.search(r"ready at (\S+), status at (\S+), on", log.read_text())):
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+        yield process, found[1], found[2]
+    finally:
+        process.kill()
+        process.wait(WAIT_S)
+
+
+def refused(home, *arguments: str) -> tuple[int, str]:
+    done = subprocess.run(
+        command("serve", "--http-port", "0", *arguments),
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+        env={**os.environ, "YEORON_PATHS__HOME": str(home / "var")},
+    )
+    (sentence,) = [line for line in done.stderr.splitlines() if line.startswith("yeoron: ")]
+    assert "Traceback" not in done.stderr
+    assert not (home / "var").exists()
+    return done.returncode, sentence
+
+
+def test_a_node_reaches_a_server_with_token_and_certificate_until_sigterm(tmp_path):
+    cert, key = make_certificate(tmp_path)
+    token = make_token(tmp_path)
+    files = ("--token-file", str(token), "--tls-cert", str(cert), "--tls-key", str(key))
+    with serving(tmp_path, "--listen", "[::1]:0", *files) as (process, location, status):
+        assert location.startswith("grpc+tls://[::1]:")
+        config = ExchangeConfig(token_file=token, tls_ca=cert)
+        with ParameterClient(location, node="n", config=config) as client:
+            assert client.hello().epoch > 0
+            assert client.status()["nodes"]["n"]["state"] == "idle"
+        assert httpx.get(status, trust_env=False).json()["policy"] == "ssp"
+        assert httpx.get(status.replace("/status", "/health"), trust_env=False).status_code == 200
+        shown = subprocess.run(
+            command("status", "--json"),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=WAIT_S,
+            check=False,
+            env={**os.environ, "YEORON_SERVER__HTTP_PORT": status.split(":")[-1].split("/")[0]},
+        )
+        assert shown.returncode == 0, shown.stderr
+        assert '"policy": "ssp"' in shown.stdout
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WAIT_S) == 0
+    port = int(location.rsplit(":", 1)[1])
+    with socket.socket(socket.AF_INET6) as free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        free.bind(("::1", port))
+    assert "Traceback" not in (tmp_path / "stderr").read_text()
+
+
+def test_beyond_loopback_a_server_refuses_without_token_and_certificate(tmp_path):
+    code, sentence = refused(tmp_path, "--listen", "0.0.0.0:0")
+    assert code == 2
+    assert sentence.endswith("it is accepted with token_file, tls_cert and tls_key.")
+
+
+def test_a_port_that_is_taken_is_named(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            command("serve", "--http-port", "0", "--listen", f"127.0.0.1:{port}"),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=WAIT_S,
+            check=False,
+            env={**os.environ, "YEORON_PATHS__HOME": str(tmp_path / "var")},
+        )
+    assert done.returncode == 1
+    assert f"port {port} of 127.0.0.1" in done.stderr
+    assert "Address already in use" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("127.0.0.1:9000", {"host": "127.0.0.1", "port": 9000}),
+        ("[::1]:9000", {"host": "::1", "port": 9000}),
+        ("[::1]", {"host": "::1"}),
+        ("9000", {"port": 9000}),
+        (":9000", {"port": 9000}),
+        (":0", {"port": 0}),
+        ("example.org:", {"host": "example.org"}),
+        ("example.org", {"host": "example.org"}),
+    ],
+)
+def test_addresses_are_read_as_they_are_typed(text, found):
+    assert parse_listen(text) == found
+
+
+@pytest.mark.parametrize("text", ["::1:80", "[::1", "[::1]80", "a:b", "a:70000", "", ":", "a:-1"])
+def test_addresses_that_are_none_are_refused(text):
+    with pytest.raises(ConfigError, match="accepted"):
+        parse_listen(text)
