@@ -26,23 +26,58 @@ class SyncConfig(Config):
     """How far nodes may run ahead of each other."""
 
     policy: str = "ssp"
-    """Name of a consistency policy: bsp, ssp, asp or hogwild
-    (`embedding.server.policies.POLICIES`)."""
+    """Name of a consistency policy: bsp, backup, ssp, asp, easgd, averaging, auto or hogwild
+    (`embedding.server.policies.POLICIES`; docs/synchronisation.md)."""
 
     staleness: int = Field(default=4, ge=0)
     """ssp: how many clocks the fastest node may be ahead of the slowest."""
 
     combine: Literal["sum", "mean"] = "sum"
-    """bsp: whether the deltas of one clock are added up or averaged."""
+    """bsp, backup: whether the deltas of one clock are added up (each node pushes the share that
+    ADR 6 gives it) or averaged."""
 
-    n_push: int = Field(default=1, ge=1)
+    backups: int = Field(default=1, ge=0)
+    """backup: of the nodes that take part so many may be late; what they push of a clock that the
+    others have closed is dropped and counted (Chen 2016)."""
+
+    n_push: int = Field(default=1, ge=1, le=1024)
     """asp: a node pushes every n_push blocks (Dean 2012)."""
 
-    n_fetch: int = Field(default=1, ge=1)
+    n_fetch: int = Field(default=1, ge=1, le=1024)
     """asp: a node pulls every n_fetch blocks (Dean 2012)."""
+
+    tau: int = Field(default=4, ge=1, le=1024)
+    """easgd, averaging: blocks that a node trains on copies of its own before it exchanges."""
+
+    elasticity: float = Field(default=0.9, gt=0, le=1)
+    """easgd: β of Zhang 2015; a row that all n nodes train all the time moves by α = β/n of the
+    difference."""
+
+    auto_alike: float = Field(default=0.25, gt=0)
+    """auto: coefficient of variation of the sources' token rates above which bsp gives way to
+    ssp."""
+
+    auto_apart: float = Field(default=0.4, gt=0)
+    """auto: coefficient of variation above which ssp gives way to asp; at least auto_alike."""
+
+    auto_margin: float = Field(default=0.25, ge=0, lt=1)
+    """auto: how far below a threshold, as a part of it, the variation has to fall for the way
+    back."""
+
+    auto_stay_s: float = Field(default=10.0, ge=0)
+    """auto: seconds that a policy rules at least."""
 
     liveness_timeout_s: float = Field(default=60.0, gt=0)
     """A node that was silent for so long counts as gone and holds nobody back."""
+
+    @model_validator(mode="after")
+    def _thresholds_in_order(self) -> SyncConfig:
+        if self.auto_apart < self.auto_alike:
+            raise ValueError(
+                f"auto_apart {self.auto_apart:g} is below auto_alike {self.auto_alike:g}; bsp "
+                "gives way to ssp first, and ssp to asp at the same variation or a higher one"
+            )
+        return self
 
 
 class ServerConfig(Config):
@@ -119,6 +154,11 @@ class ServerConfig(Config):
 
     adagrad_rate: float = Field(default=1.0, gt=0)
     """adagrad: how far a row moves (root mean square) before its deltas shrink."""
+
+    shards: int = Field(default=1, ge=1, le=64)
+    """1: this process holds the rows. More: so many processes hold them, each those of its ids,
+    and this one holds the vocabulary and says in which order they change (docs/parameter-server.md);
+    they listen on the ports after `port`."""
 
     initial_rows: int = Field(default=16_384, ge=1)
     """Rows that the tables have at first; they are doubled when full."""

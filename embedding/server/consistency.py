@@ -1,23 +1,42 @@
 """The clock state machine: events in, instructions out; no threads, no tensors, no wall clock.
 
-Nodes come, pull, push, fall idle and go. The policy (`policies.py`) decides when a push is applied
+Nodes come, pull, push, fall idle and go. The policy (`policies/`) decides when a push is applied
 and when a pull may read; this machine keeps the board that it decides on.
 """
 
 from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
 
 from embedding.errors import RefusedError
 from embedding.server.config import SyncConfig
 from embedding.server.policies import Apply, Board, Instruction, Member, Ticket, make_policy
 
 
+@dataclass(frozen=True)
+class Switch:
+    """Another policy began to rule at `at` (the machine's time), and why."""
+
+    at: float
+    before: str
+    after: str
+    reason: str
+
+
 class ConsistencyMachine:
-    """Tracks clocks and holds pushes back as the policy wants."""
+    """Tracks clocks and holds pushes back as the policy wants.
+
+    switches  the last changes of the ruling policy
+    switched  how many there were
+    """
 
     def __init__(self, config: SyncConfig) -> None:
         self.config = config
         self.policy = make_policy(config)
         self.board = Board()
+        self.switches: deque[Switch] = deque(maxlen=20)
+        self.switched = 0
 
     def join(self, node: str, *, now: float, clock: int = 0) -> tuple[int, list[Instruction]]:
         """A node greets; returns the clock at which it goes on. It takes part from its first pull.
@@ -29,10 +48,14 @@ class ConsistencyMachine:
         member = self.board.members.setdefault(node, Member(node))
         member.present, member.active, member.last_seen = True, False, now
         member.clock = max(member.clock, clock)
+        member.greeted = clock
         return max(member.clock, self.board.current()), self._release()
 
-    def pull(self, node: str, clock: int, *, now: float) -> tuple[int, list[str]]:
-        """A node wants to read: the clock it reads at, and the nodes it has to wait for first.
+    def pull(
+        self, node: str, clock: int, *, now: float
+    ) -> tuple[int, list[str], list[Instruction]]:
+        """A node wants to read: the clock it reads at, the nodes it has to wait for first, and
+        what its going on lets the others' pushes do.
 
         A node that was idle takes part again at the clock that the others have reached. One that
         has yet to push its last clock may read ahead by one: what it has not pushed it adds itself.
@@ -46,8 +69,13 @@ class ConsistencyMachine:
                 f"pull of node {node} at clock {clock}: it has finished {member.clock} clocks "
                 f"and reads at that one, or ahead at {member.clock + 1}."
             )
+        if clock > member.clock and not self.policy.reads_ahead:
+            return clock, [node], []
+        if clock <= member.clock:
+            member.clock = max(member.clock, self.board.floor)
         at = max(clock, member.clock)
-        return at, self.policy.waiting_for(self.board, at)
+        instructions = self._release()
+        return at, self.policy.waiting_for(self.board, at), instructions
 
     def push(self, ticket: Ticket, *, now: float) -> list[Instruction]:
         """A push came in; what to do now."""
@@ -64,8 +92,28 @@ class ConsistencyMachine:
                 f"that node reads at clock {member.clock}."
             )
         member.clock = max(member.clock, ticket.clock + 1)
+        if ticket.clock < self.board.since:
+            # Read under the policy before this one: no clock of this one's waits for it.
+            return [Apply((ticket,)), *self._release()]
         self.board.held.append(ticket)
         return self._release()
+
+    def measured(
+        self, node: str, tokens: dict[str, int], seconds: float, *, now: float
+    ) -> list[Instruction]:
+        """A node took so long for `tokens` of each source; `auto` may choose another policy."""
+        self.board.speeds.add(node, tokens, seconds, now)
+        return self.reconsider(now=now)
+
+    def reconsider(self, *, now: float) -> list[Instruction]:
+        """Let the policy look at the board anew (`auto` chooses)."""
+        before = self.policy.running
+        flushed = self.policy.flush(self.board)
+        reason = self.policy.reconsider(self.board, now=now)
+        if reason is None:
+            return []
+        self._begin(Switch(now, before, self.policy.running, reason))
+        return flushed
 
     def idle(self, node: str, *, now: float) -> list[Instruction]:
         """A node has nothing to learn for the moment; it may not have greeted this server yet."""
@@ -95,18 +143,31 @@ class ConsistencyMachine:
             member.active = member.present = False
         return gone, self._release() if gone else []
 
-    def configure(self, config: SyncConfig) -> list[Instruction]:
-        """Another policy from now on; what the old one held back is applied first."""
+    def configure(self, config: SyncConfig, *, now: float = 0.0) -> list[Instruction]:
+        """Another policy from now on; what the old one held back is applied first.
+
+        All go on at the clock that the furthest has reached: nobody waits until those behind have
+        caught up clock by clock, only until they have pushed the block that they are at.
+        """
         policy = make_policy(config)
         flushed = self.flush()
-        self.config, self.policy = config, policy
+        before, self.config, self.policy = self.policy.running, config, policy
+        self._begin(Switch(now, before, policy.running, "it was asked for"))
         return flushed
 
     def flush(self) -> list[Instruction]:
         """Apply everything held back."""
-        held = sorted(self.board.held, key=lambda t: (t.clock, t.node, t.sequence))
+        flushed = self.policy.flush(self.board)
         self.board.held.clear()
-        return [Apply((ticket,)) for ticket in held]
+        return flushed
+
+    def _begin(self, switch: Switch) -> None:
+        """A policy begins, with nothing held back."""
+        self.board.held.clear()
+        self.board.since = max(self.board.since, self.board.furthest())
+        if switch.before != switch.after:
+            self.switches.append(switch)
+            self.switched += 1
 
     def _member(self, node: str, now: float) -> Member:
         member = self.board.members.get(node)
@@ -116,7 +177,9 @@ class ConsistencyMachine:
         return member
 
     def _release(self) -> list[Instruction]:
-        instructions = self.policy.release(self.board)
+        upto = self.policy.closes(self.board)
+        instructions = self.policy.release(self.board, upto)
+        self.board.closed = upto
         done = {ticket for instruction in instructions for ticket in instruction.tickets}
         if done:
             self.board.held = [ticket for ticket in self.board.held if ticket not in done]

@@ -1,0 +1,54 @@
+"""How a policy wants nodes to go about their rows; part of the answer to a greeting and a push."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from embedding.errors import RefusedError
+
+
+@dataclass(frozen=True)
+class Pace:
+    """When a node pulls and pushes, and what part of its deltas.
+
+    pooled      nodes whose deltas of the same rows are added up (ADR 6): each pushes a share
+    push_every  blocks from one push to the next (n_push, tau)
+    pull_every  blocks for which rows that were pulled serve (n_fetch, tau)
+    elastic     0: a push is what rows moved by; above 0: β of elastic averaging (Zhang 2015)
+    """
+
+    pooled: int = 1
+    push_every: int = 1
+    pull_every: int = 1
+    elastic: float = 0.0
+
+    @property
+    def every_block(self) -> bool:
+        """Each block pulls its rows and pushes what they moved by; no copy outlives it."""
+        return self.push_every == self.pull_every == 1 and not self.elastic
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: object) -> Pace:
+        """Inverse of `to_dict`; RefusedError for what is none."""
+        if not isinstance(data, Mapping):
+            raise RefusedError("message: 'pace' must be an object.")
+        values = {each.name: data.get(each.name) for each in fields(cls)}
+        elastic = values.pop("elastic")
+        if not all(type(n) is int and n >= 1 for n in values.values()):
+            raise RefusedError("message: the counts of 'pace' must be whole and above 0.")
+        if type(elastic) not in (int, float) or not (
+            math.isfinite(elastic) and 0.0 <= elastic <= 1.0
+        ):
+            raise RefusedError("message: 'elastic' must lie between 0 and 1.")
+        return cls(elastic=float(elastic), **values)
+
+
+EVERY_BLOCK = Pace()
+"""A lone node that pulls and pushes every block."""

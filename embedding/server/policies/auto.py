@@ -1,0 +1,91 @@
+"""The policy that chooses one: a barrier where sources are alike, none where they are not."""
+
+from __future__ import annotations
+
+from embedding.exchange.pace import Pace
+from embedding.server.config import SyncConfig
+from embedding.server.policies.base import Policy
+from embedding.server.policies.board import Board, Instruction
+from embedding.server.policies.eager import Asp, Ssp
+from embedding.server.policies.lockstep import Bsp
+
+
+class Auto(Policy):
+    """bsp while the sources' token rates are alike, ssp when their coefficient of variation passes
+    `auto_alike`, asp beyond `auto_apart`.
+
+    Back over a threshold it has to fall `auto_margin` below it, and none rules for less than
+    `auto_stay_s` seconds.
+    Invariant: that of the policy which rules; nodes that come late from the last one's reads are
+    taken in at once, as after any change of policy.
+    """
+
+    name = "auto"
+
+    def __init__(self, config: SyncConfig) -> None:
+        super().__init__(config)
+        self._ladder: tuple[Policy, ...] = (Bsp(config), Ssp(config), Asp(config))
+        self._level = 0
+        self._began: float | None = None
+
+    @property
+    def chosen(self) -> Policy:
+        """The policy that rules."""
+        return self._ladder[self._level]
+
+    @property
+    def running(self) -> str:
+        """Its name."""
+        return self.chosen.name
+
+    @property
+    def reads_ahead(self) -> bool:
+        """As it says."""
+        return self.chosen.reads_ahead
+
+    def waiting_for(self, board: Board, clock: int) -> list[str]:
+        """As it says."""
+        return self.chosen.waiting_for(board, clock)
+
+    def release(self, board: Board, upto: int) -> list[Instruction]:
+        """As it says."""
+        return self.chosen.release(board, upto)
+
+    def flush(self, board: Board) -> list[Instruction]:
+        """As it says."""
+        return self.chosen.flush(board)
+
+    def pooled(self, board: Board) -> int:
+        """As it says."""
+        return self.chosen.pooled(board)
+
+    def pace(self, board: Board) -> Pace:
+        """As it says."""
+        return self.chosen.pace(board)
+
+    def reconsider(self, board: Board, *, now: float) -> str | None:
+        """Choose by the rates of now."""
+        self._began = now if self._began is None else self._began
+        variation = board.speeds.variation(board.active())
+        if variation is None or now - self._began < self.config.auto_stay_s:
+            return None
+        level = self._wanted(variation)
+        if level == self._level:
+            return None
+        alike = self._thresholds[min(level, self._level)]
+        how = f"above {alike:g}" if level > self._level else f"well below {alike:g}"
+        self._level, self._began = level, now
+        return f"the sources' token rates have a coefficient of variation of {variation:.2f}, {how}"
+
+    @property
+    def _thresholds(self) -> tuple[float, float]:
+        return self.config.auto_alike, self.config.auto_apart
+
+    def _wanted(self, variation: float) -> int:
+        level = self._level
+        while level < 2 and variation > self._thresholds[level]:
+            level += 1
+        back = 1.0 - self.config.auto_margin
+        while level > 0 and variation < back * self._thresholds[level - 1]:
+            level -= 1
+        return level

@@ -1,0 +1,72 @@
+"""What every consistency policy decides."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import ClassVar
+
+from embedding.exchange.pace import Pace
+from embedding.server.config import SyncConfig
+from embedding.server.policies.board import Apply, Board, Instruction, Ticket
+
+
+class Policy(ABC):
+    """What a policy decides. `name` is what people write in a configuration."""
+
+    name: ClassVar[str]
+
+    def __init__(self, config: SyncConfig) -> None:
+        self.config = config
+
+    @property
+    def running(self) -> str:
+        """Name of the policy that rules at the moment: itself, or the one that `auto` chose."""
+        return self.name
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether a node may read at its next clock before it has pushed its last."""
+        return False
+
+    @abstractmethod
+    def waiting_for(self, board: Board, clock: int) -> list[str]:
+        """Nodes that a reader at `clock` has to wait for; it may read when there is none."""
+
+    def closes(self, board: Board) -> int:
+        """Clocks below this take no push any more."""
+        return board.closed
+
+    def release(self, board: Board, upto: int) -> list[Instruction]:
+        """What to do with the pushes in `board.held`; called after every event.
+
+        upto  what `closes` said now; `board.closed` is still what it said before
+        Here: apply each as it comes (eager).
+        """
+        del upto
+        return [Apply((ticket,)) for ticket in board.held]
+
+    def flush(self, board: Board) -> list[Instruction]:
+        """Apply everything that is held back: another policy follows, or the server stops."""
+        held = sorted(board.held, key=lambda t: (t.clock, t.node, t.sequence))
+        return [Apply((ticket,)) for ticket in held]
+
+    def pooled(self, board: Board) -> int:
+        """How many nodes' deltas of the same rows are added up; nodes push shares for so many."""
+        return max(1, len(board.active_clocks()))
+
+    def pace(self, board: Board) -> Pace:
+        """How nodes are to go about their rows. Here: every block pulls and pushes."""
+        return Pace(pooled=self.pooled(board))
+
+    def reconsider(self, board: Board, *, now: float) -> str | None:
+        """Look at the board; why another policy rules from now on, None: none does."""
+        del board, now
+        return None
+
+
+def by_clock(tickets: Iterable[Ticket]) -> list[tuple[Ticket, ...]]:
+    """Tickets of each clock, in order of clocks, then of nodes: not of who came first."""
+    ordered = sorted(tickets, key=lambda t: (t.clock, t.node, t.sequence))
+    clocks = dict.fromkeys(ticket.clock for ticket in ordered)
+    return [tuple(t for t in ordered if t.clock == clock) for clock in clocks]

@@ -1,0 +1,77 @@
+"""Policies without a barrier: each push is applied as it arrives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from embedding.exchange.pace import Pace
+from embedding.server.policies.base import Policy
+from embedding.server.policies.board import Board
+
+
+class Ssp(Policy):
+    """Stale-synchronous parallel (Ho 2013, section 2): a reader at clock c sees every update of
+    clocks up to c-s-1, and its own; the fastest active node is at most s clocks ahead.
+
+    Updates are applied as they arrive, as in Petuum's ESSP.
+    """
+
+    name = "ssp"
+
+    @property
+    def reads_ahead(self) -> bool:
+        """With a staleness of at least 1 the bound holds without the node's own last push."""
+        return self.config.staleness > 0
+
+    def waiting_for(self, board: Board, clock: int) -> list[str]:
+        """Every active node more than s clocks behind the reader."""
+        return board.behind(clock - self.config.staleness)
+
+
+class Asp(Policy):
+    """Asynchronous (Downpour, Dean 2012, section 4.1): nobody ever waits. A node pulls rows anew
+    every n_fetch blocks and pushes every n_push blocks what its own copies moved by.
+    """
+
+    name = "asp"
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Always."""
+        return True
+
+    def waiting_for(self, board: Board, clock: int) -> list[str]:
+        """Nobody."""
+        del board, clock
+        return []
+
+    def pace(self, board: Board) -> Pace:
+        """n_push and n_fetch."""
+        config = self.config
+        return replace(super().pace(board), push_every=config.n_push, pull_every=config.n_fetch)
+
+
+class Hogwild(Asp):
+    """Nobody waits, and rows do not travel: nodes of this host write to the tables themselves,
+    without a lock (Recht 2011). A push brings words, counts and progress only.
+    """
+
+    name = "hogwild"
+
+    def pace(self, board: Board) -> Pace:
+        """Every block is pushed."""
+        return Pace(pooled=self.pooled(board))
+
+
+class Easgd(Asp):
+    """Elastic averaging, asynchronous (Zhang 2015, "Deep learning with Elastic Averaging SGD",
+    algorithm 1; as in DeepSpark): every tau blocks a node and the tables move towards each other
+    by α·(x_i - x~). The node's half is in `embedding.worker.localrows`.
+    """
+
+    name = "easgd"
+
+    def pace(self, board: Board) -> Pace:
+        """An exchange every tau blocks."""
+        tau, elasticity = self.config.tau, self.config.elasticity
+        return Pace(pooled=self.pooled(board), push_every=tau, pull_every=tau, elastic=elasticity)
