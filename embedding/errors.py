@@ -60,9 +60,17 @@ class ExchangeError(YeoronError):
 
 
 class RefusedError(ExchangeError):
-    """The server refused a message; sending the same message again cannot help."""
+    """The server refused a message; sending the same message again cannot help.
+
+    `kind` is one of a small set of names (`message`, `size`, `shape`, `values`, `id`, `clock`,
+    `sequence`, `greeting`, `limit`, `control`, `token`, `request`) by which refusals are counted.
+    """
 
     exit_code = 2
+
+    def __init__(self, message: str, *, kind: str = "request") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class AheadError(RefusedError):

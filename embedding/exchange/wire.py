@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from embedding.errors import RefusedError
+from embedding.exchange import strictjson
 
 SLOTS = 16
 SCHEMA = pa.schema([pa.field(f"slot{i}", pa.large_binary()) for i in range(SLOTS)])
@@ -139,8 +140,8 @@ def _header(metadata: pa.Buffer | None) -> dict[str, Any]:
             f"message: the header has {metadata.size} bytes; at most {MAX_HEADER_BYTES} fit."
         )
     try:
-        header = json.loads(metadata.to_pybytes())
-    except (ValueError, RecursionError) as error:
+        header = strictjson.loads(metadata.to_pybytes())
+    except ValueError as error:
         raise RefusedError("message: the header is not JSON in UTF-8.") from error
     if not isinstance(header, dict):
         raise RefusedError("message: the header is not a JSON object.")
@@ -159,7 +160,8 @@ def _buffers(batch: pa.RecordBatch | None) -> list[memoryview]:
 def _content(column: pa.Array) -> memoryview:
     """The bytes of a one-row large_binary array, checked here: Arrow reads offsets unchecked."""
     validity, offsets, data = column.buffers()
-    if column.offset or (validity is not None and column.null_count):
+    # Counting nulls would read the validity bits, however few bytes there are of them.
+    if column.offset or validity is not None:
         raise RefusedError("message: a slot is null.")
     if offsets is None or offsets.size < 16:
         raise RefusedError("message: a slot has no offsets.")

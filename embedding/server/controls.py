@@ -11,6 +11,7 @@ from embedding.records import Window
 from embedding.server.config import SyncConfig
 from embedding.server.cutting import Cutter
 from embedding.server.flight import Control
+from embedding.server.limits import check_node, check_report
 from embedding.server.recovery import Recovery
 from embedding.server.state import ServerState
 
@@ -64,11 +65,15 @@ class Controls:
         report = body.get("report")
         if not isinstance(report, dict):
             raise RefusedError("report: a JSON object is accepted.")
-        self._server.state.report(_node(body), report)
+        node = _node(body)
+        check_report(self._server.state, node, report)
+        self._server.state.report(node, report)
 
     def idle(self, body: dict[str, Any]) -> None:
         """A node has nothing to learn at the moment: {"node"}."""
-        self._server.state.idle(_node(body))
+        node = _node(body)
+        check_node(self._server.state, node)
+        self._server.state.idle(node)
 
     def cut(self, body: dict[str, Any]) -> dict[str, Any]:
         """Publish the snapshot of a window: {"start", "end"} in ISO 8601."""
@@ -87,10 +92,11 @@ class Controls:
 
     def checkpoint(self, body: dict[str, Any]) -> None:
         """Write a checkpoint; with {"wait": false} only begin to."""
-        recovery = self._server.recovery
+        wait, recovery = body.get("wait", True) is True, self._server.recovery
         if recovery is None:
             return
-        failed = recovery.request(wait=body.get("wait", True) is True)
+        self._server.state.checkpoint_shards(wait=wait)
+        failed = recovery.request(wait=wait)
         if failed is not None:
             raise UnavailableError(f"{failed}.")
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
 from embedding.errors import RefusedError, ReplacedError, UnavailableError, YeoronError
+from embedding.exchange import strictjson
 from embedding.exchange.codec import (
     decode_grams,
     decode_pull,
@@ -23,9 +26,13 @@ from embedding.exchange.codec import (
 from embedding.exchange.wire import COMMAND, SCHEMA, Message, decode, encode
 from embedding.server.credentials import Credentials
 from embedding.server.greeting import lost
+from embedding.server.limits import check_answer, check_node, check_push, check_words
+from embedding.server.meters import Meters
 from embedding.server.state import ServerState
 
 logger = logging.getLogger(__name__)
+
+_MAX_BODY = 8 * 1024 * 1024
 
 Control = Callable[[dict[str, Any]], Any]
 """A control call: JSON object in, JSON-safe value out."""
@@ -50,7 +57,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             tls_certificates=None if credentials.pair is None else [credentials.pair],
             verify_client=credentials.client_ca is not None,
             root_certificates=credentials.client_ca,
-            middleware={} if token is None else {"token": _TokenCheck(token)},
+            middleware={} if token is None else {"token": _TokenCheck(token, state.meters)},
         )
 
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
@@ -63,18 +70,32 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         try:
             while not self._state.closing:
                 chunk = reader.read_chunk()
-                size = 0 if chunk.data is None else chunk.data.nbytes
+                # Not `nbytes`: it follows the offsets of a message that nobody has checked yet.
+                size = 0 if chunk.data is None else chunk.data.get_total_buffer_size()
                 answer = _answer(lambda: session.handle(chunk, size), self._state)  # noqa: B023
-                batch, header = encode(answer)
-                writer.write_with_metadata(batch, pa.py_buffer(header))
+                self._send(writer, answer)
                 self._state.meters.bytes_in += size
-                self._state.meters.bytes_out += batch.nbytes
         except StopIteration:
             pass
-        except pa.ArrowException as error:
+        except (pa.ArrowException, OSError, MemoryError) as error:
+            # MemoryError: a claimed length that no machine has.
             logger.info("stream of node %r ended: %s", session.node, type(error).__name__)
+            self._broken(writer, error)
         finally:
             session.ended()
+
+    def _send(self, writer: Any, answer: Message) -> None:
+        batch, header = encode(answer)
+        writer.write_with_metadata(batch, pa.py_buffer(header))
+        self._state.meters.bytes_out += batch.nbytes
+
+    def _broken(self, writer: Any, error: Exception) -> None:
+        """Tell a sender whose bytes are no message; its stream cannot go on after them."""
+        if isinstance(error, flight.FlightError):
+            return
+        with contextlib.suppress(pa.ArrowException, OSError):
+            refusal = RefusedError("message: its bytes are no Arrow record batch.", kind="message")
+            self._send(writer, _refused(refusal, self._state))
 
     def do_action(self, context: Any, action: Any) -> Iterator[Any]:
         """A control call."""
@@ -84,15 +105,11 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         def call() -> Message:
             if control is None:
                 raise RefusedError(
-                    f"action {action.type!r}: one of {', '.join(self._controls)} is accepted."
+                    f"action {str(action.type)[:40]!r}: one of {', '.join(self._controls)} is "
+                    "accepted.",
+                    kind="control",
                 )
-            try:
-                body = json.loads(action.body.to_pybytes() or b"{}")
-            except (ValueError, RecursionError) as error:
-                raise RefusedError(f"action {action.type}: the body is not JSON.") from error
-            if not isinstance(body, dict):
-                raise RefusedError(f"action {action.type}: the body is not a JSON object.")
-            return Message({"status": "ok", "result": control(body)})
+            return Message({"status": "ok", "result": control(_body(action))})
 
         answer = _answer(call, self._state).header
         yield flight.Result(json.dumps(answer, ensure_ascii=False).encode())
@@ -124,9 +141,11 @@ class _Session:
         if size > self.state.config.max_message_bytes:
             raise RefusedError(
                 f"message of {size} bytes; max_message_bytes of the server allows "
-                f"{self.state.config.max_message_bytes}."
+                f"{self.state.config.max_message_bytes}.",
+                kind="size",
             )
-        message = decode(chunk.data, chunk.app_metadata)
+        with _of_kind("message"):
+            message = decode(chunk.data, chunk.app_metadata)
         operation = message.header.get("op")
         if operation == "hello":
             return self._hello(message)
@@ -141,6 +160,7 @@ class _Session:
     def _hello(self, message: Message) -> Message:
         header = message.header
         node = string(header, "node")
+        check_node(self.state, node)
         welcome = self.state.hello(
             node,
             version=whole(header, "version"),
@@ -151,17 +171,21 @@ class _Session:
         return Message({"status": "ok", **welcome.to_dict()})
 
     def _admit(self, message: Message) -> Message:
-        words = message.text("words").to_pylist()
-        ids = self.state.admit(words, message.array("counts", "i8", 1))
+        words, counts = message.text("words"), message.array("counts", "i8", 1)
+        check_words(words)
+        ids = self.state.admit(words.to_pylist(), counts)
         return Message({"status": "ok"}, {"ids": ids})
 
     def _vocabulary(self, message: Message) -> Message:
         return encode_vocabulary(self.state.delta(whole(message.header, "since")))
 
     def _pull(self, message: Message) -> Message:
-        vectors, contexts, clock, score = decode_pull(message)
+        with _of_kind("message"):
+            vectors, contexts, clock, score = decode_pull(message)
+            grams = decode_grams(message)
         half = message.header.get("rows") == "float16"
-        grams = decode_grams(message)
+        asked = [ids for ids in (vectors, contexts, grams) if ids is not None]
+        check_answer(self.state, asked, score, half=half)
         rows = self.state.pull(self.node, vectors, contexts, clock, score, grams=grams, half=half)
         if isinstance(rows, list):
             return Message({"status": "waiting", "waiting_for": rows})
@@ -177,7 +201,9 @@ class _Session:
         return Message(header, arrays)
 
     def _push(self, message: Message) -> Message:
-        push = decode_push(message)
+        with _of_kind("message"):
+            push = decode_push(message)
+        check_push(self.state, push)
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
         return _acknowledged(self.state.push(push, self.number))
@@ -209,18 +235,49 @@ def _answer(call: Callable[[], Message], state: ServerState) -> Message:
     except UnavailableError as error:
         return Message({"status": "unavailable", "reason": str(error)})
     except YeoronError as error:
-        state.meters.refused += 1
-        replaced = isinstance(error, ReplacedError)
-        return Message({"status": "refused", "reason": str(error), "replaced": replaced})
+        return _refused(error, state)
     except Exception as error:
         logger.exception("a request failed")
         return Message({"status": "failed", "reason": type(error).__name__})
 
 
+def _refused(error: YeoronError, state: ServerState) -> Message:
+    state.meters.refuse(error.kind if isinstance(error, RefusedError) else "request")
+    replaced = isinstance(error, ReplacedError)
+    return Message({"status": "refused", "reason": str(error), "replaced": replaced})
+
+
+@contextmanager
+def _of_kind(kind: str) -> Iterator[None]:
+    """Refusals in here are counted as of this kind."""
+    try:
+        yield
+    except RefusedError as error:
+        error.kind = kind
+        raise
+
+
+def _body(action: Any) -> dict[str, Any]:
+    """The JSON object of a control call."""
+    name = f"action {action.type}"
+    if action.body.size > _MAX_BODY:
+        raise RefusedError(
+            f"{name}: {action.body.size} bytes; at most {_MAX_BODY} are accepted.", kind="size"
+        )
+    try:
+        body = strictjson.loads(action.body.to_pybytes() or b"{}")
+    except ValueError as error:
+        raise RefusedError(f"{name}: the body is not JSON.", kind="control") from error
+    if not isinstance(body, dict):
+        raise RefusedError(f"{name}: the body is not a JSON object.", kind="control")
+    return body
+
+
 class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
     """Lets only calls through that carry the token."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, meters: Meters) -> None:
+        self._meters = meters
         self._expected = f"Bearer {token}".encode()
 
     def start_call(self, info: Any, headers: dict[str, list[Any]]) -> None:
@@ -230,4 +287,5 @@ class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             shown = value if isinstance(value, bytes) else str(value).encode()
             if hmac.compare_digest(shown, self._expected):
                 return
+        self._meters.refuse("token")
         raise flight.FlightUnauthenticatedError("a token is needed")

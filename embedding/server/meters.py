@@ -80,6 +80,7 @@ class Meters:
     pushes: int = 0
     duplicates: int = 0
     refused: int = 0
+    refusals: Counter[str] = field(default_factory=Counter)
     dropped_pushes: int = 0
     dropped_rows: int = 0
     dropped_counts: int = 0
@@ -113,6 +114,11 @@ class Meters:
         self.tokens += tokens
         self.words.add(tokens, now)
         self.node_words.setdefault(node, Rate()).add(tokens, now)
+
+    def refuse(self, kind: str) -> None:
+        """A message was refused; `kind` as `RefusedError` has it."""
+        self.refused += 1
+        self.refusals[kind] += 1
 
     def checkpointed(self, pause_s: float, now: float) -> None:
         """A checkpoint is complete; it held training up for `pause_s` at most."""

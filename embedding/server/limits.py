@@ -1,0 +1,119 @@
+"""Limits on what a message may make a server keep, whoever sends it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from embedding.errors import RefusedError
+from embedding.exchange.protocol import Push
+from embedding.records import IntArray, ScorePairs
+from embedding.server.state import ServerState
+
+MAX_NODES = 10_000
+MAX_SOURCES = 10_000
+MAX_NAME = 1_000
+MAX_WORD_BYTES = 16_384
+MAX_REPORT_BYTES = 256 * 1024
+MAX_COUNT = 2**40
+"""Most occurrences of a word, tokens or pairs in one push: sums of them stay exact."""
+
+_UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+def check_node(state: ServerState, node: str) -> None:
+    """RefusedError for a name that cannot be shown, or one node too many."""
+    _check_name("node", node)
+    with state.lock:
+        known = state.machine.board.members
+        if node not in known and len(known) >= MAX_NODES:
+            raise RefusedError(
+                f"node {node}: {MAX_NODES} nodes are known already; use the names of these.",
+                kind="limit",
+            )
+
+
+def check_report(state: ServerState, node: str, report: dict[str, Any]) -> None:
+    """RefusedError for a report that is too large, or of one node too many."""
+    check_node(state, node)
+    size = len(json.dumps(report))
+    if size > MAX_REPORT_BYTES:
+        raise RefusedError(
+            f"report of node {node}: {size} bytes; at most {MAX_REPORT_BYTES} are accepted.",
+            kind="size",
+        )
+    sources = report.get("sources")
+    if isinstance(sources, dict):
+        _check_sources(state, sources)
+
+
+def check_push(state: ServerState, push: Push) -> None:
+    """RefusedError for names, counts or words that no node has."""
+    counts = push.counts
+    _check_sources(state, {g.source for g in counts.groups} | {p.source for p in push.progress})
+    most = max([push.tokens, push.pairs, *(p.tokens + p.documents for p in push.progress)])
+    if len(counts.counts):
+        most = max(most, int(counts.counts.max()))
+    if most > MAX_COUNT:
+        raise RefusedError(
+            f"push {push.sequence} of node {push.node}: a count of {most}; at most {MAX_COUNT} "
+            "is accepted.",
+            kind="limit",
+        )
+    if isinstance(counts.words, pa.Array):
+        check_words(counts.words)
+
+
+def check_words(words: pa.Array) -> None:
+    """RefusedError for a text that is no word: the vocabulary would keep it."""
+    if not len(words):
+        return
+    longest = int(np.diff(np.frombuffer(words.buffers()[1], dtype=np.int32)).max())
+    if longest > MAX_WORD_BYTES:
+        raise RefusedError(
+            f"a word of {longest} bytes; at most {MAX_WORD_BYTES} are accepted.", kind="size"
+        )
+
+
+def check_answer(
+    state: ServerState, asked: list[IntArray], score: ScorePairs | None, *, half: bool
+) -> None:
+    """RefusedError when the rows that a pull asks for do not fit into one message."""
+    rows = sum(len(ids) for ids in asked)
+    gathered = 0 if score is None else 2 * len(score.centres) + score.negatives.size
+    size = max(rows * (2 if half else 4), gathered * 4) * state.dim
+    if size > state.config.max_message_bytes:
+        raise RefusedError(
+            f"pull: {rows} rows and {gathered} rows to score make {size} bytes; "
+            f"max_message_bytes of the server allows {state.config.max_message_bytes}.",
+            kind="size",
+        )
+
+
+def _check_sources(state: ServerState, names: Collection[str]) -> None:
+    for name in names:
+        _check_name("source", name)
+    with state.lock:
+        known = state.accounts.tracker.sources
+        fresh = sum(name not in known for name in names)
+        if fresh and len(known) + fresh > MAX_SOURCES:
+            raise RefusedError(
+                f"{fresh} new sources: {len(known)} are known already; at most {MAX_SOURCES} "
+                "are accepted.",
+                kind="limit",
+            )
+
+
+def _check_name(what: str, name: str) -> None:
+    if len(name) > MAX_NAME or _UNFIT.search(name):
+        shown = name[:40].encode("unicode_escape").decode()
+        raise RefusedError(
+            f"{what} {shown}: a name of at most {MAX_NAME} characters without control characters "
+            "is accepted.",
+            kind="request",
+        )
