@@ -67,7 +67,8 @@ class ConsistencyMachine:
         if clock > member.clock + 1:
             raise RefusedError(
                 f"pull of node {node} at clock {clock}: it has finished {member.clock} clocks "
-                f"and reads at that one, or ahead at {member.clock + 1}."
+                f"and reads at that one, or ahead at {member.clock + 1}.",
+                kind="clock",
             )
         if clock > member.clock and not self.policy.reads_ahead:
             return clock, [node], []
@@ -84,12 +85,14 @@ class ConsistencyMachine:
         if ticket.clock < newest:
             raise RefusedError(
                 f"push {ticket.sequence} of node {ticket.node} at clock {ticket.clock}: "
-                f"its push before that was at clock {newest}."
+                f"its push before that was at clock {newest}.",
+                kind="clock",
             )
         if ticket.clock > member.clock:
             raise RefusedError(
                 f"push {ticket.sequence} of node {ticket.node} at clock {ticket.clock}: "
-                f"that node reads at clock {member.clock}."
+                f"that node reads at clock {member.clock}.",
+                kind="clock",
             )
         member.clock = max(member.clock, ticket.clock + 1)
         if ticket.clock < self.board.since:

@@ -29,6 +29,7 @@ from embedding.server.greeting import lost
 from embedding.server.limits import check_answer, check_node, check_push, check_words
 from embedding.server.meters import Meters
 from embedding.server.state import ServerState
+from embedding.server.unserved import ClosedService
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ Control = Callable[[dict[str, Any]], Any]
 """A control call: JSON object in, JSON-safe value out."""
 
 
-class FlightService(flight.FlightServerBase):  # type: ignore[misc]
+class FlightService(ClosedService):
     """Serves one state. Each connected node has one stream; a bad message harms only its sender."""
 
     def __init__(

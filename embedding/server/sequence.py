@@ -50,7 +50,8 @@ class Ledger:
             return Verdict.DUPLICATE
         if sequence > accepted + 1:
             raise RefusedError(
-                f"push {sequence} of node {node}: gap, the server expects {accepted + 1}."
+                f"push {sequence} of node {node}: gap, the server expects {accepted + 1}.",
+                kind="sequence",
             )
         return Verdict.TAKE
 

@@ -100,14 +100,17 @@ class ServerState:
     def hello(self, node: str, *, version: int, digest: str, clock: int) -> Welcome:
         """A node connects; a later connection of the same node takes the place of an earlier."""
         if version != VERSION:
-            raise RefusedError(f"node {node}: protocol {version}; this server speaks {VERSION}.")
+            raise RefusedError(
+                f"node {node}: protocol {version}; this server speaks {VERSION}.", kind="greeting"
+            )
         if not node:
-            raise RefusedError("node '': a node needs a name.")
+            raise RefusedError("node '': a node needs a name.", kind="greeting")
         with self.changed:
             if digest and self.config_digest and digest != self.config_digest:
                 raise RefusedError(
                     f"node {node}: its configuration has the digest {digest[:12]}, the server's "
-                    f"other nodes {self.config_digest[:12]}: start it with the same settings."
+                    f"other nodes {self.config_digest[:12]}: start it with the same settings.",
+                    kind="greeting",
                 )
             self.config_digest = self.config_digest or digest
             entry = self.ledger.of(node)

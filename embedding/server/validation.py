@@ -30,10 +30,11 @@ def checked(push: Push, dim: int) -> Push:
         if values.shape != (len(ids), dim):
             raise RefusedError(
                 f"{where}: table {delta.table} has values of shape {values.shape}; "
-                f"{(len(ids), dim)} is accepted."
+                f"{(len(ids), dim)} is accepted.",
+                kind="shape",
             )
         if not _distinct(ids):
-            raise RefusedError(f"{where}: table {delta.table}: an id is named twice.")
+            raise RefusedError(f"{where}: table {delta.table}: an id is named twice.", kind="id")
         values = widen(values) if values.dtype == np.float16 else values
         deltas.append(RowDelta(delta.table, ids, values))
         # One pass of a dot product finds NaN, infinity and divergence without a temporary.
@@ -43,7 +44,8 @@ def checked(push: Push, dim: int) -> Push:
         if not (math.isfinite(norm) and norm <= MAX_SQUARED_NORM):
             raise RefusedError(
                 f"{where}: table {delta.table} holds values that are not finite or are absurdly "
-                "large: the node's training has diverged."
+                "large: the node's training has diverged.",
+                kind="values",
             )
     return replace(push, deltas=tuple(deltas))
 
@@ -52,12 +54,14 @@ def check_buckets(ids: IntArray, buckets: int, what: str) -> IntArray:
     """The same ids; RefusedError unless each is a bucket of the table of n-grams."""
     if not buckets:
         raise RefusedError(
-            f"{what}: rows of n-grams are named; this server has none, its model is not fasttext."
+            f"{what}: rows of n-grams are named; this server has none, its model is not fasttext.",
+            kind="id",
         )
     if len(ids) and (int(ids.min()) < 0 or int(ids.max()) >= buckets):
         raise RefusedError(
             f"{what}: n-gram buckets {int(ids.min())} to {int(ids.max())} are named; 0 to "
-            f"{buckets - 1} are accepted."
+            f"{buckets - 1} are accepted.",
+            kind="id",
         )
     return ids
 

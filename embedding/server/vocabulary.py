@@ -96,7 +96,8 @@ class Vocabulary:
         """Slots int64 [n], -1 for an evicted id; RefusedError for an id never given."""
         if len(ids) and (int(ids.min()) < 0 or int(ids.max()) >= self.next_id):
             raise RefusedError(
-                f"{what}: an id outside 0 … {self.next_id - 1}, which are the ids given so far."
+                f"{what}: an id outside 0 … {self.next_id - 1}, which are the ids given so far.",
+                kind="id",
             )
         return self._map.slots(ids)
 
