@@ -1,0 +1,73 @@
+"""Rows of one table that every node holds a copy of."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from embedding.exchange.payload import RowDelta
+from embedding.records import FloatArray, IntArray, Table
+
+
+class Replica:
+    """Some rows of a table, the same on all nodes after the same sums.
+
+    ids   int64 [m], increasing
+    rows  float32 [m, dim]
+    """
+
+    def __init__(self, table: Table, dim: int) -> None:
+        self.table = table
+        self.ids = np.empty(0, dtype=np.int64)
+        self.rows: FloatArray = np.empty((0, dim), dtype=np.float32)
+        self._brought: FloatArray = self.rows
+        self._place = np.empty(0, dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def places(self, ids: IntArray) -> IntArray:
+        """Where ids lie, int64 [n]; -1 for rows that are not held."""
+        found = np.full(len(ids), -1, dtype=np.int64)
+        known = ids < len(self._place)
+        found[known] = self._place[ids[known]]
+        return found
+
+    def spread(self, deltas: list[RowDelta]) -> FloatArray:
+        """Deltas of held rows as one for all rows, float32 [m, dim]."""
+        whole = np.zeros_like(self.rows)
+        for delta in deltas:
+            whole[self.places(delta.ids)] = delta.values
+        return whole
+
+    def add(self, moved: FloatArray) -> None:
+        """What all nodes moved the rows by, float32 [m, dim]."""
+        self.rows += moved
+
+    def owed(self, ids: IntArray | None = None) -> RowDelta:
+        """How far rows moved since the server was told; of all of them, or of some ids.
+
+        The rows count as told from now on.
+        """
+        places = np.arange(len(self.ids)) if ids is None else self.places(ids)
+        places = places[(self.rows[places] != self._brought[places]).any(axis=1)]
+        values = self.rows[places] - self._brought[places]
+        # As the server adds it up, so that what is told the next time starts from what it has.
+        self._brought[places] += values
+        return RowDelta(self.table, self.ids[places], values)
+
+    def change(self, ids: IntArray, fresh: FloatArray) -> None:
+        """Hold these ids from now on.
+
+        fresh  float32 [n, dim]: the server's rows of those that were not held, in order of id
+        """
+        places = self.places(ids)
+        kept = places >= 0
+        for name in ("rows", "_brought"):
+            held = getattr(self, name)
+            rows = np.empty((len(ids), held.shape[1]), dtype=np.float32)
+            rows[kept] = held[places[kept]]
+            rows[~kept] = fresh
+            setattr(self, name, rows)
+        self.ids = ids
+        self._place = np.full(int(ids[-1]) + 1 if len(ids) else 0, -1, dtype=np.int32)
+        self._place[ids] = np.arange(len(ids), dtype=np.int32)

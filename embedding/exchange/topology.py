@@ -1,0 +1,58 @@
+"""How nodes reach the rows: through the server, by all-reduce, by both, alone or in groups."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from embedding.config import Config
+
+
+class TopologyConfig(Config):
+    """The ways that rows travel (docs/topologies.md)."""
+
+    kind: Literal["ps", "allreduce", "hybrid"] = "ps"
+    """ps: every row by the parameter server. allreduce: each node holds a replica of the tables,
+    and what all nodes moved is summed each block. hybrid: rows that nearly every block touches go
+    by all-reduce, the others by the server (Parallax, Kim 2019)."""
+
+    groups: int = Field(default=0, ge=0)
+    """ps: nodes are dealt out to so many groups; the nodes of a group push together, as one
+    message that an aggregator on their host adds up, and groups do not wait for each other but as
+    the policy says (SINGA, Ooi 2015; two-level KVStore, Chen 2015). 0: each node for itself."""
+
+    backend: Literal["auto", "gloo", "nccl"] = "auto"
+    """What carries an all-reduce: gloo (TCP, CPU) or nccl (a GPU for each node); auto takes nccl
+    where the tables are on GPUs and there is one for each node."""
+
+    settle_blocks: int = Field(default=16, ge=1, le=1_000_000)
+    """allreduce, hybrid: blocks between two times that the replicas are brought to the server,
+    which scores and checkpoints them as of then; they are brought before each new window and at
+    the end as well."""
+
+    rechoose_blocks: int = Field(default=16, ge=1, le=1_000_000)
+    """hybrid: blocks between two choices of the rows that go by all-reduce."""
+
+    dense_share: float | None = Field(default=None, gt=0, le=1)
+    """hybrid: a row goes by all-reduce when at least this share of all blocks touches it; None
+    takes the share from which on that loads the busiest connection less (`density.py`)."""
+
+    peer_timeout_s: float = Field(default=120.0, gt=0)
+    """How long a node waits for another one in an all-reduce; a peer whose process died is noticed
+    at once, one that hangs after this time. For groups: how long the aggregator is waited for."""
+
+
+class RingSpec(Config):
+    """A node's place among the nodes that all-reduce."""
+
+    host: str = "127.0.0.1"
+    """Address of the rendezvous, and the interface that is used."""
+    port: int = Field(ge=1, le=65535)
+    """Port of the rendezvous."""
+    rank: int = Field(ge=0)
+    """This node, from 0; 0 leads: it brings the tables to the server."""
+    size: int = Field(ge=1)
+    """Nodes in all."""
+    backend: Literal["gloo", "nccl"] = "gloo"
+    """What carries the sums."""

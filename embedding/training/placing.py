@@ -1,0 +1,104 @@
+"""Where the nodes of a training meet, as its topology wants, and what cannot work is refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from embedding.errors import ConfigError
+from embedding.exchange.topology import RingSpec, TopologyConfig
+from embedding.training.request import TrainRequest
+from embedding.worker.spec import NodeSpec
+
+IN_STEP = ("bsp", "ssp", "asp")
+"""Policies under which nodes that all-reduce can push the rest of their rows."""
+PLAIN = ("none", "fp16")
+"""Ways of writing a delta that leave nothing out."""
+
+
+def check_topology(request: TrainRequest) -> None:
+    """Raises ConfigError for a topology that does not go with the other options."""
+    topology, sync = request.topology, request.sync
+    if topology.kind == "ps":
+        return
+    where = f"topology {topology.kind}"
+    if topology.groups:
+        raise ConfigError(
+            f"{where} with groups {topology.groups}: groups push to the server; they are accepted "
+            "with topology ps."
+        )
+    if sync.policy not in IN_STEP:
+        raise ConfigError(
+            f"{where} with policy {sync.policy}: its nodes are in step by their sums alone; "
+            f"{', '.join(IN_STEP)} are accepted."
+        )
+    if request.exchange.compression not in PLAIN:
+        raise ConfigError(
+            f"{where} with compression {request.exchange.compression}: sums travel whole; "
+            f"{' or '.join(PLAIN)} is accepted."
+        )
+    if sync.combine == "mean":
+        raise ConfigError(
+            f"{where} with combine mean: what nodes moved is summed in shares; sum is accepted."
+        )
+    if topology.backend == "nccl":
+        _check_gpus(request.nodes)
+
+
+def _check_gpus(nodes: int) -> None:
+    found = _gpus()
+    if found < nodes:
+        raise ConfigError(
+            f"backend nccl: {nodes} nodes need a GPU each and this machine has {found}; gloo or "
+            "auto is accepted."
+        )
+
+
+def _gpus() -> int:
+    if not os.path.exists("/dev/nvidia0"):  # noqa: PTH110 - spares the import of torch
+        return 0
+    import torch
+
+    return torch.cuda.device_count()
+
+
+class Placement:
+    """What each node is told about where the others are."""
+
+    def __init__(self, topology: TopologyConfig, rings: list[RingSpec]) -> None:
+        self._topology = topology
+        self._rings = rings
+
+    def put(self, spec: NodeSpec, node: int) -> NodeSpec:
+        """The specification of node 0, 1, … with its place."""
+        told: dict[str, Any] = {"topology": self._topology}
+        if self._rings:
+            told["ring"] = self._rings[node]
+        if self._topology.kind == "allreduce":
+            # Rows are pulled once, when they are new: nothing is gained by rounding them.
+            whole = {"rows": "float32", "compression": "none"}
+            told["exchange"] = spec.exchange.model_copy(update=whole)
+        return spec.model_copy(update=told)
+
+
+@contextmanager
+def placed(request: TrainRequest) -> Iterator[Placement]:
+    """The meeting places of the nodes, open for the length of a `with` block."""
+    topology, nodes = request.topology, request.nodes
+    if topology.kind == "ps":
+        yield Placement(topology, [])
+        return
+    from embedding.exchange.ring import rendezvous
+
+    enough = request.device != "cpu" and _gpus() >= nodes
+    nccl = topology.backend == "nccl" or (topology.backend == "auto" and enough)
+    with rendezvous() as port:
+        yield Placement(
+            topology,
+            [
+                RingSpec(port=port, rank=rank, size=nodes, backend="nccl" if nccl else "gloo")
+                for rank in range(nodes)
+            ],
+        )

@@ -1,0 +1,33 @@
+"""Which way a node's rows go, as its specification says."""
+
+from __future__ import annotations
+
+from embedding.exchange.density import threshold
+from embedding.exchange.protocol import Welcome
+from embedding.exchange.reducing import ReducingRoute
+from embedding.exchange.ring import Ring
+from embedding.exchange.route import Route, Server
+from embedding.worker.spec import NodeSpec
+
+ROW_BYTES = {"float16": 2, "float32": 4}
+
+
+def make_route(spec: NodeSpec, client: Server, welcome: Welcome) -> Route:
+    """The node's way to its rows; waits for the other nodes when rows are all-reduced."""
+    if spec.ring is None:
+        return Route(client)
+    topology = spec.topology
+    least = topology.dense_share
+    if least is None:
+        least = threshold(spec.ring.size, ROW_BYTES[spec.exchange.rows])
+    return ReducingRoute(
+        client,
+        Ring(spec.ring, timeout_s=topology.peer_timeout_s),
+        topology,
+        node=spec.name,
+        dim=welcome.dim,
+        buckets=spec.model.gram_rows,
+        half=spec.exchange.compression == "fp16",
+        least=least,
+        sequence=welcome.sequence,
+    )

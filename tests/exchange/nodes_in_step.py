@@ -1,0 +1,140 @@
+"""Nodes as threads around one server's state: real sums over loopback, scripted blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
+from embedding.exchange.reducing import ReducingRoute
+from embedding.exchange.ring import Ring, rendezvous
+from embedding.exchange.topology import RingSpec, TopologyConfig
+from embedding.records import FloatArray, IntArray, ScorePairs, SourceProgress, Table
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.state import ServerState
+
+DIM = 3
+WORD_TABLES = (Table.IN, Table.OUT)
+
+
+class Line:
+    """One node's calls to a server's state; keeps what was pushed."""
+
+    def __init__(self, state: ServerState, node: str) -> None:
+        self.state, self.node = state, node
+        self.pushes: list[Push] = []
+        state.hello(node, version=VERSION, digest="", clock=0)
+
+    def admit(self, words: list[str], counts: IntArray) -> IntArray:
+        return self.state.admit(words, counts)
+
+    def vocabulary(self, since: int = 0) -> VocabularyDelta:
+        return self.state.delta(since)
+
+    def pull(
+        self,
+        vectors: IntArray,
+        contexts: IntArray,
+        *,
+        clock: int,
+        score: ScorePairs | None = None,
+        grams: IntArray | None = None,
+    ) -> Rows:
+        for _ in range(30):
+            found = self.state.pull(self.node, vectors, contexts, clock, score, grams=grams)
+            if isinstance(found, Rows):
+                return found
+        raise AssertionError(f"{self.node} waits for {found} for ever")
+
+    def push(self, push: Push) -> Ack:
+        self.pushes.append(push)
+        return self.state.push(push)
+
+    def idle(self) -> None:
+        self.state.idle(self.node)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Words that a block moves in both tables, each by `by`; its event-time window."""
+
+    words: tuple[str, ...]
+    by: int
+    window: int = 0
+
+
+@dataclass
+class Ran:
+    """What came of a run: each node's route and line, and rows as each block pulled them."""
+
+    state: ServerState
+    routes: list[ReducingRoute]
+    lines: list[Line]
+    pulled: list[list[dict[str, FloatArray]]] = field(default_factory=list)
+
+    def server_row(self, word: str, table: Table = Table.IN) -> FloatArray:
+        slots = self.state.vocabulary.slots(self.state.vocabulary.ids([word]), "test")
+        row: FloatArray = self.state.tables.read(table, slots)[0]
+        return row
+
+
+def in_step(
+    scripts: Sequence[Sequence[Block]],
+    config: TopologyConfig,
+    sync: SyncConfig | None = None,
+    *,
+    least: float = 0.5,
+    hold: Callable[[int], None] = lambda _: None,
+) -> Ran:
+    """Run a node for each script until all have finished; raises what the first node raised."""
+    settings = ServerConfig(min_count=1, half_life_tokens=None, device="cpu", initial_rows=4)
+    state = ServerState(settings, sync or SyncConfig(policy="asp"), dim=DIM, seed=1)
+    ran = Ran(state, [], [Line(state, f"n{i}") for i in range(len(scripts))])
+
+    def node(rank: int, port: int) -> tuple[ReducingRoute, list[dict[str, FloatArray]]]:
+        spec = RingSpec(port=port, rank=rank, size=len(scripts))
+        ring = Ring(spec, timeout_s=config.peer_timeout_s)
+        route = ReducingRoute(
+            ran.lines[rank], ring, config, node=f"n{rank}", dim=DIM, half=False, least=least
+        )
+        try:
+            seen = [learn(route, sequence, block) for sequence, block in enumerate(scripts[rank])]
+            hold(rank)
+            route.finish()
+        finally:
+            route.close()
+        return route, seen
+
+    with rendezvous() as port, ThreadPoolExecutor(len(scripts)) as pool:
+        running = [pool.submit(node, rank, port) for rank in range(len(scripts))]
+        for each in running:
+            route, seen = each.result(timeout=60)
+            ran.routes.append(route)
+            ran.pulled.append(seen)
+    return ran
+
+
+def learn(route: Any, sequence: int, block: Block) -> dict[str, FloatArray]:
+    """One block: name its words, pull their rows, push what they moved by."""
+    words = list(dict.fromkeys(block.words))
+    ids = route.admit(words, np.ones(len(words), dtype=np.int64))
+    rows = route.pull(ids, ids, clock=sequence)
+    assert rows.sequence == sequence, "nothing of this node is outstanding"
+    moved = np.full((len(ids), DIM), block.by, dtype=np.float32)
+    progress = (SourceProgress("s", 1, len(words), float(block.window), block.window),)
+    route.push(
+        Push(
+            node=route.node,
+            sequence=sequence + 1,
+            clock=rows.clock,
+            deltas=tuple(RowDelta(table, ids, moved.copy()) for table in WORD_TABLES),
+            tokens=len(words),
+            progress=progress,
+        )
+    )
+    return dict(zip(words, np.array(rows.vectors, dtype=np.float32), strict=True))
