@@ -14,13 +14,14 @@ from embedding.errors import RefusedError
 class Pace:
     """When a node pulls and pushes, and what part of its deltas.
 
-    pooled      nodes whose deltas of the same rows are added up (ADR 6): each pushes a share
+    pooled      nodes whose deltas of the same rows are added up (ADR 6): each pushes a share; 0:
+                all that take part
     push_every  blocks from one push to the next (n_push, tau)
     pull_every  blocks for which rows that were pulled serve (n_fetch, tau)
     elastic     0: a push is what rows moved by; above 0: β of elastic averaging (Zhang 2015)
     """
 
-    pooled: int = 1
+    pooled: int = 0
     push_every: int = 1
     pull_every: int = 1
     elastic: float = 0.0
@@ -41,14 +42,16 @@ class Pace:
             raise RefusedError("message: 'pace' must be an object.")
         values = {each.name: data.get(each.name) for each in fields(cls)}
         elastic = values.pop("elastic")
-        if not all(type(n) is int and n >= 1 for n in values.values()):
-            raise RefusedError("message: the counts of 'pace' must be whole and above 0.")
+        pooled = values.pop("pooled")
+        counts = [(pooled, 0), *((n, 1) for n in values.values())]
+        if not all(type(n) is int and n >= least for n, least in counts):
+            raise RefusedError("message: the counts of 'pace' must be whole and not negative.")
         if type(elastic) not in (int, float) or not (
             math.isfinite(elastic) and 0.0 <= elastic <= 1.0
         ):
             raise RefusedError("message: 'elastic' must lie between 0 and 1.")
-        return cls(elastic=float(elastic), **values)
+        return cls(pooled=pooled, elastic=float(elastic), **values)
 
 
 EVERY_BLOCK = Pace()
-"""A lone node that pulls and pushes every block."""
+"""Every block pulls and pushes."""

@@ -8,55 +8,41 @@ the push that learns them (prequential evaluation, Dawid 1984).
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from embedding.errors import AheadError, YeoronError
+from embedding.exchange.pace import EVERY_BLOCK
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Ack, Push, Rows
+from embedding.exchange.protocol import Ack, Rows
 from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import Model, ModelConfig
 from embedding.models.sampling import NoiseTable
 from embedding.records import FloatArray, IntArray, ScorePairs, Table, TokenBlock, WindowUnit
 from embedding.stream.replay import ReplayMemory
-from embedding.worker.combining import share, updates
+from embedding.worker.combining import Steps, share, updates
 from embedding.worker.config import NodeConfig
-from embedding.worker.counting import count_words, progress, window_starts
+from embedding.worker.counting import count_words, window_starts
 from embedding.worker.deltas import moved, with_own
 from embedding.worker.grams import WordGrams, gram_updates
-from embedding.worker.lexicon import Lexicon, VocabularySource
+from embedding.worker.lexicon import Lexicon
+from embedding.worker.line import Server
 from embedding.worker.planning import Part, Plan, plan
 from embedding.worker.rehearsal import Rehearsal, Rehearsed
 from embedding.worker.scoring import PairSampler
+from embedding.worker.stopwatch import Stopwatch
 from embedding.worker.ticks import Learnt, Prepared, Trained, hash_seed, reading
+from embedding.worker.work import Work
 from embedding.worker.young import Sightings, YoungWords
+
+Rowed = dict[Table, FloatArray]
 
 EXPLODED = 20.0
 """A mean loss so many times that of an untrained model means that training has diverged."""
-
-
-class Server(VocabularySource, Protocol):
-    """What the learner asks the parameter server for."""
-
-    def pull(
-        self,
-        vectors: IntArray,
-        contexts: IntArray,
-        *,
-        clock: int,
-        score: ScorePairs | None = None,
-        grams: IntArray | None = None,
-    ) -> Rows:
-        """Rows of the tables, as the policy lets them be read."""
-        ...
-
-    def push(self, push: Push) -> Ack:
-        """Apply a delta once."""
-        ...
 
 
 class Learner:
@@ -89,6 +75,9 @@ class Learner:
         self.clock = 0
         self.sequence = 0
         self.active = 1
+        self.pace = EVERY_BLOCK
+        self.stopwatch = Stopwatch()
+        self.sent_as: npt.DTypeLike = np.float32
         self.min_count = 1
         self._at = 0
         self._sampler = PairSampler(model.window, config.score_pairs, model.negative)
@@ -148,18 +137,9 @@ class Learner:
         Raises YeoronError when the loss is not finite or explodes.
         """
         planned = prepared.planned
-        rows = prepared.rows or self._pull(planned, prepared.scores)
+        clock, base = self._rows(prepared)
         if not len(planned.words):
-            return Trained(prepared, rows.clock, (), BlockLoss(0.0, 0))
-        before = self._unseen(rows)
-        pulled = {Table.IN: rows.vectors, Table.OUT: rows.contexts}
-        ids = {Table.IN: planned.words, Table.OUT: planned.contexts}
-        if rows.grams is not None:
-            pulled[Table.SUB], ids[Table.SUB] = rows.grams, planned.grams
-        base = {
-            table: with_own(values, ids[table], before.get(table))
-            for table, values in pulled.items()
-        }
+            return Trained(prepared, clock, (), BlockLoss(0.0, 0))
         # The trainer wants n-gram rows behind the words' rows, in one array.
         inputs = np.concatenate([base[table] for table in base if table is not Table.OUT])
         n_words = len(planned.words)
@@ -176,53 +156,29 @@ class Learner:
         if self.young is not None:
             for seen in prepared.sightings:
                 self.young.learn(seen, local[Table.IN], local[Table.OUT], planned.block.pool)
-        shares = self._shares(planned, loss, prepared.rate)
-        deltas = tuple(
-            RowDelta(
-                table,
-                ids[table],
-                moved(local[table], base[table], shares.get(table), rows.vectors.dtype),
-            )
-            for table in base
-        )
-        return Trained(prepared, rows.clock, deltas, loss)
+        return Trained(prepared, clock, self._deltas(prepared, base, local, loss), loss)
 
     def push(self, trained: Trained) -> Learnt:
         """Push what was learnt and let the clock go on."""
-        prepared, loss = trained.prepared, trained.loss
-        blocks = prepared.blocks
-        tokens = prepared.planned.block.tokens
-        known = int((tokens >= 0).sum())
-        ack = self.server.push(
-            Push(
-                node=self.node,
-                sequence=self.sequence + 1,
-                clock=trained.clock,
-                deltas=trained.deltas,
-                counts=prepared.counts,
-                progress=progress(blocks, self.unit, time.time()),
-                tokens=known,
-                loss_sum=loss.loss_sum,
-                pairs=loss.pairs,
-                tokenizer_digest=blocks[0].tokenizer_digest if blocks else "",
-                place=blocks[-1].place if blocks else "",
-            )
-        )
-        self.sequence += 1
+        work = Work.of(trained)
+        ack = self._deliver(work, trained.clock, trained.deltas)
         self._sent = (self.sequence, trained)
+        self._rehearsed(trained)
+        return Learnt.of(trained, work.keys, ack)
+
+    def _deliver(self, work: Work, clock: int, deltas: tuple[RowDelta, ...]) -> Ack:
+        """Send a push of rows as they were at `clock`, and follow what the server answers."""
+        push = work.push(self.node, self.sequence + 1, clock, deltas, self.unit)
+        ack = self.server.push(replace(push, busy_s=self.stopwatch.busy()))
+        self.stopwatch.start()
+        self.sequence += 1
+        self.clock, self.active, self.pace = ack.clock, ack.active, ack.pace
+        return ack
+
+    def _rehearsed(self, trained: Trained) -> None:
+        """The replay memory hears of the losses."""
         if self.rehearsal is not None:
-            self.rehearsal.learnt(prepared.sentences, loss)
-        self.clock = ack.clock
-        self.active = ack.active
-        return Learnt(
-            keys=tuple(key for block in blocks for key in block.keys),
-            fresh_tokens=sum(block.n_tokens for block in blocks),
-            trained_tokens=known,
-            loss_sum=loss.loss_sum,
-            pairs=loss.pairs,
-            progress=reading(blocks),
-            ack=ack,
-        )
+            self.rehearsal.learnt(trained.prepared.sentences, trained.loss)
 
     def begin(self, clock: int, sequence: int, min_count: int) -> None:
         """Begin where the server stands, behind push `sequence` of an earlier process."""
@@ -340,31 +296,58 @@ class Learner:
         self, planned: Plan, scores: Sequence[ScorePairs] = (), clock: int | None = None
     ) -> Rows:
         """Pull the block's rows; every source's pairs are scored on the tables as they are now."""
+        return self._ask(planned.rows(), scores, self.clock if clock is None else clock)
+
+    def _ask(self, ids: Mapping[Table, IntArray], scores: Sequence[ScorePairs], clock: int) -> Rows:
         none = np.empty(0, dtype=np.int64)
-        clock = self.clock if clock is None else clock
         for pairs in scores[1:]:
-            self.server.pull(none, none, clock=clock, score=pairs)
+            self.stopwatch.held(self.server.pull(none, none, clock=clock, score=pairs))
         rows = self.server.pull(
-            planned.words,
-            planned.contexts,
+            ids[Table.IN],
+            ids[Table.OUT],
             clock=clock,
             score=scores[0] if scores else None,
-            grams=planned.grams if len(planned.grams) else None,
+            grams=ids.get(Table.SUB),
         )
+        self.stopwatch.held(rows)
         self._at = max(self._at, rows.clock)  # others go on while this node has nothing to learn
         return rows
 
-    def _shares(self, planned: Plan, loss: BlockLoss, rate: float) -> dict[Table, FloatArray]:
-        """What part of each row's delta is pushed, beside those of the other nodes."""
-        if self.active <= 1 or not self.config.curvature:
-            return {}
-        inputs, outputs = updates(planned.block, loss, self.model)
-        scale = rate * self.config.curvature
-        return {
-            Table.IN: share(scale * inputs, self.active),
-            Table.OUT: share(scale * outputs, self.active),
-            Table.SUB: share(scale * gram_updates(planned.block, inputs), self.active),
+    def _rows(self, prepared: Prepared) -> tuple[int, Rowed]:
+        """The clock of a tick's rows, and float32 copies of them to start from, by table."""
+        rows = prepared.rows or self._pull(prepared.planned, prepared.scores)
+        before, ids = self._unseen(rows), prepared.planned.rows()
+        self.sent_as = rows.vectors.dtype
+        return rows.clock, {
+            table: with_own(values, ids[table], before.get(table))
+            for table, values in rows.by_table().items()
         }
+
+    def _deltas(
+        self, prepared: Prepared, base: Rowed, local: Rowed, loss: BlockLoss
+    ) -> tuple[RowDelta, ...]:
+        """How far rows moved from `base` to `local`, in the share that this node pushes."""
+        ids, steps, dtype = prepared.planned.rows(), self._steps(prepared, loss), self.sent_as
+        shares = {table: share(each, self.pooled) for table, each in steps.items()}
+        return tuple(
+            RowDelta(table, ids[table], moved(local[table], start, shares.get(table), dtype))
+            for table, start in base.items()
+        )
+
+    @property
+    def pooled(self) -> int:
+        """Nodes whose deltas are added up; each pushes a share."""
+        return self.pace.pooled or self.active
+
+    def _steps(self, prepared: Prepared, loss: BlockLoss) -> dict[Table, Steps]:
+        """How much each row of a tick was trained, h of `combining.share`; none: all is added."""
+        if self.pooled <= 1 or not self.config.curvature:
+            return {}
+        block = prepared.planned.block
+        inputs, outputs = updates(block, loss, self.model)
+        scale = prepared.rate * self.config.curvature
+        grams = scale * gram_updates(block, inputs)
+        return {Table.IN: scale * inputs, Table.OUT: scale * outputs, Table.SUB: grams}
 
     def _unseen(self, rows: Rows) -> dict[Table, RowDelta]:
         """The node's last delta, unless it is in these rows."""

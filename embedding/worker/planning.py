@@ -10,7 +10,7 @@ import numpy as np
 
 from embedding.models.base import LocalBlock
 from embedding.models.jit import kernel
-from embedding.records import CodeArray, FloatArray, IntArray
+from embedding.records import CodeArray, FloatArray, IntArray, Table
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,11 @@ class Plan:
     def contexts(self) -> IntArray:
         """int64 [U + E], rows of `out` to pull, distinct, in local order."""
         return np.concatenate([self.words, self.extras])
+
+    def rows(self) -> dict[Table, IntArray]:
+        """Rows to pull by table, in local order; `sub` only where there are n-grams."""
+        found = {Table.IN: self.words, Table.OUT: self.contexts}
+        return found | {Table.SUB: self.grams} if len(self.grams) else found
 
 
 class Places(Protocol):

@@ -49,9 +49,11 @@ class Trained:
 
 @dataclass(frozen=True)
 class Learnt:
-    """What one tick learnt: fresh tokens, trained tokens (with replay), loss, who may be told.
+    """What one tick learnt: fresh tokens, trained tokens (with replay), loss.
 
+    keys      documents that the server has now: who waits for them may be told
     progress  share of the reading that is done, 0 for a stream
+    ack       what the server said; None when the tick is kept for a later push
     """
 
     keys: tuple[str, ...]
@@ -60,7 +62,21 @@ class Learnt:
     loss_sum: float
     pairs: int
     progress: float
-    ack: Ack
+    ack: Ack | None
+
+    @classmethod
+    def of(cls, trained: Trained, keys: tuple[str, ...], ack: Ack | None) -> Learnt:
+        """A tick that was trained, with the keys of all that was pushed."""
+        prepared, loss = trained.prepared, trained.loss
+        return cls(
+            keys=keys,
+            fresh_tokens=sum(block.n_tokens for block in prepared.blocks),
+            trained_tokens=int((prepared.planned.block.tokens >= 0).sum()),
+            loss_sum=loss.loss_sum,
+            pairs=loss.pairs,
+            progress=reading(prepared.blocks),
+            ack=ack,
+        )
 
 
 def reading(blocks: Sequence[TokenBlock]) -> float:

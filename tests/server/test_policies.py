@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from embedding.errors import ConfigError, RefusedError
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
-from embedding.server.policies import POLICIES, Apply, Drop, Ticket
+from embedding.server.policies import POLICIES, Drop, Ticket
 
 NODES = ("a", "b", "c")
 KINDS = ["step", "step", "step", "ahead", "ahead", "idle", "leave", "join", "wait"]

@@ -1,0 +1,29 @@
+"""What a node asks of the parameter server, whichever way its rows go."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from embedding.exchange.protocol import Ack, Push, Rows
+from embedding.records import IntArray, ScorePairs
+from embedding.worker.lexicon import VocabularySource
+
+
+class Server(VocabularySource, Protocol):
+    """What the learner asks the parameter server for."""
+
+    def pull(
+        self,
+        vectors: IntArray,
+        contexts: IntArray,
+        *,
+        clock: int,
+        score: ScorePairs | None = None,
+        grams: IntArray | None = None,
+    ) -> Rows:
+        """Rows of the tables, as the policy lets them be read."""
+        ...
+
+    def push(self, push: Push) -> Ack:
+        """Apply a delta once."""
+        ...

@@ -1,0 +1,94 @@
+"""What one push brings: everything that was learnt since the push before it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
+from embedding.exchange.protocol import Push
+from embedding.records import TokenBlock, WindowUnit
+from embedding.worker.counting import progress
+from embedding.worker.ticks import Trained
+
+
+@dataclass(frozen=True)
+class Work:
+    """Blocks learnt, with what was counted in them.
+
+    tokens    tokens that have a row, replayed ones too
+    loss_sum  nats over `pairs` pairs
+    """
+
+    blocks: tuple[TokenBlock, ...]
+    counts: BlockCounts
+    tokens: int
+    loss_sum: float
+    pairs: int
+
+    @classmethod
+    def of(cls, trained: Trained) -> Work:
+        """One tick."""
+        prepared, loss = trained.prepared, trained.loss
+        tokens = int((prepared.planned.block.tokens >= 0).sum())
+        return cls(tuple(prepared.blocks), prepared.counts, tokens, loss.loss_sum, loss.pairs)
+
+    def then(self, other: Work) -> Work:
+        """Both, in this order."""
+        return Work(
+            self.blocks + other.blocks,
+            joined([self.counts, other.counts]),
+            self.tokens + other.tokens,
+            self.loss_sum + other.loss_sum,
+            self.pairs + other.pairs,
+        )
+
+    def push(
+        self,
+        node: str,
+        sequence: int,
+        clock: int,
+        deltas: tuple[RowDelta, ...],
+        unit: WindowUnit,
+    ) -> Push:
+        """As it travels, learnt now on rows as they were at `clock`."""
+        blocks = self.blocks
+        return Push(
+            node=node,
+            sequence=sequence,
+            clock=clock,
+            deltas=deltas,
+            counts=self.counts,
+            progress=progress(blocks, unit, time.time()),
+            tokens=self.tokens,
+            loss_sum=self.loss_sum,
+            pairs=self.pairs,
+            tokenizer_digest=blocks[0].tokenizer_digest if blocks else "",
+            place=blocks[-1].place if blocks else "",
+        )
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Of every document."""
+        return tuple(key for block in self.blocks for key in block.keys)
+
+
+def joined(parts: Sequence[BlockCounts]) -> BlockCounts:
+    """Counts of several ticks, group after group."""
+    groups: list[CountGroup] = []
+    words: list[str] = []
+    rows = 0
+    for part in parts:
+        groups += [CountGroup(g.source, g.window, g.stop + rows) for g in part.groups]
+        words += part.words
+        rows += len(part.ids)
+    return BlockCounts(
+        tuple(groups),
+        np.concatenate([part.ids for part in parts]),
+        words,
+        np.concatenate([part.counts for part in parts]),
+        np.concatenate([part.documents for part in parts]),
+    )
