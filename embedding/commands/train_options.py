@@ -61,6 +61,15 @@ Schedule = Annotated[
 ]
 Tokens = Annotated[int | None, typer.Option(help="Stop after so many tokens.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
+StateDir = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of checkpoints: after an interruption the same command goes on from it."
+    ),
+]
+CheckpointEvery = Annotated[
+    float, typer.Option(help="Seconds between two checkpoints in --state-dir.")
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda or auto.")]
 
 
@@ -69,11 +78,12 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
     from embedding.training import TrainRequest
 
     context, unit = _windows(given["window"] or [], given["dated"])
-    top = ("corpus", "out", "nodes", "epochs", "tokens", "vocabulary")
+    top = ("corpus", "out", "state_dir", "nodes", "epochs", "tokens", "vocabulary")
     more = ("min_count", "max_words", "device")
     model = ("model", "dim", "negative", "sample", "seed", "learning_rate")
     values: dict[str, Any] = {
         **{name: given[name] for name in (*top, *more)},
+        "checkpoint_every_s": given["checkpoint_every"],
         "dated": unit,
         "model": {
             **{name: given[name] for name in model},

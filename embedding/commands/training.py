@@ -43,6 +43,8 @@ def train(
     tokens: options.Tokens = None,
     seed: options.Seed = 1,
     device: options.Device = "cpu",
+    state_dir: options.StateDir = None,
+    checkpoint_every: options.CheckpointEvery = 30.0,
     as_json: Json = False,
 ) -> None:
     """Train on a corpus file, through the same nodes and server as the stream.
@@ -56,6 +58,8 @@ def train(
     `yeoron train posts.jsonl --dated --window month --tokenizer kiwi --out store --json`
 
     `yeoron train posts.jsonl --dated --window month --window 8 --out store`
+
+    `yeoron train large.txt --out store --state-dir state`; after a crash the same again goes on.
     """
     request = options.request_of(dict(locals()))
     from embedding.training import train_corpus
@@ -64,7 +68,10 @@ def train(
         with TrainBar(kept=out is not None) as bar:
             result = train_corpus(request, bar.show)
     except KeyboardInterrupt:
-        errors.print("yeoron: interrupted; every node has ended and nothing was kept.")
+        kept = "nothing was kept"
+        if state_dir is not None:
+            kept = f"the same command goes on from {state_dir}"
+        errors.print(f"yeoron: interrupted; every node has ended and {kept}.", highlight=False)
         raise typer.Exit(130) from None
     if result.late_documents:
         errors.print(

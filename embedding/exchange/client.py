@@ -21,6 +21,7 @@ from embedding.exchange.codec import (
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta, Welcome
 from embedding.exchange.pushlog import PushLog
+from embedding.exchange.retrying import retrying
 from embedding.exchange.wire import Message, text_array
 from embedding.records import IntArray, ScorePairs, SnapshotRef, Window
 
@@ -33,13 +34,20 @@ class ParameterClient:
 
     hello, admit, vocabulary, pull and push share one stream and are called by one thread;
     report, idle, status, cut, configure and checkpoint may be called by any thread at any time.
-    When the server is away each call goes on trying for `connect_timeout_s` and then raises
-    UnavailableError; after a restart of the server the pushes that it lost are sent again
-    first. RefusedError carries the server's reason; sending the same again cannot help.
+    When the server is away each call goes on trying for `connect_timeout_s`, or for a moment once
+    `stop` is set, and then raises UnavailableError; after a restart of the server the pushes that
+    it lost are sent again first. RefusedError carries the server's reason; sending the same again
+    cannot help.
     """
 
     def __init__(
-        self, location: str, *, node: str, config: ExchangeConfig, config_digest: str = ""
+        self,
+        location: str,
+        *,
+        node: str,
+        config: ExchangeConfig,
+        config_digest: str = "",
+        stop: threading.Event | None = None,
     ) -> None:
         self.location = location
         self.node = node
@@ -52,6 +60,7 @@ class ParameterClient:
         self._clock = 0
         self._channel: Channel | None = None
         self._control: Channel | None = None
+        self._stop = stop or threading.Event()
         self._stream_lock = threading.RLock()
         self._control_lock = threading.Lock()
 
@@ -290,18 +299,7 @@ class ParameterClient:
                 error = state.outcome.exception() if state.outcome is not None else None
                 logger.warning("node %s: %s Trying again.", self.node, error)
 
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(UnavailableError),
-            wait=tenacity.wait_exponential_jitter(
-                initial=self.config.backoff_s,
-                max=self.config.max_backoff_s,
-                jitter=self.config.backoff_s,
-            ),
-            stop=tenacity.stop_after_delay(self.config.connect_timeout_s),
-            before_sleep=reset,
-            reraise=True,
-        )
-        return retrying(call)
+        return retrying(self.config, self._stop, reset)(call)
 
 
 def _ack(answer: Message) -> Ack:

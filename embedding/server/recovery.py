@@ -31,7 +31,7 @@ class Recovery:
         self._folder = folder
         self._every_s = every_s
         self._number = 0
-        self._written = (-1, -1)
+        self._written = (-1, -1, False)
         self._asked = 0
         self._done = 0
         self._failed: str | None = None
@@ -101,7 +101,8 @@ class Recovery:
     def _write(self) -> None:
         state = self._state
         with state.admitting, state.lock:
-            mark = (state.meters.pushes, state.vocabulary.next_id)
+            vocabulary = state.vocabulary
+            mark = (state.meters.pushes, vocabulary.next_id, vocabulary.closed)
             if mark == self._written and self._number:
                 self._confirm(_applied(state))
                 return

@@ -15,12 +15,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from embedding.errors import PlatformError
 from embedding.records import Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.snapshots.store import SnapshotStore
 from embedding.training.checks import check_corpus, check_memory, check_options
 from embedding.training.nodes import Run, local_cluster
 from embedding.training.request import Progress, TrainRequest, TrainResult
+from embedding.training.resume import Resume, resuming
 from embedding.training.store import new_store
 from embedding.training.vocabulary import counting, nothing_admitted
 from embedding.worker.lifetime import peak_memory
@@ -41,32 +43,43 @@ def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> 
     check_corpus(request)
     check_memory(request, 0)  # fastText's n-gram rows are there before the first word is
     check_memory(request, INITIAL_ROWS)
-    with new_store(request.out) as store:
-        result = _train(request, store, progress)
+    with (
+        resuming(request) as resume,
+        new_store(request.out, None if resume is None else resume.snapshots) as store,
+    ):
+        result = _train(request, store, progress, resume)
     refs = result.snapshots
     if request.out is not None:
         refs = SnapshotStore(request.out).list()
     return replace(result, seconds=time.monotonic() - started, snapshots=refs)
 
 
-def _train(request: TrainRequest, store: Path, progress: Progress) -> TrainResult:
+def _train(
+    request: TrainRequest, store: Path, progress: Progress, resume: Resume | None
+) -> TrainResult:
     with (
-        counting(request) as count,
-        _server(request, store) as server,
+        counting(request, None if resume is None else resume.total) as count,
+        _server(request, store, resume) as server,
         tempfile.TemporaryDirectory(prefix="yeoron-dask-") as scratch,
         local_cluster(request.nodes, Path(scratch)) as client,
     ):
-        total = None if count is None else count.admit(server) * request.epochs
+        total = None
+        if count is not None:
+            total = count.admit(server) * request.epochs
+            if resume is not None and resume.total is None:
+                _checkpoint(server)
+                resume.counted(total // request.epochs)
+        before = server.state.meters.tokens
         seconds = Run(request, server, client).finish(total, progress)
         status = server.status()
         if not status["vocabulary"] or not status["tokens"]:
             raise nothing_admitted(request)
         _cut(request, server)
-        return _result(server, seconds)
+        return _result(server, seconds, before)
 
 
 @contextmanager
-def _server(request: TrainRequest, store: Path) -> Iterator[ParameterServer]:
+def _server(request: TrainRequest, store: Path, resume: Resume | None) -> Iterator[ParameterServer]:
     # torch takes longer to import than anything else here: the counting pass runs meanwhile.
     from embedding.server.service import ParameterServer
 
@@ -78,6 +91,8 @@ def _server(request: TrainRequest, store: Path) -> Iterator[ParameterServer]:
         min_count=request.min_count,
         max_words=request.max_words,
         initial_rows=INITIAL_ROWS,
+        state_dir=None if resume is None else resume.server,
+        checkpoint_every_s=request.checkpoint_every_s,
         config_digest=request.model.digest(),
         half_life_tokens=None if request.dated is None else HALF_LIFE_TOKENS,
     )
@@ -96,6 +111,13 @@ def _server(request: TrainRequest, store: Path) -> Iterator[ParameterServer]:
         server.stop()
 
 
+def _checkpoint(server: ParameterServer) -> None:
+    """Have what is there now on the disk."""
+    failed = None if server.recovery is None else server.recovery.request(wait=True)
+    if failed is not None:
+        raise PlatformError(f"state_dir: {failed}.")
+
+
 def _cut(request: TrainRequest, server: ParameterServer) -> None:
     """Cut what is not cut yet: every window of a dated corpus, or all of it as one."""
     windows = sorted(
@@ -108,7 +130,7 @@ def _cut(request: TrainRequest, server: ParameterServer) -> None:
         server.cutter.cut(Window(start.astimezone(UTC), end.astimezone(UTC)))
 
 
-def _result(server: ParameterServer, seconds: float) -> TrainResult:
+def _result(server: ParameterServer, seconds: float, before: int) -> TrainResult:
     status, meters = server.status(), server.state.meters
     reports = {name: dict(node.get("report") or {}) for name, node in status["nodes"].items()}
     tokens = int(status["tokens"])
@@ -116,7 +138,7 @@ def _result(server: ParameterServer, seconds: float) -> TrainResult:
         tokens_trained=tokens,
         seconds=0.0,
         train_seconds=seconds,
-        words_per_second=tokens / seconds,
+        words_per_second=(tokens - before) / seconds,
         loss=float("nan") if status["loss"] is None else float(status["loss"]),
         vocabulary=int(status["vocabulary"]),
         documents=int(status["documents"]),
@@ -126,6 +148,7 @@ def _result(server: ParameterServer, seconds: float) -> TrainResult:
         peak_memory={"train": peak_memory(), **_peaks(reports)},
         nodes=reports,
         snapshots=server.cutter.refs(),
+        resumed_tokens=before,
     )
 
 

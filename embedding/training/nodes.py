@@ -169,7 +169,7 @@ class Stopwatch:
         self._state = server.state
         self._first: float | None = None
         self._last = 0.0
-        self._pushes = 0
+        self._pushes = self._begun = server.state.meters.pushes
 
     def look(self) -> None:
         """Note what happened since the last look."""
@@ -177,7 +177,7 @@ class Stopwatch:
         with self._state.lock:
             pulled = any(member.active for member in self._state.machine.board.members.values())
             pushes = self._state.meters.pushes
-        if self._first is None and (pulled or pushes):
+        if self._first is None and (pulled or pushes > self._begun):
             self._first = now
         if pushes > self._pushes:
             self._pushes, self._last = pushes, now

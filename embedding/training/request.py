@@ -25,6 +25,11 @@ class TrainRequest(Config):
     """Text (one sentence a line) or dated JSONL, plain or .xz."""
     out: Path | None = None
     """Folder of a new snapshot store; None keeps the snapshot only while the call runs."""
+    state_dir: Path | None = None
+    """Folder of checkpoints: the same request goes on from it after an interruption; None keeps
+    none. It is removed when the training has ended well."""
+    checkpoint_every_s: float = Field(default=30.0, gt=0)
+    """Seconds between two checkpoints in the state folder."""
     nodes: int = Field(default=1, ge=1, le=256)
     """Nodes, each a reader and a gradient process."""
     epochs: int = Field(default=1, ge=1)
@@ -112,6 +117,7 @@ class TrainResult:
     tokens_trained    tokens learnt that have a row (before subsampling), all epochs
     seconds           from the call to the last snapshot
     train_seconds     from the first pull of rows to the last push
+    resumed_tokens    of these, tokens that interrupted calls before this one had learnt
     loss              mean over all pairs, in nats; NaN when there was none
     vocabulary        words with a row
     late_documents    documents of a window that was cut before they were learnt
@@ -133,6 +139,7 @@ class TrainResult:
     peak_memory: dict[str, int]
     nodes: dict[str, dict[str, Any]]
     snapshots: list[SnapshotRef] = field(default_factory=list)
+    resumed_tokens: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form, with the bytes sent per token."""

@@ -14,8 +14,10 @@ from embedding.snapshots.store import SnapshotStore
 
 
 @contextmanager
-def new_store(out: Path | None) -> Iterator[Path]:
+def new_store(out: Path | None, kept: Path | None = None) -> Iterator[Path]:
     """A folder to publish in; what it holds moves to `out` when the block ends without an error.
+
+    kept  the folder to use, which stays as it is when there was an error; None makes one
 
     None keeps nothing. Raises InputError for a place that cannot be written, and for a store that
     holds snapshots already: two trainings of one corpus have the same windows and could not be
@@ -23,7 +25,7 @@ def new_store(out: Path | None) -> Iterator[Path]:
     """
     if out is None:
         with tempfile.TemporaryDirectory(prefix="yeoron-train-") as scratch:
-            yield Path(scratch)
+            yield kept or Path(scratch)
         return
     if out.exists() and not out.is_dir():
         raise InputError(f"out {out}: a file; a new or empty folder is expected.")
@@ -36,8 +38,10 @@ def new_store(out: Path | None) -> Iterator[Path]:
     try:
         work = _folder_in(out)
         try:
-            yield work
-            for ref in SnapshotStore(work).list():
+            yield kept or work
+            for ref in SnapshotStore(kept or work).list():
+                if kept is not None:  # it may lie on another file system
+                    shutil.move(kept / ref.id, work / ref.id)
                 (work / ref.id).rename(out / ref.id)
             sync(out)
         finally:

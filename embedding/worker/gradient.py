@@ -59,6 +59,7 @@ class GradientProcess:
             node=spec.name,
             config=spec.exchange,
             config_digest=spec.model.digest(),
+            stop=stop,
         )
         welcome = self.client.hello()
         self._epoch = welcome.epoch
@@ -222,5 +223,9 @@ def learn_forever(spec_json: str, queue: BlockQueue) -> None:
     spec = NodeSpec.model_validate_json(spec_json)
     try:
         GradientProcess(spec, queue, stop).run()
+    except UnavailableError as error:
+        if not stop.is_set():
+            raise
+        logger.info("%s: told to stop while the server is away: %s", spec.name, error)
     finally:
         queue.close()

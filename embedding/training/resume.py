@@ -1,0 +1,151 @@
+"""A training that can be interrupted: what its state folder holds, and going on from it.
+
+    DIR/training.json  the request and the corpus that it was begun with; tokens of an epoch
+    DIR/server/        checkpoints of the parameter server (see docs/recovery.md)
+    DIR/snapshots/     what was cut so far; it moves to `out` at the end
+
+The server's checkpoint says how far each node has read, so that the same command learns the rest:
+nothing twice, nothing left out.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from embedding.errors import ConfigError, InputError
+from embedding.server.checkpoint import sync
+from embedding.training.request import TrainRequest
+
+FILE = "training.json"
+_FREE = {"out", "state_dir", "checkpoint_every_s", "timeout", "device", "corpus"}
+"""What may differ when a training goes on; the corpus is compared by its content's marks."""
+
+
+@dataclass
+class Resume:
+    """The state folder of one training.
+
+    total    tokens of an epoch, once they were counted and the words are in a checkpoint
+    resumed  whether an earlier call left something
+    """
+
+    folder: Path
+    request: dict[str, Any]
+    total: int | None = None
+    resumed: bool = False
+
+    @property
+    def server(self) -> Path:
+        """Folder of the server's checkpoints."""
+        return self.folder / "server"
+
+    @property
+    def snapshots(self) -> Path:
+        """Folder of the snapshots cut so far."""
+        return self.folder / "snapshots"
+
+    def counted(self, tokens: int) -> None:
+        """Every word that gets a row has it, and a checkpoint holds them."""
+        self.total = tokens
+        self.save()
+
+    def save(self) -> None:
+        """Write the file, whole or not at all."""
+        fresh = self.folder / f".{FILE}"
+        fresh.write_text(json.dumps({"request": self.request, "total": self.total}))
+        sync(fresh)
+        fresh.rename(self.folder / FILE)
+        sync(self.folder)
+
+    def drop_uncheckpointed(self) -> None:
+        """Remove snapshots that no checkpoint knows of: what they hold is learnt and cut again."""
+        known: set[str] = set()
+        for manifest in sorted(self.server.glob("checkpoint-*/manifest.json"))[-1:]:
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                closed = json.loads(manifest.read_text())["facts"]["closed"]
+                known = {str(window["snapshot"]) for window in closed.values()}
+        for folder in self.snapshots.iterdir():
+            if folder.name not in known:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def resuming(request: TrainRequest) -> Iterator[Resume | None]:
+    """The state folder, begun or found again; it goes when the block ends without an error.
+
+    None where none was asked for. Raises ConfigError for a folder that holds something else, or a
+    training with other settings or of another corpus, and InputError for one that cannot be
+    written.
+    """
+    if request.state_dir is None:
+        yield None
+        return
+    resume = _open(request.state_dir, _marks(request))
+    yield resume
+    for name in ("server", "snapshots"):
+        shutil.rmtree(resume.folder / name, ignore_errors=True)
+    (resume.folder / FILE).unlink()
+    with suppress(OSError):
+        resume.folder.rmdir()
+
+
+def _open(folder: Path, marks: dict[str, Any]) -> Resume:
+    try:
+        found = json.loads((folder / FILE).read_text())
+    except FileNotFoundError:
+        return _begin(folder, marks)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"state_dir {folder}: its {FILE} cannot be read; give a new or empty folder."
+        ) from error
+    for name in sorted({*marks, *found["request"]}):
+        was, now = found["request"].get(name), marks.get(name)
+        if was != now:
+            raise ConfigError(
+                f"state_dir {folder}: it holds a training begun with {name} {_shown(was)}, and "
+                f"now it is {_shown(now)}; use the same, or a new or empty folder."
+            )
+    (folder / "snapshots").mkdir(exist_ok=True)
+    resume = Resume(folder, marks, found["total"], resumed=True)
+    resume.drop_uncheckpointed()
+    return resume
+
+
+def _begin(folder: Path, marks: dict[str, Any]) -> Resume:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise ConfigError(
+                f"state_dir {folder}: it holds something else than a training; a new or empty "
+                "folder is expected."
+            )
+        (folder / "snapshots").mkdir()
+        resume = Resume(folder, marks)
+        resume.save()
+    except OSError as error:
+        raise InputError(
+            f"state_dir {folder}: it cannot be written ({error.strerror or error}); a folder that "
+            "can be is expected."
+        ) from error
+    return resume
+
+
+def _marks(request: TrainRequest) -> dict[str, Any]:
+    """What must be the same for a training to go on, JSON-safe."""
+    path = request.corpus.resolve()
+    stat = path.stat()
+    corpus = {"path": str(path), "bytes": stat.st_size, "changed_ns": stat.st_mtime_ns}
+    settings = request.model_dump(mode="json", exclude=_FREE)
+    marks: dict[str, Any] = json.loads(json.dumps({"corpus": corpus, **settings}))
+    return marks
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 200 else f"{text[:200]}…"

@@ -1,0 +1,140 @@
+"""`yeoron train --state-dir`: killed at any moment, the same command goes on and ends right."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+from calling import ENTRY, sentences
+
+from embedding.snapshots.store import SnapshotStore
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+QUICK = ("--dim", "16", "--sample", "0", "--json")
+
+
+def begin(*arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", ENTRY, "train", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def killed_while_learning(state: Path, tokens: int, *arguments: object) -> bool:
+    """Run the command and kill -9 it once a checkpoint holds `tokens`; False: it had ended."""
+    process = begin(*arguments)
+    children: list[psutil.Process] = []
+    deadline = time.monotonic() + 120
+    try:
+        while process.poll() is None and checkpointed(state) < tokens:
+            assert time.monotonic() < deadline, "no checkpoint was written"
+            children = psutil.Process(process.pid).children(recursive=True) or children
+            time.sleep(0.02)
+        ended = process.poll() is not None
+    finally:
+        process.kill()
+        said = process.communicate(timeout=60)[1]
+    assert not ended or process.returncode == 0, said
+    _, alive = psutil.wait_procs(children, timeout=60)
+    assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
+    return not ended
+
+
+def checkpointed(state: Path) -> int:
+    """Tokens that the newest checkpoint holds."""
+    for manifest in sorted((state / "server").glob("checkpoint-*/manifest.json"))[-1:]:
+        with contextlib.suppress(FileNotFoundError):
+            return int(json.loads(manifest.read_text())["facts"]["totals"]["tokens"])
+    return 0
+
+
+def finish(*arguments: object) -> dict:
+    process = begin(*arguments)
+    out, err = process.communicate(timeout=170)
+    assert process.returncode == 0, err
+    return json.loads(out)
+
+
+def counts_of(store: Path) -> dict[str, int]:
+    """Occurrences by word, of all windows of a store."""
+    total: Counter[str] = Counter()
+    for ref in SnapshotStore(str(store)).list():
+        counts = SnapshotStore(str(store)).open(ref.id).by_source
+        for word, n in zip(counts.words, counts.counts.tolist(), strict=True):
+            total[word] += n
+    return dict(total)
+
+
+@pytest.mark.parametrize("vocabulary", ["counted", "growing"])
+def test_a_killed_training_goes_on_and_learns_each_word_once(
+    tmp_path: Path, vocabulary: str
+) -> None:
+    corpus, state, out = tmp_path / "c.txt", tmp_path / "state", tmp_path / "store"
+    corpus.write_text(10 * sentences(60_000), encoding="utf-8")
+    arguments = (corpus, "--out", out, "--state-dir", state, "--vocabulary", vocabulary)
+    arguments = (*arguments, "--nodes", "2", "--epochs", "2", "--checkpoint-every", "0.2", *QUICK)
+    assert killed_while_learning(state, 100_000, *arguments), "it ended before it could be killed"
+    told = finish(*arguments)
+    words = Counter(corpus.read_text(encoding="utf-8").split())
+    assert counts_of(out) == {word: 2 * n for word, n in words.items()}
+    assert told["late_documents"] == 0
+    assert 0 < told["resumed_tokens"] < told["tokens_trained"]
+    if vocabulary == "counted":
+        assert told["tokens_trained"] == 2 * words.total()
+    assert not state.exists(), "what has ended well leaves no state"
+
+
+def test_a_killed_training_of_windows_cuts_each_of_them_once_and_whole(tmp_path: Path) -> None:
+    corpus, state, out = tmp_path / "c.jsonl", tmp_path / "state", tmp_path / "store"
+    months = [(8 * sentences(20_000, seed)).splitlines() for seed in range(1, 4)]
+    with corpus.open("w", encoding="utf-8") as file:
+        for month, lines in enumerate(months, start=1):
+            for at, text in enumerate(lines):
+                date = f"2020-{month:02d}-{1 + at * 27 // len(lines):02d}"
+                file.write(json.dumps({"date": date, "text": text}) + "\n")
+    arguments = (corpus, "--dated", "--window", "month", "--out", out, "--state-dir", state)
+    arguments = (*arguments, "--checkpoint-every", "0.3", *QUICK)
+    assert killed_while_learning(state, 200_000, *arguments)
+    told = finish(*arguments)
+    assert told["late_documents"] == 0
+    store = SnapshotStore(str(out))
+    found = [store.open(ref.id) for ref in store.list()]
+    assert [shot.ref.window_start.month for shot in found] == [1, 2, 3]
+    for shot, lines in zip(found, months, strict=True):
+        words = Counter(word for line in lines for word in line.split())
+        counts = shot.by_source
+        assert dict(zip(counts.words, counts.counts.tolist(), strict=True)) == dict(words)
+        assert shot.manifest.tokens == {"corpus": words.total()}
+    assert [ref.parent for ref in store.list()] == [None, *(ref.id for ref in store.list()[:-1])]
+
+
+def test_another_training_does_not_go_on_from_this_state(
+    yeoron, corpus: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    kept = (corpus, "--state-dir", state, "--checkpoint-every", "0.1", *QUICK)
+    assert killed_while_learning(state, 1, *kept, "--epochs", "100000")
+    other = yeoron("train", *kept, "--epochs", "7")
+    assert other.code == 2
+    assert "it holds a training begun with epochs 100000, and now it is 7" in other.err
+    text = corpus.read_text(encoding="utf-8")
+    changed = tmp_path / "changed.txt"
+    changed.write_text(text, encoding="utf-8")
+    other = yeoron("train", changed, "--state-dir", state, "--epochs", "100000", *QUICK)
+    assert other.code == 2
+    assert "begun with corpus" in other.err
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_text("")
+    other = yeoron("train", corpus, "--state-dir", tmp_path / "photos", *QUICK)
+    assert other.code == 2
+    assert "something else than a training" in other.err
+    assert [path.name for path in (tmp_path / "photos").iterdir()] == ["cat.jpg"]
