@@ -103,6 +103,10 @@ class Meters:
     checkpoint_failures: int = 0
     checkpoint_at: float | None = None
     cut_pause_s: float = 0.0
+    rates: dict[str, Rate] = field(
+        default_factory=lambda: {name: Rate() for name in ("rows_in", "rows_out")}
+    )
+    _sampled: dict[str, int] = field(default_factory=dict)
 
     def source(self, name: str) -> SourceMeter:
         """The source's meter, made when it is new."""
@@ -114,6 +118,13 @@ class Meters:
         self.tokens += tokens
         self.words.add(tokens, now)
         self.node_words.setdefault(node, Rate()).add(tokens, now)
+
+    def sample(self, now: float) -> None:
+        """Work out rates from the totals; called every so often."""
+        for name, rate in self.rates.items():
+            total = getattr(self, name)
+            rate.add(total - self._sampled.get(name, 0), now)
+            self._sampled[name] = total
 
     def refuse(self, kind: str) -> None:
         """A message was refused; `kind` as `RefusedError` has it."""

@@ -7,6 +7,7 @@ import logging
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -196,6 +197,8 @@ class ParameterServer:
         while not self._stopping.wait(_TICK_S):
             try:
                 self.state.tick()
+                with self.state.lock:
+                    self.state.meters.sample(time.monotonic())
                 if next(ticks) % _FOLLOW_TICKS == 0:
                     self.state.follow_frequent()
                 if self.config.cut == "watermark":

@@ -41,6 +41,13 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
                 "checkpoint": meters.checkpoint_pause_s * 1000,
                 "cut": meters.cut_pause_s * 1000,
             },
+            "rows_per_second": {
+                "in": meters.rates["rows_in"].value(now),
+                "out": meters.rates["rows_out"].value(now),
+            },
+            "checkpoint_age_s": None
+            if meters.checkpoint_at is None
+            else now - meters.checkpoint_at,
             "nodes": _nodes(state, now),
             "sources": _sources(state, now),
             "windows": state.accounts.describe(),

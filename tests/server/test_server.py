@@ -327,9 +327,9 @@ def test_status_health_and_metrics(server, connect, make_delta):
     assert status["windows"]["1970-01-01"]["snapshot"] is None
     for line in (
         "yeoron_tokens_total 6.0",
-        'yeoron_node_queue{node="n0"} 12.0',
-        'yeoron_source_documents{source="뉴스"} 1.0',
-        'yeoron_staleness_bucket{le="0"} 1.0',
+        'yeoron_node_queue_tokens{node="n0"} 12.0',
+        'yeoron_source_documents_total{source="뉴스"} 1.0',
+        'yeoron_push_staleness_bucket{le="0.0"} 1.0',
     ):
         assert line in metrics
     assert node.client.status()["tokens"] == 6
