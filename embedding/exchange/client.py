@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import tenacity
@@ -19,11 +20,13 @@ from embedding.exchange.codec import (
     whole,
 )
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.feedback import Feedback
+from embedding.exchange.halves import widen
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta, Welcome
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.retrying import retrying
 from embedding.exchange.wire import Message, text_array
-from embedding.records import IntArray, ScorePairs, SnapshotRef, Window
+from embedding.records import IntArray, ScorePairs, SnapshotRef, Table, Window
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -56,6 +59,7 @@ class ParameterClient:
         self.log = PushLog(
             max_pushes=config.max_unconfirmed, max_bytes=config.max_unconfirmed_bytes
         )
+        self.feedback = Feedback(config)
         self.welcome: Welcome | None = None
         self._clock = 0
         self._channel: Channel | None = None
@@ -78,7 +82,11 @@ class ParameterClient:
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         """Words admitted, and ids evicted, after version `since`."""
-        return decode_vocabulary(self._request(Message({"op": "vocabulary", "since": since})))
+        with self._stream_lock:
+            answer = self._request(Message({"op": "vocabulary", "since": since}))
+            delta = decode_vocabulary(answer)
+            self.feedback.keep(delta.alive)
+        return delta
 
     def pull(
         self,
@@ -98,48 +106,50 @@ class ParameterClient:
         message = encode_pull(vectors, contexts, clock, score, self.config.rows, grams)
         began = time.monotonic()
         while True:
-            answer = self._request(message)
+            # No push comes between an answer and what is added to it.
+            with self._stream_lock:
+                answer = self._request(message)
+                rows = self._rows(answer, vectors, contexts, grams)
             waited = time.monotonic() - began
             if self.node in answer.header.get("waiting_for", ()):
                 raise AheadError(f"pull at clock {clock}: the policy waits for this node's push.")
-            if answer.header["status"] == "ok":
+            if rows is not None:
                 break
             if waited > self.config.pull_timeout_s:
                 raise UnavailableError(
                     f"pull at clock {clock}: the policy held it for {waited:.0f} s; the server "
                     f"waits for {answer.header.get('waiting_for')}."
                 )
-        self._clock = max(self._clock, whole(answer.header, "clock"))
-        return Rows(
-            clock=whole(answer.header, "clock"),
-            vectors=answer.array("vectors", "f4 f2", 2),
-            contexts=answer.array("contexts", "f4 f2", 2),
-            sequence=whole(answer.header, "sequence"),
-            nll=answer.header.get("nll"),
-            waited_s=waited,
-            grams=None if grams is None else answer.array("grams", "f4 f2", 2),
-        )
+        self._clock = max(self._clock, rows.clock)
+        return replace(rows, waited_s=waited)
 
     def push(self, push: Push) -> Ack:
         """Send what was learnt; it is applied once, however often it is sent.
 
-        The push is kept until it is in a checkpoint; when too many are, a checkpoint is asked for
-        and waited for.
+        The push is kept as it is sent until it is in a checkpoint; when too many are, a checkpoint
+        is asked for and waited for.
         """
         with self._stream_lock:
-            if self.welcome is None:
-                self.hello()
-            self._make_room()
-            self.log.add(push)
+            sent = self.feedback.encode(push)
             try:
-                ack = self._retry(lambda: self._send(push))
+                return self._push(sent)
             except RefusedError:
-                self.log.drop_last()
+                self.feedback.undo(sent)
                 raise
-            self._taken(ack)
-            if self.log.load > 0.5:
-                self.checkpoint(wait=False)
-            return ack
+
+    def settle(self, clock: int, sequence: int) -> Ack | None:
+        """Push whole what compression has kept back, from push `sequence` on; None: nothing was."""
+        ack = None
+        with self._stream_lock:
+            deltas = self.feedback.drain(self.config.max_message_bytes // 2)
+            while deltas:
+                try:
+                    ack = self._push(self.feedback.whole(deltas[0], self.node, sequence, clock))
+                except RefusedError:
+                    self.feedback.restore(deltas)
+                    raise
+                deltas, sequence, clock = deltas[1:], sequence + 1, ack.clock
+        return ack
 
     def durable(self) -> int:
         """The last push of this node that is in a checkpoint."""
@@ -198,6 +208,41 @@ class ParameterClient:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _push(self, push: Push) -> Ack:
+        if self.welcome is None:
+            self.hello()
+        self._make_room()
+        self.log.add(push)
+        try:
+            ack = self._retry(lambda: self._send(push))
+        except RefusedError:
+            self.log.drop_last()
+            raise
+        self._taken(ack)
+        if self.log.load > 0.5:
+            self.checkpoint(wait=False)
+        return ack
+
+    def _rows(
+        self, answer: Message, vectors: IntArray, contexts: IntArray, grams: IntArray | None
+    ) -> Rows | None:
+        """The rows in an answer, with what this node has learnt and not sent; None: it waits."""
+        header = answer.header
+        if header["status"] != "ok":
+            return None
+        sequence = whole(header, "sequence")
+        asked = [("vectors", Table.IN, vectors), ("contexts", Table.OUT, contexts)]
+        if grams is not None:
+            asked.append(("grams", Table.SUB, grams))
+        found: dict[str, Any] = {}
+        for name, table, ids in asked:
+            rows = answer.array(name, "f4 f2", 2)
+            if self.feedback.kind != "fp16":
+                rows = widen(rows)
+                self.feedback.add_to(table, ids, rows, sequence)
+            found[name] = rows
+        return Rows(clock=whole(header, "clock"), sequence=sequence, nll=header.get("nll"), **found)
 
     def _make_room(self) -> None:
         """Wait for a checkpoint when the log of unconfirmed pushes is full."""

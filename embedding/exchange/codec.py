@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from embedding.errors import RefusedError
-from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
+from embedding.exchange.payload import BlockCounts, CountGroup, PackedDelta, RowDelta
 from embedding.exchange.protocol import Push, VocabularyDelta
 from embedding.exchange.wire import Array, Message, text_array
 from embedding.records import IntArray, ScorePairs, SourceProgress, Table
@@ -24,6 +24,8 @@ def encode_push(push: Push) -> Message:
     for delta in push.deltas:
         arrays[f"{delta.table}.ids"] = np.asarray(delta.ids, dtype=np.int64)
         arrays[f"{delta.table}.values"] = delta.values
+    for packed in push.packed:
+        arrays[f"{packed.table}.packed"] = packed.data
     counts = push.counts
     arrays["counted"] = np.asarray(counts.ids, dtype=np.int64)
     arrays["counts"] = np.asarray(counts.counts, dtype=np.int64)
@@ -39,6 +41,8 @@ def encode_push(push: Push) -> Message:
         "pairs": push.pairs,
         "tokenizer_digest": push.tokenizer_digest,
         "place": push.place,
+        "entries": push.entries,
+        "packed": {p.table: [p.kind, p.rows, p.dim, p.entries] for p in push.packed},
         "groups": [[group.source, group.window, group.stop] for group in counts.groups],
         "progress": [
             [p.source, p.documents, p.tokens, p.published, p.window, list(p.lags)]
@@ -75,7 +79,26 @@ def decode_push(message: Message) -> Push:
         pairs=whole(header, "pairs"),
         tokenizer_digest=string(header, "tokenizer_digest"),
         place=string(header, "place"),
+        packed=_packed(message),
+        entries=whole(header, "entries"),
     )
+
+
+def _packed(message: Message) -> tuple[PackedDelta, ...]:
+    """What compressors made; whether the bytes make sense is looked at when they are unpacked."""
+    named = message.header.get("packed", {})
+    if not isinstance(named, dict) or not set(named) <= {str(table) for table in Table}:
+        raise RefusedError("push: `packed` must be an object with names of tables.")
+    found = []
+    for table, facts in named.items():
+        if not (isinstance(facts, list) and len(facts) == 4 and isinstance(facts[0], str)):
+            raise RefusedError("push: `packed` has [kind, rows, dim, entries] for a table.")
+        if not all(type(n) is int and 0 <= n < 2**40 for n in facts[1:]):
+            raise RefusedError("push: rows, dim and entries of packed rows must be whole.")
+        data = message.array(f"{table}.packed", "u1", 1)
+        kind, rows, dim, entries = facts
+        found.append(PackedDelta(Table(table), kind, rows, dim, entries, data))
+    return tuple(found)
 
 
 def _counts(message: Message) -> BlockCounts:

@@ -30,8 +30,23 @@ class ExchangeConfig(Config):
     """PEM private key of that certificate."""
 
     rows: Literal["float16", "float32"] = "float16"
-    """How rows and deltas travel. The server adds up in float32: a delta is taken against the
-    rounded row that the node got, so that rounding does not accumulate."""
+    """How pulled rows travel. The server adds up in float32: a delta is taken against the rounded
+    row that the node got, so that rounding does not accumulate."""
+
+    compression: Literal["none", "fp16", "threshold", "onebit", "topk"] = "fp16"
+    """How pushed deltas travel: none (float32), fp16 (float16), threshold (multiples of a step,
+    Strom 2015), onebit (a bit an entry, Seide 2014) or topk (the entries that moved farthest,
+    Aji 2017). What the last three leave out is fed back into later pushes (docs/wire.md)."""
+
+    threshold: float = Field(default=0.01, gt=0, le=1e6)
+    """threshold: the step; entries that moved less are kept back until they have."""
+
+    top_share: float = Field(default=0.05, gt=0, le=1)
+    """topk: the share of a block's entries that is sent."""
+
+    residual_bytes: int = Field(default=256 * 1024 * 1024, ge=64 * 1024)
+    """Memory of a node for what compression keeps back; the rows used longest ago are sent whole
+    when it is full."""
 
     connect_timeout_s: float = Field(default=60.0, gt=0)
     """How long to go on trying (with back-off) to reach a server that is away."""

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from embedding.records import FloatArray, HalfArray, IntArray, Table
+
+ByteArray = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -19,6 +24,25 @@ class RowDelta:
     table: Table
     ids: IntArray
     values: FloatArray | HalfArray
+
+
+@dataclass(frozen=True)
+class PackedDelta:
+    """A delta as a compressor wrote it (`compression.py`).
+
+    kind     which compressor
+    rows     rows that are in it, distinct
+    dim      columns of a row
+    entries  entries that are in it; the others of these rows did not move
+    data     uint8 [bytes]: ids, places and values as the compressor lays them out
+    """
+
+    table: Table
+    kind: str
+    rows: int
+    dim: int
+    entries: int
+    data: ByteArray
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.payload import BlockCounts, RowDelta
+from embedding.exchange.payload import BlockCounts, PackedDelta, RowDelta
 from embedding.records import FloatArray, HalfArray, IntArray, SourceProgress, TimeArray, WordCounts
 
 VERSION = 3
@@ -101,8 +101,8 @@ class Rows:
     """Rows as the policy lets them be read.
 
     clock     clock that the rows stand for; the delta computed on them is pushed with it
-    vectors   float32 or float16 [n, dim], one row for each id asked for, in that order; read-only,
-              because it is the received message itself: copy it to train on it
+    vectors   float32 or float16 [n, dim], one row for each id asked for, in that order; it may be
+              the received message itself and read-only: copy it to train on it
     contexts  float32 or float16 [m, dim], likewise
     sequence  the last push of this node that is in these rows
     nll       mean negative log-likelihood of the pairs that were scored, None when none were
@@ -158,6 +158,8 @@ class Push:
     sequence  1, 2, 3, … by node, without a gap
     clock     clock of the rows that the deltas were computed on
     deltas    at most one RowDelta for each table
+    packed    what a compressor made of deltas, at most one for each table; added up with `deltas`
+    entries   numbers that the deltas had before they were compressed; 0: as many as they have
     place     where the node's reader goes on behind it; the server keeps it with the sequence
     """
 
@@ -172,8 +174,11 @@ class Push:
     pairs: int = 0
     tokenizer_digest: str = ""
     place: str = ""
+    packed: tuple[PackedDelta, ...] = ()
+    entries: int = 0
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows and ids."""
-        return sum(delta.ids.nbytes + delta.values.nbytes for delta in self.deltas)
+        """Bytes of the rows and ids, as they are sent."""
+        plain = sum(delta.ids.nbytes + delta.values.nbytes for delta in self.deltas)
+        return plain + sum(delta.data.nbytes for delta in self.packed)

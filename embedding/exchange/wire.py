@@ -33,6 +33,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "f8": np.dtype("<f8"),
     "i4": np.dtype("<i4"),
     "i8": np.dtype("<i8"),
+    "u1": np.dtype("u1"),
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _TEXT = "str"

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from embedding.exchange.protocol import Push
+
 
 class Rate:
     """Events a second over a sliding window of seconds."""
@@ -92,6 +94,8 @@ class Meters:
     rows_out: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
+    delta_entries: int = 0
+    delta_bytes: int = 0
     staleness: Counter[int] = field(default_factory=Counter)
     words: Rate = field(default_factory=Rate)
     node_words: dict[str, Rate] = field(default_factory=dict)
@@ -111,6 +115,16 @@ class Meters:
     def source(self, name: str) -> SourceMeter:
         """The source's meter, made when it is new."""
         return self.sources.setdefault(name, SourceMeter())
+
+    def moved(self, push: Push, size: int) -> None:
+        """A push's rows were taken; they came in `size` bytes."""
+        self.delta_entries += push.entries or sum(delta.values.size for delta in push.deltas)
+        self.delta_bytes += size
+
+    @property
+    def bytes_per_entry(self) -> float | None:
+        """Bytes of rows and ids for each number that nodes moved; None before the first."""
+        return self.delta_bytes / self.delta_entries if self.delta_entries else None
 
     def learnt(self, node: str, tokens: int, now: float) -> None:
         """A node's push of `tokens` was applied."""

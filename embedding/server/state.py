@@ -229,7 +229,8 @@ class ServerState:
         session  of the stream that it came by: a process that was replaced adds nothing behind the
                  place where its successor goes on
         """
-        push = checked(push, self.dim)
+        size = push.nbytes
+        push = checked(push, self.dim, self.config.max_message_bytes)
         arrival = Arrival.prepare(push)
         with self.changed:
             if session is not None:
@@ -246,6 +247,7 @@ class ServerState:
             instructions = self.machine.push(ticket, now=now)
             self._held[push.node, push.sequence] = arrival
             self.ledger.accept(push.node, push.sequence, push.place)
+            self.meters.moved(push, size)
             behind = self.meters.pushes - self._read_mark.get(push.node, self.meters.pushes)
             self.meters.staleness[behind] += 1
             self.execute(instructions, now)

@@ -35,6 +35,11 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
             "dropped_counts": meters.dropped_counts,
             "loss": meters.loss_sum / meters.pairs if meters.pairs else None,
             "words_per_second": meters.words.value(now),
+            "bytes": {
+                "in": meters.bytes_in,
+                "out": meters.bytes_out,
+                "pushed_per_entry": meters.bytes_per_entry,
+            },
             "watermark": iso(watermark),
             "lag": {"p50_s": meters.lags.quantile(0.5), "p95_s": meters.lags.quantile(0.95)},
             "pause_ms": {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
 from embedding.errors import RefusedError
+from embedding.exchange.compression import unpack
 from embedding.exchange.halves import widen
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
@@ -18,14 +20,17 @@ MAX_SQUARED_NORM = 1e12
 """Squared norm of a whole delta above which training has diverged; NaN and inf exceed it too."""
 
 
-def checked(push: Push, dim: int) -> Push:
-    """The push with its rows as float32; shapes, ids and values were looked at.
+def checked(push: Push, dim: int, most_bytes: int) -> Push:
+    """The push with its rows unpacked and as float32; shapes, ids and values were looked at.
+
+    most_bytes  memory that the packed rows of a table may take when unpacked
 
     RefusedError says what is wrong with it.
     """
     where = f"push {push.sequence} of node {push.node}"
     deltas = []
-    for delta in push.deltas:
+    packed = (unpack(each, dim=dim, most_bytes=most_bytes) for each in push.packed)
+    for delta in chain(push.deltas, packed):
         ids, values = delta.ids, delta.values
         if values.shape != (len(ids), dim):
             raise RefusedError(
@@ -47,7 +52,7 @@ def checked(push: Push, dim: int) -> Push:
                 "large: the node's training has diverged.",
                 kind="values",
             )
-    return replace(push, deltas=tuple(deltas))
+    return replace(push, deltas=tuple(deltas), packed=())
 
 
 def check_buckets(ids: IntArray, buckets: int, what: str) -> IntArray:

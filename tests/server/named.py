@@ -11,6 +11,7 @@ from embedding.exchange.payload import BlockCounts, CountGroup
 
 QUICK = ExchangeConfig(
     rows="float32",
+    compression="none",
     connect_timeout_s=60,
     request_timeout_s=60,
     pull_timeout_s=60,

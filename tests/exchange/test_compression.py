@@ -1,0 +1,216 @@
+"""Compressed pushes: they come back as written, and over time nothing is lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from embedding.errors import RefusedError
+from embedding.exchange import codec
+from embedding.exchange.compression import PACKING, compressor, unpack
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.feedback import Feedback
+from embedding.exchange.payload import PackedDelta, RowDelta
+from embedding.exchange.protocol import Push
+from embedding.exchange.wire import decode, encode
+from embedding.records import Table
+
+KINDS = sorted(PACKING)
+ROOM = 1 << 20
+SLOW = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+entry = st.floats(-30, 30, width=32) | st.just(0.0) | st.floats(-0.015625, 0.015625, width=32)
+blocks = st.tuples(st.integers(0, 6), st.integers(1, 19)).flatmap(
+    lambda shape: st.tuples(
+        st.lists(st.integers(0, 2**50), min_size=shape[0], max_size=shape[0], unique=True),
+        arrays.arrays(np.float32, shape, elements=entry),
+    )
+)
+
+
+def config(kind: str, **more) -> ExchangeConfig:
+    return ExchangeConfig(compression=kind, **{"threshold": 0.01, "top_share": 0.3, **more})
+
+
+def packed_of(kind: str, ids, values: np.ndarray) -> PackedDelta:
+    ids = np.sort(np.asarray(ids, dtype=np.int64))
+    return compressor(kind).of(config(kind)).pack(Table.IN, ids, values)
+
+
+def dense(deltas, ids: np.ndarray, dim: int) -> np.ndarray:
+    """What the server adds to rows `ids` (increasing)."""
+    found = np.zeros((len(ids), dim), dtype=np.float64)
+    for delta in deltas:
+        found[np.searchsorted(ids, delta.ids)] += delta.values
+    return found
+
+
+def taken(push: Push, dim: int) -> list[RowDelta]:
+    batch, header = encode(codec.encode_push(push))
+    back = codec.decode_push(decode(batch, pa.py_buffer(header)))
+    return [*back.deltas, *(unpack(each, dim=dim, most_bytes=ROOM) for each in back.packed)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@SLOW
+@given(blocks)
+def test_what_is_sent_and_what_is_left_are_the_whole(kind, block):
+    ids, values = block
+    left = values.copy()
+    found = unpack(packed_of(kind, ids, left), dim=values.shape[1], most_bytes=ROOM)
+    assert set(found.ids.tolist()) <= set(ids)
+    assert (np.diff(found.ids) > 0).all()
+    sent = dense([found], np.sort(np.asarray(ids, dtype=np.int64)), values.shape[1])
+    assert np.allclose(sent + left, values, rtol=1e-5, atol=1e-6)
+    if kind == "threshold":
+        assert (np.abs(left) < 0.01 + 1e-5).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@SLOW
+@given(st.data())
+def test_over_time_the_server_gets_all_that_was_learnt(kind, data):
+    dim = data.draw(st.integers(1, 9))
+    names = np.arange(0, 70, 7, dtype=np.int64)
+    memory = data.draw(st.sampled_from([ROOM, 64 * 1024]))
+    feedback = Feedback(config(kind, residual_bytes=memory))
+    feedback._memory = memory if memory == ROOM else 3 * 4 * (4 * dim + 32)  # four rows a table
+    learnt = np.zeros((len(names), dim))
+    server = np.zeros_like(learnt)
+    for sequence in range(1, data.draw(st.integers(1, 8)) + 1):
+        chosen = data.draw(st.permutations(range(len(names))))[: data.draw(st.integers(0, 10))]
+        values = data.draw(arrays.arrays(np.float32, (len(chosen), dim), elements=entry))
+        sent = feedback.encode(Push("n", sequence, 0, (RowDelta(Table.IN, names[chosen], values),)))
+        if data.draw(st.booleans()) and data.draw(st.booleans()):
+            feedback.undo(sent)
+        else:
+            learnt[chosen] += values
+            server += dense(taken(sent, dim), names, dim)
+        own = server.astype(np.float32)
+        feedback.add_to(Table.IN, names, own, sequence)
+        # float16 rows, where they go whole, are rounded once each time.
+        assert np.allclose(own, learnt, rtol=2e-3, atol=2e-2)
+    server += dense(
+        [RowDelta(d.table, d.ids, d.values) for d in feedback.drain(10_000)], names, dim
+    )
+    assert np.allclose(server, learnt, rtol=2e-3, atol=2e-2)
+    assert feedback.rows == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_without_the_last_push_get_what_was_left_before_it(kind):
+    feedback = Feedback(config(kind))
+    ids = np.array([5, 2], dtype=np.int64)
+    rng = np.random.default_rng(1)
+    deltas = rng.normal(size=(2, 2, 8)).astype(np.float32)
+    pushes = [
+        feedback.encode(Push("n", i + 1, 0, (RowDelta(Table.OUT, ids, values),)))
+        for i, values in enumerate(deltas)
+    ]
+    order = np.sort(ids)
+    first = dense(taken(pushes[0], 8), order, 8).astype(np.float32)
+    feedback.add_to(Table.OUT, order, first, 1)
+    assert np.allclose(first + deltas[1][[1, 0]], deltas.sum(0)[[1, 0]], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_push_is_sent_again_as_the_same_bytes(kind):
+    values = np.random.default_rng(0).normal(size=(20, 16), scale=0.01).astype(np.float32)
+    push = Push("n", 1, 0, (RowDelta(Table.IN, np.arange(20), values),))
+    sent = Feedback(config(kind)).encode(push)
+    one, other = (encode(codec.encode_push(sent)) for _ in range(2))
+    assert one[1] == other[1]
+    assert one[0].equals(other[0])
+    assert sent.nbytes < values.nbytes / 3
+
+
+def test_residuals_take_no_more_memory_than_they_may():
+    feedback = Feedback(config("onebit", residual_bytes=64 * 1024))
+    rng = np.random.default_rng(0)
+    for sequence in range(1, 30):
+        ids = rng.choice(5_000, 150, replace=False).astype(np.int64)
+        values = rng.normal(size=(150, 16)).astype(np.float32)
+        feedback.encode(Push("n", sequence, 0, (RowDelta(Table.IN, ids, values),)))
+    assert feedback.rows > 100
+    assert feedback.nbytes <= 64 * 1024
+
+
+def test_what_is_held_of_an_evicted_row_is_forgotten():
+    feedback = Feedback(config("threshold"))
+    values = np.full((3, 4), 0.005, dtype=np.float32)
+    delta = RowDelta(Table.IN, np.array([1, 2, 3]), values)
+    feedback.encode(Push("n", 1, 0, (delta, replace(delta, table=Table.SUB))))
+    feedback.keep(np.array([1, 3, 9]))
+    rows = np.zeros((3, 4), dtype=np.float32)
+    feedback.add_to(Table.IN, np.array([1, 2, 3]), rows, 1)
+    assert np.array_equal(rows[[0, 2]], values[:2])
+    assert not rows[1].any()
+    assert feedback.rows == 5
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e20])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_delta_that_is_not_finite_is_refused_and_not_kept(kind, bad):
+    feedback = Feedback(config(kind))
+    values = np.zeros((2, 4), dtype=np.float32)
+    values[1, 2] = bad
+    with pytest.raises(RefusedError, match="diverged"):
+        feedback.encode(Push("n", 1, 0, (RowDelta(Table.IN, np.arange(2), values),)))
+    assert feedback.rows == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@SLOW
+@given(
+    data=st.binary(max_size=60),
+    rows=st.integers(0, 50),
+    dim=st.integers(1, 6),
+    entries=st.integers(0, 300),
+)
+def test_no_bytes_do_more_than_be_refused(kind, data, rows, dim, entries):
+    packed = PackedDelta(Table.IN, kind, rows, dim, entries, np.frombuffer(data, dtype=np.uint8))
+    try:
+        found = unpack(packed, dim=dim, most_bytes=ROOM)
+    except RefusedError:
+        return
+    assert found.values.shape == (rows, dim)
+    assert (np.diff(found.ids) > 0).all()
+    assert not len(found.ids) or found.ids.min() >= 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damage_is_refused_in_a_sentence(kind):
+    packed = packed_of(kind, [3, 9], np.full((2, 4), 0.5, dtype=np.float32))
+    for change, reason in (
+        ({"dim": 5}, "5 columns; 4 are accepted"),
+        ({"kind": "zip"}, "'zip'; one of threshold"),
+        ({"rows": 40, "entries": 0}, "rows|announced|end within"),
+        ({"rows": 10**6, "entries": 0}, "do not fit"),
+        ({"entries": 9}, "9 entries do not fit"),
+        ({"entries": packed.entries - 1}, "entries|after the last|out of range"),
+        ({"data": packed.data[:-1]}, "end within"),
+        ({"data": np.append(packed.data, np.uint8(0))}, "after the last"),
+    ):
+        with pytest.raises(RefusedError, match=reason):
+            unpack(replace(packed, **change), dim=4, most_bytes=ROOM)
+    with pytest.raises(RefusedError, match="bytes unpacked"):
+        unpack(packed, dim=4, most_bytes=4 * 4 * packed.rows - 1)
+
+
+def test_steps_and_values_that_are_not_finite_are_refused():
+    packed = packed_of("threshold", [3], np.ones((1, 4), dtype=np.float32))
+    for step in (0.0, -1.0, np.nan, np.inf):
+        data = packed.data.copy()
+        data[:4] = np.frombuffer(np.float32(step).tobytes(), dtype=np.uint8)
+        with pytest.raises(RefusedError, match="step"):
+            unpack(replace(packed, data=data), dim=4, most_bytes=ROOM)
+    packed = packed_of("onebit", [3], np.ones((1, 4), dtype=np.float32))
+    data = packed.data.copy()
+    data[:2] = np.frombuffer(np.float16(np.inf).tobytes(), dtype=np.uint8)
+    with pytest.raises(RefusedError, match="not finite"):
+        unpack(replace(packed, data=data), dim=4, most_bytes=ROOM)
