@@ -39,6 +39,15 @@ Sync = Annotated[
     str,
     typer.Option(help="bsp, ssp, asp, or hogwild (tables in memory that the nodes share)."),
 ]
+Compression = Annotated[
+    str,
+    typer.Option(
+        help="How what was learnt is sent: none (float32), fp16, threshold (multiples of a step), "
+        "onebit (a bit a number) or topk (what moved farthest)."
+    ),
+]
+Threshold = Annotated[float, typer.Option(help="threshold: the step.")]
+TopShare = Annotated[float, typer.Option(help="topk: the share of the numbers that is sent.")]
 Tokenizer = Annotated[str, typer.Option(help="whitespace, kiwi, mecab, script or auto.")]
 Vocabulary = Annotated[
     str | None,
@@ -92,6 +101,7 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
         },
         "text": {"tokenizer": given["tokenizer"], "mask": given["tokenizer"] != "whitespace"},
         "sync": {"policy": given["sync"]},
+        "exchange": {name: given[name] for name in ("compression", "threshold", "top_share")},
     }
     return validate(TrainRequest, values, "train")
 

@@ -35,6 +35,9 @@ def train(
     epochs: options.Epochs = 1,
     nodes: options.Nodes = 1,
     sync: options.Sync = "ssp",
+    compression: options.Compression = "fp16",
+    threshold: options.Threshold = 0.01,
+    top_share: options.TopShare = 0.05,
     tokenizer: options.Tokenizer = "whitespace",
     vocabulary: options.Vocabulary = None,
     dated: options.Dated = False,
@@ -54,6 +57,8 @@ def train(
     `yeoron train news.txt --out store --nodes 2`
 
     `yeoron train news.txt --out store --window 10 --epochs 5 --sync hogwild --nodes 2`
+
+    `yeoron train news.txt --nodes 4 --compression onebit --json`
 
     `yeoron train posts.jsonl --dated --window month --tokenizer kiwi --out store --json`
 

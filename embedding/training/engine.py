@@ -145,6 +145,7 @@ def _result(server: ParameterServer, seconds: float, before: int) -> TrainResult
         late_documents=sum(source["late_documents"] for source in status["sources"].values()),
         bytes_pushed=meters.bytes_in,
         bytes_pulled=meters.bytes_out,
+        bytes_per_entry=meters.bytes_per_entry,
         peak_memory={"train": peak_memory(), **_peaks(reports)},
         nodes=reports,
         snapshots=server.cutter.refs(),

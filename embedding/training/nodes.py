@@ -50,6 +50,7 @@ def node_specs(request: TrainRequest, location: str) -> list[NodeSpec]:
             stream=StreamConfig(),
             model=request.model,
             node=request.node_config,
+            exchange=request.exchange,
         )
         for i in range(request.nodes)
     ]

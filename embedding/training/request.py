@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from embedding.config import Config
+from embedding.exchange.config import ExchangeConfig
 from embedding.models.config import ModelConfig
 from embedding.records import SnapshotRef, WindowUnit
 from embedding.server.config import SyncConfig
@@ -55,6 +56,8 @@ class TrainRequest(Config):
     """Blocks and replay; None takes what `node_config` says."""
     sync: SyncConfig = SyncConfig()
     """How nodes are kept in step."""
+    exchange: ExchangeConfig = ExchangeConfig()
+    """How rows and deltas travel."""
     timeout: float = Field(default=24 * 3600.0, gt=0)
     """Seconds after which the training is given up."""
 
@@ -123,6 +126,7 @@ class TrainResult:
     late_documents    documents of a window that was cut before they were learnt
     peak_memory       most resident bytes by process
     bytes_pushed, bytes_pulled   over the wire, by all nodes
+    bytes_per_entry   bytes of rows and ids for each number that the nodes moved; None: none moved
     snapshots         one, or one a window for a dated corpus
     """
 
@@ -140,6 +144,7 @@ class TrainResult:
     nodes: dict[str, dict[str, Any]]
     snapshots: list[SnapshotRef] = field(default_factory=list)
     resumed_tokens: int = 0
+    bytes_per_entry: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form, with the bytes sent per token."""

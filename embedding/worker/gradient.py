@@ -96,6 +96,7 @@ class GradientProcess:
         )
         try:
             pipeline.run()
+            self._settle()
             if self.spec.corpus is not None:
                 # A corpus may be learnt before the first report was due.
                 self._report()
@@ -188,8 +189,15 @@ class GradientProcess:
     def _rest(self) -> None:
         """Nothing to learn: no barrier should wait for this node."""
         if not self._idle:
+            self._settle()
             self.client.idle()
             self._idle = True
+
+    def _settle(self) -> None:
+        """Push what compression has kept back, so that nothing learnt stays with the node."""
+        ack = self.client.settle(self.learner.clock, self.learner.sequence + 1)
+        if ack is not None:
+            self.learner.clock, self.learner.sequence = ack.clock, ack.sequence
 
     def _report_forever(self) -> None:
         while not self.stop.wait(self.spec.node.report_seconds):
@@ -203,6 +211,11 @@ class GradientProcess:
                 {
                     **crawl,
                     **asdict(self.counters),
+                    "compression": {
+                        "kind": self.client.feedback.kind,
+                        "residual_rows": self.client.feedback.rows,
+                        "residual_bytes": self.client.feedback.nbytes,
+                    },
                     "queue": self.queue.depth,
                     "queue_capacity": self.queue.capacity,
                     "rss_mb": round(psutil.Process().memory_info().rss / 2**20, 1),
