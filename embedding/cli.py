@@ -27,7 +27,8 @@ app = typer.Typer(
     help="**Yeoron** (여론): see public opinion move in text.",
 )
 
-for _group in ("operate", "services", "sources", "training", "snapshots", "trends", "bench"):
+_GROUPS = "operate services live sources training snapshots trends bench"
+for _group in _GROUPS.split():
     import_module(f"embedding.commands.{_group}").register(app)
 
 

@@ -7,11 +7,13 @@ from typing import Any, Protocol
 
 from embedding.config import validate
 from embedding.errors import RefusedError, UnavailableError
+from embedding.evaluation.gold import read_gold
 from embedding.records import Window
 from embedding.server.config import SyncConfig
 from embedding.server.cutting import Cutter
 from embedding.server.flight import Control
 from embedding.server.limits import check_node, check_report
+from embedding.server.live import LiveModel, read_gold_set
 from embedding.server.recovery import Recovery
 from embedding.server.state import ServerState
 
@@ -37,6 +39,7 @@ class Controls:
 
     def __init__(self, server: Controlled) -> None:
         self._server = server
+        self._live = LiveModel(server.state)
 
     def calls(self) -> dict[str, Control]:
         """The calls by name."""
@@ -48,6 +51,8 @@ class Controls:
             "cut": self.cut,
             "configure": self.configure,
             "checkpoint": self.checkpoint,
+            "neighbours": self.neighbours,
+            "evaluate": self.evaluate,
         }
 
     def ping(self, body: dict[str, Any]) -> bool:
@@ -99,6 +104,23 @@ class Controls:
         failed = recovery.request(wait=wait)
         if failed is not None:
             raise UnavailableError(f"{failed}.")
+
+    def neighbours(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+        """Words nearest to one in the tables as they are now: {"word", "n": 10}."""
+        word, n = body.get("word"), body.get("n", 10)
+        if not isinstance(word, str) or type(n) is not int:
+            raise RefusedError(
+                "neighbours: a `word` and a whole number `n` are accepted.", kind="control"
+            )
+        return [each.__dict__ for each in self._live.neighbours(word, n)]
+
+    def evaluate(self, body: dict[str, Any]) -> dict[str, float]:
+        """Quality of the tables as they are now, on their device: {"gold": …} or {}."""
+        gold = read_gold_set(body)
+        path = self._server.state.config.gold
+        if gold is None and path is not None:
+            gold = read_gold(path)
+        return self._live.evaluate(gold)
 
 
 def _node(body: dict[str, Any]) -> str:

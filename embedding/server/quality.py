@@ -110,8 +110,16 @@ class ScoreKeeper:
         """
         with self._lock:
             found = self._losses(window)
+        return found | self.judge(ids, torch.from_numpy(vectors), torch.from_numpy(contexts))
+
+    def judge(
+        self, ids: IntArray, vectors: torch.Tensor, contexts: torch.Tensor
+    ) -> dict[str, float]:
+        """`nll_sample` and `pip` of rows [n, d] on any device; ids int64 [n], increasing."""
+        with self._lock:
             sample = self._ring.pairs()
             frequent, together = self._together.table()
+        found: dict[str, float] = {}
         if sample is not None:
             loss = self._sample_loss(ids, vectors, contexts, *sample)
             if loss is not None:
@@ -119,11 +127,19 @@ class ScoreKeeper:
         at = positions(ids, frequent)
         keep = at >= 0
         if together.any() and int(keep.sum()) > 1:
-            rows = torch.from_numpy(vectors[at[keep]]).to(self._tables.device)
+            rows = _pick(vectors, at[keep], self._tables.device)
             value = pip_loss(rows, together[np.ix_(keep, keep)])
             if math.isfinite(value):
                 found["pip"] = value
         return found
+
+    def needed(self) -> IntArray:
+        """Ids of the words that `judge` looks at, increasing."""
+        with self._lock:
+            sample = self._ring.pairs()
+            frequent, _ = self._together.table()
+        parts = [frequent, *([] if sample is None else [part.reshape(-1) for part in sample])]
+        return np.unique(np.concatenate(parts))
 
     def _losses(self, window: Window) -> dict[str, float]:
         found: dict[str, float] = {}
@@ -140,8 +156,8 @@ class ScoreKeeper:
     def _sample_loss(
         self,
         ids: IntArray,
-        vectors: FloatArray,
-        contexts: FloatArray,
+        vectors: torch.Tensor,
+        contexts: torch.Tensor,
         centres: IntArray,
         others: IntArray,
         negatives: IntArray,
@@ -153,9 +169,9 @@ class ScoreKeeper:
         total, device = 0.0, self._tables.device
         for at in np.array_split(np.flatnonzero(keep), max(1, int(keep.sum()) // 4096)):
             losses = nll(
-                torch.from_numpy(vectors[c[at]]).to(device),
-                torch.from_numpy(contexts[o[at]]).to(device),
-                torch.from_numpy(contexts[n[at]]).to(device),
+                _pick(vectors, c[at], device),
+                _pick(contexts, o[at], device),
+                _pick(contexts, n[at], device),
             )
             total += float(losses.sum())
         return total / int(keep.sum())
@@ -219,6 +235,11 @@ class Cooccurrence:
     def table(self) -> tuple[IntArray, FloatArray]:
         """The ids, sorted, and a copy of the counts."""
         return self._ids, self._counts.copy()
+
+
+def _pick(rows: torch.Tensor, at: IntArray, device: torch.device) -> torch.Tensor:
+    """Rows [..., d] at places [...], on `device`."""
+    return rows[torch.from_numpy(at).to(rows.device)].to(device)
 
 
 def positions(ids: IntArray, wanted: IntArray) -> IntArray:

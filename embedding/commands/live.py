@@ -1,0 +1,87 @@
+"""`yeoron live`: questions to a running parameter server about its tables as they are now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from embedding.commands.common import Json, console, print_json, settings
+
+if TYPE_CHECKING:
+    from embedding.evaluation.gold import AnalogyGold, PairGold
+
+Server = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        help="grpc://HOST:PORT or grpc+tls://HOST:PORT; as the settings say if not given.",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    group = typer.Typer(
+        help="Ask a running parameter server about its tables as they are now.",
+        no_args_is_help=True,
+    )
+    app.add_typer(group, name="live")
+    group.command("neighbours")(neighbours)
+    group.command("evaluate")(evaluate)
+
+
+def neighbours(
+    word: Annotated[str, typer.Argument(help="A word that has a row.")],
+    n: Annotated[int, typer.Option("-n", "--n", help="How many words.", min=1, max=1000)] = 10,
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """The nearest words of a word, by the vectors that are trained at this moment.
+
+    Examples: `yeoron live neighbours 마스크` · `yeoron live neighbours 마스크 -n 20 --json`
+    """
+    found = _ask(server, "neighbours", {"word": word, "n": n})
+    if as_json:
+        print_json(found)
+        return
+    for each in found:
+        console.print(f"{each['cosine']:.3f}  {each['word']}", highlight=False, markup=False)
+
+
+def evaluate(
+    gold: Annotated[
+        Path | None, typer.Option(help="Word pairs or analogies; the server's own if not given.")
+    ] = None,
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """Judge the vectors that are trained at this moment, on the server's device.
+
+    Examples: `yeoron live evaluate` · `yeoron live evaluate --gold wordsim353.tsv --json`
+    """
+    from embedding.evaluation.gold import read_gold
+
+    found = _ask(server, "evaluate", {} if gold is None else {"gold": _as_json(read_gold(gold))})
+    if as_json:
+        print_json(found)
+        return
+    for name, value in found.items():
+        console.print(f"{name:<28} {value:.4f}", highlight=False, markup=False)
+
+
+def _ask(server: str | None, name: str, body: dict[str, Any]) -> Any:
+    from embedding.exchange.channel import Channel
+
+    chosen = settings()
+    channel = Channel(server or chosen.server_location, chosen.exchange)
+    try:
+        return channel.action(name, body)
+    finally:
+        channel.close()
+
+
+def _as_json(gold: PairGold | AnalogyGold) -> dict[str, Any]:
+    """A gold set as the server reads it."""
+    return gold.__dict__
