@@ -7,6 +7,7 @@ from pydantic import Field
 from embedding.config import Config
 from embedding.crawl.config import CrawlConfig
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.topology import RingSpec, TopologyConfig
 from embedding.models.config import ModelConfig
 from embedding.records import WindowUnit
 from embedding.sources.config import SourceConfig
@@ -63,3 +64,11 @@ class NodeSpec(Config):
     """Occurrences after which the server gives a word a row."""
     exchange: ExchangeConfig = ExchangeConfig()
     """The wire."""
+    topology: TopologyConfig = TopologyConfig()
+    """Which way rows travel."""
+    ring: RingSpec | None = None
+    """This node's place among those that all-reduce; None when none does."""
+    group: str = ""
+    """Name of the group whose nodes push together; "" when this node is in none."""
+    aggregator: str = ""
+    """Address at which the pushes of the group are added up; "" when this node is in none."""
