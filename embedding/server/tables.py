@@ -23,11 +23,16 @@ from embedding.server.sharing import SharedMemory
 from embedding.server.transfer import to_device, to_host
 
 
-def pick_device(name: Literal["auto", "cpu", "cuda"]) -> torch.device:
-    """The device of that name; ConfigError when a GPU is asked for and there is none."""
+def pick_device(name: Literal["auto", "cpu", "cuda"], *, shared: bool = False) -> torch.device:
+    """The device of that name; ConfigError when a GPU is asked for and there is none.
+
+    shared  other processes are to map the tables, which those of a GPU they cannot
+    """
+    if name == "cuda" and shared:
+        raise ConfigError("device cuda: policy hogwild shares its tables in memory; use cpu.")
     if name == "cuda" and not torch.cuda.is_available():
         raise ConfigError("device cuda: this machine has no usable GPU; use cpu or auto.")
-    use_gpu = name == "cuda" or (name == "auto" and torch.cuda.is_available())
+    use_gpu = name == "cuda" or (name == "auto" and not shared and torch.cuda.is_available())
     return torch.device("cuda" if use_gpu else "cpu")
 
 
