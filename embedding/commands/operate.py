@@ -78,11 +78,16 @@ def status(as_json: Json = False) -> None:
     try:
         answer = httpx.get(chosen.server_status_url, timeout=5, trust_env=False)
         server = answer.json()
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, ValueError) as error:
         raise UnavailableError(
             f"no parameter server answers at {chosen.server_status_url}; start the platform with "
             "`make up`."
         ) from error
+    if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+        raise UnavailableError(
+            f"the parameter server at {chosen.server_status_url} is restoring its last "
+            "checkpoint; ask again in a moment."
+        )
     supervisor = running_supervisor(chosen)
     states = supervisor.states() if supervisor else {}
     if as_json:

@@ -147,7 +147,7 @@ class ParameterServer:
 
     def status(self) -> dict[str, Any]:
         """The status JSON."""
-        return build_status(self.state, self.cutter.refs())
+        return {**build_status(self.state, self.cutter.refs()), "ailing": self.ailing()}
 
     @property
     def recovery(self) -> Recovery | None:
