@@ -70,7 +70,7 @@ class ReducingRoute(Route):
         self.summed_rows = 0
         self.waited_s = 0.0
         tables = Table if buckets else (Table.IN, Table.OUT)
-        self.replicas = {table: Replica(table, dim) for table in tables}
+        self.replicas = {table: Replica(table, dim, tells=ring.leads) for table in tables}
         self._half = half
         self._window = NO_WINDOW
         self._chosen_at = min(0, FIRST_CHOICE - config.rechoose_blocks)
