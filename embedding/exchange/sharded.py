@@ -15,7 +15,8 @@ import numpy as np
 
 from embedding.errors import ConfigError, RefusedError, UnavailableError
 from embedding.exchange.channel import Channel
-from embedding.exchange.client import ParameterClient, acknowledged
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.codec import acknowledged
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.halves import widen
 from embedding.exchange.protocol import Ack, Push, Rows, Welcome

@@ -111,12 +111,13 @@ class Recovery:
             number = self._number + 1
             collected = collect(state)
             copy = state.tables.copy(
-                state.vocabulary.rows, accumulators=state.tables.optimizer.name == "adagrad"
+                state.held_rows, accumulators=state.tables.optimizer.name == "adagrad"
             )
             old, state.journal = state.journal, Journal(self._folder.journal(number))
             pause = time.perf_counter() - began
         old.close()
         longest = copy.finish(state.lock)
+        state.keep_rows_first()
         self._folder.write(number, assemble(state, collected, copy))
         self._number, self._written = number, mark
         with state.lock:
@@ -164,6 +165,7 @@ def collect(state: ServerState) -> dict[str, Any]:
             "dim": state.dim,
             "buckets": state.tables.buckets,
             "seed": state.tables.seed,
+            **state.log_facts(),
             "config_digest": state.config_digest,
             "words": len(ids),
             "next_id": vocabulary.next_id,
@@ -236,8 +238,11 @@ def restore(state: ServerState, content: Content, where: str) -> None:
     """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
     facts = content.facts
     buckets = state.tables.buckets
-    for name, expected in (("format", FORMAT), ("dim", state.dim), ("buckets", buckets)):
-        held = facts.get(name, 0)
+    shards = state.config.shards
+    for name, expected in (
+        *(("format", FORMAT), ("dim", state.dim), ("buckets", buckets), ("shards", shards)),
+    ):
+        held = facts.get(name, int(name == "shards"))
         if held != expected:
             raise ConfigError(
                 f"state_dir {where}: its checkpoint has {name} {held}, the server was started "
@@ -251,6 +256,7 @@ def restore(state: ServerState, content: Content, where: str) -> None:
         )
     state.config_digest = state.config_digest or digest
     state.tables.seed = facts["seed"]
+    state.restore_log(facts)
     _restore_rows(state, content)
     state.young.restore(content.arrays)
     _restore_accounts(state, content)
@@ -278,6 +284,8 @@ def _restore_rows(state: ServerState, content: Content) -> None:
     )
     if content.facts.get("closed_vocabulary"):
         state.vocabulary.shut()
+    if state.leads:
+        return
     state.tables.ensure(state.vocabulary.rows)
     held = words["slot"].to_numpy()
     for table in state.tables.kinds:

@@ -194,6 +194,7 @@ entries = st.one_of(
         Change,
         st.lists(st.tuples(st.sampled_from(NODES), st.integers(1, 9)), max_size=3).map(tuple),
         st.sampled_from([0.0, 0.5, 1.0]),
+        st.booleans(),
     ),
     st.builds(CopyRows, st.integers(0, 9)),
 )
