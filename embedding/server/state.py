@@ -275,7 +275,11 @@ class ServerState:
             for ticket in instruction.tickets:
                 arrival = self._held.pop((ticket.node, ticket.sequence))
                 if isinstance(instruction, Apply):
+                    keeps = arrival.push.keeps and instruction.scale == 1.0
+                    self.tables.versions.writing(ticket.node if keeps else None)
                     self._add_rows(arrival.push, instruction.scale)
+                else:
+                    self.tables.versions.lost([ticket.node])
                 self.accounts.learnt(arrival, now)
                 self.ledger.apply(ticket.node, ticket.sequence, arrival.push.place)
                 self.meters.dropped_pushes += not applies

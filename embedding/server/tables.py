@@ -21,6 +21,7 @@ from embedding.server.rowcopy import RowCopy
 from embedding.server.rowsteps import pick_steps
 from embedding.server.sharing import SharedMemory
 from embedding.server.transfer import to_device, to_host
+from embedding.server.versions import RowVersions
 
 
 def pick_device(name: Literal["auto", "cpu", "cuda"], *, shared: bool = False) -> torch.device:
@@ -92,6 +93,7 @@ class Tables:
         self._moved = {table: self._zeros(self._size(table)) for table in self.kinds}
         self._start_grams()
         self._copies: list[TablesCopy] = []
+        self.versions = RowVersions()
 
     def ensure(self, capacity: int) -> None:
         """Make room for `capacity` rows."""
@@ -109,6 +111,7 @@ class Tables:
 
     def start(self, slots: IntArray, ids: IntArray) -> None:
         """Give new rows their first values (word2vec): `in` uniform in ±0.5/dim, `out` zero."""
+        self.versions.writing(None)
         for table in WORDS:
             self._before_change(table, slots)
         where = self._index(slots)
@@ -188,6 +191,9 @@ class Tables:
             rows.copy_(fresh)
 
     def _before_change(self, table: Table, slots: IntArray) -> None:
+        if self.optimizer.name != "sum":
+            self.versions.writing(None)
+        self.versions.changed(table, slots)
         for copy in self._copies:
             copy.save(table, slots)
 
@@ -226,6 +232,9 @@ class TablesCopy:
         finally:
             with lock:
                 self._tables.forget(self)
+
+    def release(self) -> None:
+        """The copy is needed no longer."""
 
     def rows(self, table: Table) -> FloatArray:
         """float32 [n, dim] by slot, once finished."""
