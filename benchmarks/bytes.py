@@ -34,18 +34,22 @@ from embedding.errors import InputError, YeoronError
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim")
 REFERENCE = "fp16"
-SIDES = ("fp16", "none", "threshold=0.05", "onebit", "topk=0.05")
+SIDES = ("fp16", "none", "threshold=0.05", "onebit", "topk=0.05", "fp16+cache", "onebit+cache")
 KEPT = ("tokens_trained", "vocabulary", "words_per_second", "loss", "bytes_per_entry")
 KEPT += ("bytes_pushed_per_token", "bytes_pulled_per_token")
 COLUMNS = ("nodes", "pushes as", "pushed", "pulled", "both", "all-reduce", "all-reduce / both")
 COLUMNS += ("half of all-reduce / pushed", "loss", "quality", "±")
+CACHE_MB = 256
 OPTIONS = {"threshold": "--threshold", "topk": "--top-share"}
 
 
 def options_of(side: str) -> list[str]:
-    """The options of `yeoron train` for a side such as `threshold=0.05`."""
-    kind, _, value = side.partition("=")
+    """The options of `yeoron train` for a side such as `threshold=0.05` or `fp16+cache`."""
+    way, _, cache = side.partition("+")
+    kind, _, value = way.partition("=")
     found = [f"--compression={kind}"]
+    if cache:
+        found.append(f"--cache-mb={CACHE_MB}")
     if value:
         if kind not in OPTIONS:
             raise InputError(f"side {side}: only {' and '.join(OPTIONS)} take a number.")
@@ -78,6 +82,7 @@ def run(command: list[str]) -> str:
 
 def dense(vocabulary: int, dim: int, nodes: int, block: int) -> float:
     """Bytes a token that a ring all-reduce of both tables (float32) would send."""
+    # One node has nobody to reduce with.
     return 2 * (nodes - 1) / nodes * 2 * vocabulary * dim * 4 / block
 
 

@@ -52,7 +52,7 @@ def test_rows_go_out_as_they_were_made_and_come_back_changed(server, connect, ma
 
 
 def test_rows_in_half_precision_are_added_up_in_float32(server, connect, make_delta):
-    node = connect(server, config=QUICK.model_copy(update={"rows": "float16"}))
+    node = connect(server, config=QUICK.model_copy(update={"rows": "float16", "compression": "fp16"}))
     (id_,) = ids = node.words("말")
     node.push((make_delta(Table.OUT, ids),))
     step = np.full((1, DIM), 2.0**-12, dtype=np.float16)
