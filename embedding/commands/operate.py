@@ -71,6 +71,8 @@ def status(as_json: Json = False) -> None:
     """
     import httpx
 
+    from embedding.commands.shard_table import shard_table
+    from embedding.commands.sync_table import sync_table
     from embedding.platform.notes import notes
     from embedding.platform.operate import running_supervisor
 
@@ -109,6 +111,10 @@ def status(as_json: Json = False) -> None:
             _seconds(source.get("lag_p95_s")),
         )
     console.print(table)
+    if (sync := sync_table(server)) is not None:
+        console.print(sync)
+    if (shards := shard_table(server)) is not None:
+        console.print(shards)
     console.print(
         f"{server['tokens']:,} tokens, {server['vocabulary']:,} words, "
         f"{server['words_per_second']:,.0f} words/s, policy {server['policy']}"
