@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 from embedding.errors import ConfigError
 from embedding.records import Table
 from embedding.server.checkpoint import CheckpointFolder, Content
+from embedding.server.checkpointer import Checkpointer
 from embedding.server.gentle import float_column, names_of, string_column
 from embedding.server.journal import Journal, read_journal
 from embedding.server.policies import Member
@@ -24,80 +24,29 @@ logger = logging.getLogger(__name__)
 FORMAT = 1
 
 
-class Recovery:
+class Recovery(Checkpointer):
     """Writes checkpoints in the background and restores the newest on construction."""
 
     def __init__(self, state: ServerState, folder: CheckpointFolder, *, every_s: float) -> None:
+        super().__init__(every_s=every_s)
         self._state = state
         self._folder = folder
-        self._every_s = every_s
         self._number = 0
         self._written = (-1, -1, False)
-        self._asked = 0
-        self._done = 0
-        self._failed: str | None = None
-        self._changed = threading.Condition()
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="checkpoint", daemon=True)
         state.want_checkpoint = self._want
         self._restore()
-
-    @property
-    def failed(self) -> str | None:
-        """Why the last checkpoint could not be written; None when it was."""
-        return self._failed
-
-    def start(self) -> None:
-        """Begin to write checkpoints at intervals."""
-        self._thread.start()
-
-    def request(self, *, wait: bool, timeout_s: float = 300.0) -> str | None:
-        """Ask for a checkpoint of what is there now; with `wait`, why it failed, None if not."""
-        with self._changed:
-            self._asked += 1
-            mine = self._asked
-            self._changed.notify_all()
-            if not wait:
-                return None
-            if not self._changed.wait_for(lambda: self._done >= mine, timeout=timeout_s):
-                return f"no checkpoint was complete after {timeout_s:.0f} s"
-            return self._failed
-
-    def stop(self) -> None:
-        """Write a last checkpoint and let the folder go."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify_all()
-        if self._thread.is_alive():
-            self._thread.join(timeout=600)
-        self._state.journal.close()
-        self._folder.close()
 
     def _want(self) -> None:
         self.request(wait=False)
 
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(
-                    lambda: self._stopping or self._asked > self._done, timeout=self._every_s
-                )
-                asked, stopping = self._asked, self._stopping
-            failed = self._try_write()
-            with self._changed:
-                self._done, self._failed = asked, failed
-                self._changed.notify_all()
-            if stopping:
-                return
+    def _ended(self) -> None:
+        self._state.journal.close()
+        self._folder.close()
 
     def _try_write(self) -> str | None:
-        try:
-            self._write()
-        except Exception as error:
-            logger.exception("a checkpoint could not be written")
-            self._state.meters.checkpoint_failures += 1
-            return f"the checkpoint could not be written ({type(error).__name__})"
-        return None
+        failed = super()._try_write()
+        self._state.meters.checkpoint_failures += failed is not None
+        return failed
 
     def _write(self) -> None:
         state = self._state
