@@ -139,6 +139,14 @@ class Accounts:
             self.windows.note(progress.window, progress.source, progress.documents, progress.tokens)
 
 
+def by_source(push: Push) -> dict[str, int]:
+    """Tokens of each source that a push read."""
+    found: dict[str, int] = {}
+    for each in push.progress:
+        found[each.source] = found.get(each.source, 0) + each.tokens
+    return found
+
+
 def iso(seconds: float | None) -> str | None:
     """Unix seconds as ISO 8601 in UTC."""
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
