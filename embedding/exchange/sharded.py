@@ -146,8 +146,9 @@ class ShardedClient(ParameterClient):
     def _greet(self) -> Welcome:
         with self._stream_lock:
             welcome = super()._greet()
-            if [shard.location for shard in self._shards] != list(welcome.shards):
-                self._attach(welcome.shards)
+            found = [reached(shard, self.location) for shard in welcome.shards]
+            if [shard.location for shard in self._shards] != found:
+                self._attach(found)
             return welcome
 
     def _attach(self, locations: Sequence[str]) -> None:
@@ -276,6 +277,15 @@ class ShardedClient(ParameterClient):
             logger.warning("node %s: its last pushes may be in no checkpoint: %s", self.node, error)
         finally:
             control.close()
+
+
+def reached(shard: str, server: str) -> str:
+    """Where a node reaches a shard: one that listens on every address, at the server's host."""
+    scheme, _, place = shard.partition("://")
+    host, _, port = place.rpartition(":")
+    if host not in ("0.0.0.0", "[::]"):  # noqa: S104 - looked for, not bound
+        return shard
+    return f"{scheme}://{server.partition('://')[2].rpartition(':')[0]}:{port}"
 
 
 def _part(push: Push, deltas: Sequence[object]) -> Push:
