@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+
+from embedding.commands import bench_recovery
+from embedding.commands.common import measurement as _measurement
 
 
 def register(app: typer.Typer) -> None:
@@ -29,6 +30,7 @@ def register(app: typer.Typer) -> None:
     group.command("shards")(shards)
     group.command("topology")(topology)
     group.command("policies")(policies)
+    bench_recovery.register(group)
 
 
 def stream() -> None:
@@ -307,16 +309,3 @@ def bytes_(
         gold=gold or (),
         rate=rate,
     )
-
-
-def _measurement(name: str) -> Any:
-    """A module of benchmarks/, which lies beside the package in a checkout."""
-    from embedding.errors import ConfigError
-
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        return import_module(f"benchmarks.{name}")
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"{error.name}: not found; run from a checkout of Yeoron with the extra `bench`."
-        ) from error

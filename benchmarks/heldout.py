@@ -1,0 +1,34 @@
+"""Skip-gram loss of a snapshot on lines that were not learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from embedding.evaluation.likelihood import nll
+from embedding.snapshots.snapshot import Snapshot
+
+PAIRS = 100_000
+WINDOW, NEGATIVE = 5, 5
+
+
+def held_out_loss(snapshot: Snapshot, lines: Sequence[str], *, seed: int = 1) -> float:
+    """Mean nats a pair, negatives by count^0.75; words without a row are left out."""
+    rows = {word: at for at, word in enumerate(snapshot.words)}
+    rng = np.random.default_rng(seed)
+    centres: list[int] = []
+    contexts: list[int] = []
+    for line in lines:
+        known = [rows[word] for word in line.split() if word in rows]
+        for at, centre in enumerate(known):
+            around = known[max(0, at - WINDOW) : at] + known[at + 1 : at + 1 + WINDOW]
+            centres += [centre] * len(around)
+            contexts += around
+    chosen = rng.permutation(len(centres))[:PAIRS]
+    counts = np.asarray(snapshot.counts, dtype=np.float64) ** 0.75
+    noise = rng.choice(len(counts), (len(chosen), NEGATIVE), p=counts / counts.sum())
+    vectors, out = torch.tensor(snapshot.vectors), torch.tensor(snapshot.contexts)
+    u, v = np.array(centres)[chosen], np.array(contexts)[chosen]
+    return float(nll(vectors[u], out[v], out[noise]).mean())
