@@ -250,7 +250,7 @@ def table(report: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for run in report["runs"]:
-        speeds = " | ".join(
+        told = " | ".join(
             f"{run[name]:,.0f}"
             for name in (
                 "pull_rows_per_second",
@@ -261,7 +261,7 @@ def table(report: dict[str, Any]) -> str:
             )
         )
         lines.append(
-            f"| {run['side']} | {speeds} | {1 / run['ratio_to_plain']:.2f} | "
+            f"| {run['side']} | {told} | {1 / run['ratio_to_plain']:.2f} | "
             f"{run['cpu_us_a_row']:.2f} | {run['pushed_bytes_an_entry']:.2f} |"
         )
     return "\n".join([*lines, ""])
