@@ -3,10 +3,11 @@ equal tokens against one node.
 
     yeoron bench policies english.txt.xz --words 2000000
 
-Four nodes over real wires; a block takes `block_s` seconds and at the slow node ten times as long
-(or, with --turns, a block of any node is slow now and then). All learn the same tokens: a common
-dealer hands out the text, block by block. Losses are of held-out text. A fast node's `block_s` is
-longer than its work, so that the figures are those of the policies and not of the cores.
+Four nodes over real wires; a block of `block` tokens takes `block_s` seconds and at the slow node
+ten times as long (or, with --turns, a block of any node is slow now and then). All learn the same
+tokens: a common dealer hands out the text, block by block. Losses are of held-out text. A fast
+node's `block_s` is longer than its work, so that the figures are those of the policies and not of
+the cores. A node that is slower for good bounds bsp and ssp alike, unless blocks follow the speeds.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import json
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,10 @@ WAYS: dict[str, dict[str, Any]] = {
     "averaging": {"policy": "averaging"},
     "bsp-mean": {"policy": "bsp", "combine": "mean"},
     "asp-4": {"policy": "asp", "n_push": 4, "n_fetch": 4},
+    "bsp-balanced": {"policy": "bsp", "balance": True},
+    "ssp-balanced": {"policy": "ssp", "balance": True},
 }
+"""Blocks are of one size but for the balanced ones, where they follow the speeds of the nodes."""
 
 
 def read(corpus: Path, words: int, block: int, held_out: int = HELD_OUT) -> Text:
@@ -56,7 +60,7 @@ def read(corpus: Path, words: int, block: int, held_out: int = HELD_OUT) -> Text
         raise ConfigError(f"{corpus}: fewer than {held_out:,} words; a longer corpus is needed.")
     ends = known.sentences[first:] - known.sentences[first]
     blocks = [rest[start:end] for start, end in cut(ends, block)]
-    return Text(known.words, known.counts, blocks, lines[:first])
+    return Text(known.words, known.counts, blocks, block, lines[:first])
 
 
 def bench_policies(
@@ -84,13 +88,13 @@ def bench_policies(
     model = model or ModelConfig(sample=0.0, schedule=Schedule.LINEAR)
     text = read(corpus, words, block, held_out)
     machine = hardware()
-    warm = Text(text.words, text.counts, text.blocks[:2], text.held_out)
+    warm = replace(text, blocks=text.blocks[:2])
     train(warm, model, WAYS["bsp"], [lambda: 0.0])
     runs = {ONE: asdict(train(text, model, {"policy": "bsp"}, [lambda: 0.0]))}
     print(f"{ONE}: held-out loss {runs[ONE]['loss']:.4f}", file=sys.stderr)
     for way in ways:
         waits = speeds(nodes, block_s, slower, turns)
-        runs[way] = asdict(train(text, model, WAYS[way], waits))
+        runs[way] = asdict(train(text, model, {"balance": False, **WAYS[way]}, waits))
         print(
             f"{way}: {runs[way]['tokens_per_second']:,.0f} tokens/s, held-out loss "
             f"{runs[way]['loss']:.4f}",

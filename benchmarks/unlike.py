@@ -6,6 +6,7 @@ so that neither the number of cores nor their load says who is slow.
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import time
@@ -28,6 +29,7 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.paced import PacedLearner
 from embedding.worker.pipeline import Pipeline
 from embedding.worker.planning import Part, plan
+from embedding.worker.ticks import Learnt
 
 LINE = ExchangeConfig(pull_timeout_s=600.0, request_timeout_s=600.0)
 Sentences = Sequence[Sequence[str]]
@@ -39,12 +41,13 @@ class Text:
     """What every run learns, and what it is judged by.
 
     words   those with a row, most frequent first; counts int64 of the whole text
-    blocks  to learn, in order; held_out  sentences that nobody learns
+    blocks  to learn, in order, of about `block` tokens; held_out  sentences that nobody learns
     """
 
     words: list[str]
     counts: IntArray
     blocks: list[Sentences]
+    block: int
     held_out: Sentences
 
     @property
@@ -53,11 +56,12 @@ class Text:
 
 
 class Slowed:
-    """A trainer whose every block takes a set time."""
+    """A trainer whose every block of `tokens` tokens takes a set time, others in proportion."""
 
-    def __init__(self, trainer: Trainer, wait: Wait) -> None:
+    def __init__(self, trainer: Trainer, wait: Wait, tokens: int) -> None:
         self._trainer = trainer
         self._wait = wait
+        self._tokens = tokens
 
     def train(
         self,
@@ -68,7 +72,7 @@ class Slowed:
         learning_rate: float,
         seed: int,
     ) -> BlockLoss:
-        until = time.monotonic() + self._wait()
+        until = time.monotonic() + self._wait() * len(block.tokens) / self._tokens
         loss = self._trainer.train(block, vectors, contexts, learning_rate=learning_rate, seed=seed)
         time.sleep(max(0.0, until - time.monotonic()))
         return loss
@@ -90,14 +94,16 @@ def speeds(nodes: int, block_s: float, slower: float, turns: float) -> list[Wait
 
 
 class Dispenser:
-    """Deals the blocks of a text out to whoever asks, each once, until all are learnt.
+    """Deals a text out to whoever asks, block by block, each once, until all is learnt.
 
-    What a policy drops is made up for with blocks from the beginning of the text, so that as many
-    tokens reach the tables whatever the policy.
+    What a policy drops is made up for with text from the beginning, so that as many tokens reach
+    the tables whatever the policy.
     """
 
     def __init__(self, text: Text, server: ParameterServer) -> None:
-        self._text = text
+        self._tokens = text.tokens
+        self.block = text.block
+        self._sentences = itertools.cycle(s for block in text.blocks for s in block)
         self._meters = server.state.meters
         self._lock = threading.Lock()
         self._given = 0
@@ -106,22 +112,26 @@ class Dispenser:
         self.ended: float | None = None
         self.applied = 0
 
-    def blocks(self, node: int) -> Iterator[list[TokenBlock]]:
-        while (block := self._next(node)) is not None:
+    def blocks(self, node: int, share: Callable[[], float]) -> Iterator[list[TokenBlock]]:
+        """share: of the size of a block that this node is to take."""
+        while (block := self._next(node, round(self.block * share()))) is not None:
             yield [block]
 
-    def _next(self, node: int) -> TokenBlock | None:
+    def _next(self, node: int, size: int) -> TokenBlock | None:
         with self._lock:
             self.began = self.began or time.monotonic()
             dropped = self._meters.dropped_tokens
-            if self.tokens - dropped >= self._text.tokens:
+            if self.tokens - dropped >= self._tokens:
                 if self.ended is None:
                     self.ended, self.applied = time.monotonic(), self._meters.tokens - dropped
                 return None
-            sentences = self._text.blocks[self._given % len(self._text.blocks)]
-            done = (self.tokens - dropped) / self._text.tokens
+            done = (self.tokens - dropped) / self._tokens
+            sentences, length = [], 0
+            while length < max(size, 1):
+                sentences.append(next(self._sentences))
+                length += len(sentences[-1])
             self._given += 1
-            self.tokens += sum(map(len, sentences))
+            self.tokens += length
             key = f"{node}/{self._given}"
         block = TokenBlock.build(f"source-{node}", [sentences], published=[0.0], keys=[key])
         return replace(block, progress=done)
@@ -184,7 +194,7 @@ def _node(
             welcome = client.hello()
             learner = PacedLearner(
                 client,
-                Slowed(make_trainer(model), wait),
+                Slowed(make_trainer(model), wait, dispenser.block),
                 None,
                 node=name,
                 model=model,
@@ -197,17 +207,20 @@ def _node(
             none = np.empty(0, dtype=np.int64)
             client.pull(none, none, clock=welcome.clock)
             ready.wait(60)
-            blocks = dispenser.blocks(node)
-            Pipeline(learner, blocks, _raise, when=lambda: "late", in_order=False).run()
+            share = [1.0]
+
+            def learnt(found: Learnt | Exception) -> None:
+                if isinstance(found, Exception):
+                    raise found
+                if found.ack is not None:
+                    share[0] = found.ack.share
+
+            blocks = dispenser.blocks(node, lambda: share[0])
+            Pipeline(learner, blocks, learnt, when=lambda: "late", in_order=False).run()
             learner.flush()
     except BaseException as error:  # noqa: BLE001 - told to the caller
         errors.append(error)
         ready.abort()
-
-
-def _raise(found: object) -> None:
-    if isinstance(found, Exception):
-        raise found
 
 
 def _outcome(

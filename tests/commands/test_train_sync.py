@@ -32,11 +32,11 @@ def test_every_token_is_learnt_once(process, corpus: Path, options: tuple[str, .
     policy, *settings = options
     given = [word for each in settings for word in ("--sync-setting", each)]
     fixed = ("--dim", "16", "--sample", "0", "--min-count", "1", "--nodes", "2", "--json")
-    fixed += ("--learning-rate", "0.2")
+    fixed += ("--learning-rate", "0.1", "--epochs", "6")
     done = process("train", corpus, *fixed, "--sync", policy, *given)
     assert done.code == 0, done.err
     told = json.loads(done.out)
-    assert told["tokens_trained"] == WORDS
+    assert told["tokens_trained"] == 6 * WORDS
     assert told["loss"] < 4.1, "untrained: 4.16"
 
 
