@@ -78,6 +78,21 @@ class OwnRows:
         if push.keeps:
             self.cache.learnt(unpacked(push), push.sequence)
 
+    def figures(self) -> dict[str, dict[str, object]]:
+        """What is held, JSON-safe; may be asked for by any thread."""
+        return {
+            "compression": {
+                "kind": self.feedback.kind,
+                "residual_rows": self.feedback.rows,
+                "residual_bytes": self.feedback.nbytes,
+            },
+            "cache": {
+                "bytes": self.cache.nbytes,
+                "rows_asked": self.cache.asked,
+                "rows_spared": self.cache.spared,
+            },
+        }
+
     def alive(self, ids: IntArray) -> None:
         """Words with a row, increasing: nothing is held of others."""
         self.feedback.keep(ids)

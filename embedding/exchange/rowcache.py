@@ -77,7 +77,7 @@ class RowCache:
     @property
     def nbytes(self) -> int:
         """Bytes of all rows."""
-        return sum(held.nbytes for held in self._held.values())
+        return sum(held.nbytes for held in list(self._held.values()))
 
     def follow(self, epoch: int) -> None:
         """The server greeted: rows of an earlier life are of no use."""
