@@ -250,9 +250,9 @@ def _cut(server: ParameterClient, status: dict[str, Any], settings: Settings) ->
 
 
 def judge(
-    run: dict[str, Any], counts: Counter[str], setting: Setting, held: list[str], gold: list[Path]
+    run: dict[str, Any], counts: Counter[str], setting: Setting, gold: list[Path]
 ) -> dict[str, Any]:
-    """Whether each word was learnt once, and how good the vectors are."""
+    """Whether each word was learnt once, and how near the gold sets the vectors are."""
     status, snapshot = run["status"], run["snapshot"]
     by_source = snapshot.by_source
     wrong = sum(
@@ -271,7 +271,6 @@ def judge(
         "pushes_applied": status["pushes"],
         "pushes_of_the_nodes": sum(node["sequence"] for node in status["nodes"].values()),
         "resent": status["duplicates"],
-        "held_out_loss": held_out_loss(snapshot, held),
         **{name: value for name, value in figures.items() if name.startswith("similarity/")},
     }
 
@@ -282,10 +281,15 @@ def bench_chaos(
     """A training without kills, one with, and a dated result."""
     with tempfile.TemporaryDirectory() as folder:
         path, held, counts = split(corpus, setting.words, Path(folder))
-        runs = {}
+        runs, snapshots = {}, {}
         for name, kills in (("quiet", 0), ("quiet again", 0), ("killed", setting.kills)):
-            runs[name] = judge(train(path, setting, kills), counts, setting, held, list(gold))
+            trained = train(path, setting, kills)
+            snapshots[name] = trained["snapshot"]
+            runs[name] = judge(trained, counts, setting, list(gold))
             print(json.dumps({name: runs[name]}), flush=True)
+        shared = set.intersection(*(set(snapshot.words) for snapshot in snapshots.values()))
+        for name, snapshot in snapshots.items():
+            runs[name]["held_out_loss"] = held_out_loss(snapshot, held, shared)
     report = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "hardware": hardware(),
@@ -296,6 +300,7 @@ def bench_chaos(
     results.mkdir(parents=True, exist_ok=True)
     file = results / f"chaos-{datetime.now(UTC):%Y-%m-%dT%H%M}.json"
     file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(report, indent=1))
     return report
 
 

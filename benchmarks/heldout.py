@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import torch
@@ -14,9 +14,16 @@ PAIRS = 100_000
 WINDOW, NEGATIVE = 5, 5
 
 
-def held_out_loss(snapshot: Snapshot, lines: Sequence[str], *, seed: int = 1) -> float:
-    """Mean nats a pair, negatives by count^0.75; words without a row are left out."""
-    rows = {word: at for at, word in enumerate(snapshot.words)}
+def held_out_loss(
+    snapshot: Snapshot, lines: Sequence[str], among: Collection[str], *, seed: int = 1
+) -> float:
+    """Mean nats a pair of words `among` those that all sides have rows of.
+
+    Negatives are drawn by count^0.75; the same pairs and negatives for the same `among` and seed.
+    """
+    places_of = {word: place for place, word in enumerate(snapshot.words)}
+    chosen_words = sorted(among)
+    rows = {word: places_of[word] for word in chosen_words}
     rng = np.random.default_rng(seed)
     centres: list[int] = []
     contexts: list[int] = []
@@ -27,8 +34,9 @@ def held_out_loss(snapshot: Snapshot, lines: Sequence[str], *, seed: int = 1) ->
             centres += [centre] * len(around)
             contexts += around
     chosen = rng.permutation(len(centres))[:PAIRS]
-    counts = np.asarray(snapshot.counts, dtype=np.float64) ** 0.75
-    noise = rng.choice(len(counts), (len(chosen), NEGATIVE), p=counts / counts.sum())
+    places = np.array([rows[word] for word in chosen_words])
+    counts = np.asarray(snapshot.counts, dtype=np.float64)[places] ** 0.75
+    noise = places[rng.choice(len(places), (len(chosen), NEGATIVE), p=counts / counts.sum())]
     vectors, out = torch.tensor(snapshot.vectors), torch.tensor(snapshot.contexts)
     u, v = np.array(centres)[chosen], np.array(contexts)[chosen]
     return float(nll(vectors[u], out[v], out[noise]).mean())

@@ -86,6 +86,7 @@ class Learner:
         self._prepared = 0
         self._refreshed = 0
         self._counted = 0.0
+        self._offers_all = False
         self._stale = False
         self._sent: tuple[int, Trained] | None = None
 
@@ -183,6 +184,8 @@ class Learner:
         self.young = YoungWords.of(self.model, young_mentions)
         self.clock, self.sequence, self.min_count = clock, sequence, min_count
         self._prepared = self._refreshed = sequence
+        # What an earlier process heard is forgotten; the server has counted it.
+        self._offers_all = sequence > 0
 
     def restart(self, clock: int, sequence: int) -> None:
         """Go on from where the server stands, after it refused a push or lost its state."""
@@ -198,7 +201,7 @@ class Learner:
 
     def _code(self, blocks: Sequence[TokenBlock]) -> list[Part]:
         """The blocks in row ids; words that the server admits now are among them."""
-        self.lexicon.least = self.min_count / max(self.active, 1)
+        self.lexicon.least = 1.0 if self._offers_all else self.min_count / max(self.active, 1)
         self._refresh()
         tables = self.lexicon.encode(blocks, self.server)
         if self.grams is not None:
