@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -143,6 +144,13 @@ class ShardsMatchOneTable(RuleBasedStateMachine):
     @rule(index=st.integers(0, COUNT - 1))
     def crash(self, index: int) -> None:
         self.shards[index].crash()
+
+    @rule()
+    def restart_primary(self) -> None:
+        """It tells every shard again what was not on all disks when it wrote its checkpoint."""
+        again = ShardLog(self.log.number + 1)
+        again.restore(json.loads(json.dumps(self.log.to_json())))
+        self.log = again
 
     @rule()
     def settle(self) -> None:
