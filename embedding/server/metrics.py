@@ -43,6 +43,7 @@ _TOTALS = {
 
 _NODE_GAUGES = {
     "clock": ("clock", "Clocks the node has finished"),
+    "block_share": ("block_share", "Factor on the node's block size, by its speed"),
     "sequence": ("sequence", "Last push taken"),
     "durable_sequence": ("durable", "Last push in a checkpoint"),
     "words_per_second": ("words_per_second", "Tokens learnt a second, over ten seconds"),
