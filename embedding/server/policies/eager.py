@@ -16,7 +16,7 @@ def overlapping(active: int) -> int:
     others that were under way when its rows were read, and those that they read before it came in.
     With the shares of n such a delay of n-1 pushes makes frequent rows swing about their point of
     rest, the more the more nodes there are (x' = x - a·x delayed by d swings from
-    a = d^d/(d+1)^(d+1) on, and a = 1/n is three times that for d = n-1 = 7).
+    a = d^d/(d+1)^(d+1) on, and for d = n-1 the share 1/n is twice that and more).
     """
     return max(1, active, 2 * (active - 1))
 
