@@ -21,6 +21,9 @@ def sync_table(server: dict[str, Any]) -> Table | None:
     if clocks:
         (first, slow), (last, fast) = clocks[0], clocks[-1]
         table.add_row("clocks", f"{slow} {first:,} … {fast} {last:,}")
+    shares = sorted(each.get("block_share", 1.0) for each in server.get("nodes", {}).values())
+    if shares and shares[0] < shares[-1]:
+        table.add_row("block sizes, by speed", f"{shares[0]:.2f} … {shares[-1]:.2f} of the setting")
     table.add_row("a push, a pull every", f"{sync['push_every']}, {sync['pull_every']} blocks")
     if sync["variation"] is not None:
         table.add_row("variation of the sources' rates", f"{sync['variation']:.2f}")
