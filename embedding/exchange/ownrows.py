@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from embedding.exchange.codec import position, whole
 from embedding.exchange.compression import unpacked
 from embedding.exchange.config import ExchangeConfig
@@ -58,11 +60,17 @@ class OwnRows:
         }
         if self.keeps and any(map(len, asked.values())):
             found = {**self.cache.filled(asked, found, answer, sequence=sequence)}
-        if self.feedback.kind != "fp16":
+        if self.feedback.leaves:
             for table, ids in asked.items():
                 rows = widen(found[table])
                 self.feedback.add_to(table, ids, rows, sequence)
                 found[table] = rows
+        elif self.feedback.kind == "none":
+            # A delta travels in the type of its rows, unless it is told otherwise.
+            found = {
+                table: rows if rows.dtype == np.float32 else widen(rows)
+                for table, rows in found.items()
+            }
         return Rows(
             clock=whole(header, "clock"),
             vectors=found[Table.IN],
