@@ -88,6 +88,11 @@ class ShardedClient(ParameterClient):
                 f"compression {config.compression}: what it packs is not split over shards; none "
                 "and fp16 are accepted with more than one shard."
             )
+        if config.cache_bytes:
+            raise ConfigError(
+                f"cache_bytes {config.cache_bytes}: rows that lie on shards are not kept by nodes; "
+                "0 is accepted with more than one shard."
+            )
         super().__init__(location, node=node, config=config, config_digest=config_digest, stop=stop)
         self._shards: list[ShardStream] = []
         self._pool: ThreadPoolExecutor | None = None
@@ -163,6 +168,7 @@ class ShardedClient(ParameterClient):
                 config=self.config,
                 unconfirmed=partial(self._parts, index, len(locations)),
                 first=lambda: self.log.forgotten + 1,
+                stop=self._stop,
             )
             for index, location in enumerate(locations)
         ]

@@ -51,6 +51,8 @@ class Optimizer:
 
 
 WORDS = (Table.IN, Table.OUT)
+_DRAWN = 1 << 19
+"""First numbers that are drawn at a time: each takes some 24 bytes meanwhile."""
 SHARED = (Table.OUT, Table.IN, Table.SUB)
 """Order in shared memory: word and n-gram vectors lie side by side, as the kernel wants them."""
 
@@ -114,13 +116,14 @@ class Tables:
         self.versions.writing(None)
         for table in WORDS:
             self._before_change(table, slots)
-        where = self._index(slots)
-        self._rows[Table.IN][where] = torch.from_numpy(first_vectors(ids, self.dim, self.seed)).to(
-            self.device
-        )
-        self._rows[Table.OUT][where] = 0.0
-        for table in WORDS:
-            self._moved[table][where] = 0.0
+        piece = max(1, _DRAWN // self.dim)
+        for at in range(0, len(ids), piece):
+            where = self._index(slots[at : at + piece])
+            fresh = first_vectors(ids[at : at + piece], self.dim, self.seed)
+            self._rows[Table.IN][where] = torch.from_numpy(fresh).to(self.device)
+            self._rows[Table.OUT][where] = 0.0
+            for table in WORDS:
+                self._moved[table][where] = 0.0
 
     def gather(self, table: Table, slots: IntArray) -> torch.Tensor:
         """Rows [n, dim] on the device; a negative slot (an evicted word) gives a zero row."""

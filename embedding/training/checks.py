@@ -66,6 +66,11 @@ def _check_shards(request: TrainRequest) -> None:
                 f"shards {request.shards} with {option} {value}: that works with 1 shard; "
                 f"{accepted} is accepted."
             )
+    if request.exchange.cache_bytes:
+        raise ConfigError(
+            f"shards {request.shards} with cache_bytes {request.exchange.cache_bytes}: rows that "
+            "lie on shards are not kept by nodes; 0 is accepted."
+        )
     if request.topology.groups:
         raise ConfigError(
             f"shards {request.shards} with groups {request.topology.groups}: an aggregator pushes "
