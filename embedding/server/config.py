@@ -152,14 +152,14 @@ class ServerConfig(Config):
     half_life_tokens: float | None = Field(default=50_000_000.0, gt=0)
     """Tokens after which a count has lost half its weight; None never forgets."""
 
-    young_mentions: int = Field(default=30, ge=0, le=10_000)
+    young_mentions: int = Field(default=200, ge=0, le=10_000)
     """Until a word was read so often (decayed count), readers of snapshots and of live tables get a
-    vector inferred from all its contexts at once (see `server/overlay.py`; skip-gram only); what is
-    trained does not change. 0 shows rows as gradient steps left them."""
+    mixture of its row and of a vector inferred from all its contexts at once (docs/training.md;
+    skip-gram only); what is trained does not change. 0 shows rows as gradient steps left them."""
 
     young_words: int = Field(default=100_000, ge=1)
     """Most words for which contexts are added up, the latest read; each takes a float32 row and
-    some 150 bytes."""
+    some 120 bytes."""
 
     optimizer: Literal["sum", "adagrad"] = "sum"
     """sum adds deltas (Downpour); adagrad shrinks those of rows that have already moved far."""
