@@ -87,6 +87,7 @@ class Learner:
         self._refreshed = 0
         self._counted = 0.0
         self._offers_all = False
+        self._readers = 1
         self._stale = False
         self._sent: tuple[int, Trained] | None = None
 
@@ -201,7 +202,9 @@ class Learner:
 
     def _code(self, blocks: Sequence[TokenBlock]) -> list[Part]:
         """The blocks in row ids; words that the server admits now are among them."""
-        self.lexicon.least = 1.0 if self._offers_all else self.min_count / max(self.active, 1)
+        # One that is away for a moment has heard its part, too.
+        self._readers = max(self._readers, self.active)
+        self.lexicon.least = 1.0 if self._offers_all else self.min_count / self._readers
         self._refresh()
         tables = self.lexicon.encode(blocks, self.server)
         if self.grams is not None:
