@@ -85,6 +85,7 @@ class _StatusCollector(Collector):
         yield from self._nodes()
         yield from self._sources()
         yield from self._shards()
+        yield from self._ways()
 
     def _infos(self) -> Iterator[Metric]:
         status = self._status
@@ -102,6 +103,16 @@ class _StatusCollector(Collector):
                 "staleness": str(status["staleness"]),
             },
         )
+
+    def _ways(self) -> Iterator[Metric]:
+        for name, text in (
+            ("bytes", "Bytes sent, by way (server: both directions)"),
+            ("rows", "Rows sent, by way"),
+        ):
+            family = CounterMetricFamily(f"yeoron_way_{name}", text, labels=["way"])
+            for way, n in self._status["topology"][name].items():
+                family.add_metric([way], n)
+            yield family
 
     def _totals(self) -> Iterator[Metric]:
         for name, (field, text) in _TOTALS.items():

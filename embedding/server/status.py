@@ -51,7 +51,7 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
                 "checkpoint": meters.checkpoint_pause_s * 1000,
                 "cut": meters.cut_pause_s * 1000,
             },
-            "topology": topology(state.reports, meters),
+            "topology": topology(state.reports, meters, state.shards()),
             "shards": state.shards(),
             "young_words": {"held": len(state.young), "mentions": state.young.mentions},
             "rows_per_second": {

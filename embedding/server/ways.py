@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from embedding.server.meters import Meters
 
 
-def topology(reports: Mapping[str, Mapping[str, Any]], meters: Meters) -> dict[str, Any]:
-    """JSON-safe.
+def topology(
+    reports: Mapping[str, Mapping[str, Any]],
+    meters: Meters,
+    shards: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """JSON-safe; the server's part is that of all its shards.
 
     kind        topology of the nodes, ps when none has told
     bytes       by way: `server` as the server meters both directions, `allreduce` and `host`
@@ -23,6 +27,9 @@ def topology(reports: Mapping[str, Mapping[str, Any]], meters: Meters) -> dict[s
     told = [each for each in told if isinstance(each, dict)]
     rows = {"server": meters.rows_in + meters.rows_out}
     sent = {"server": meters.bytes_in + meters.bytes_out}
+    for shard in shards:
+        rows["server"] += sum(int(shard.get(name) or 0) for name in ("rows_in", "rows_out"))
+        sent["server"] += sum(int(shard.get(name) or 0) for name in ("bytes_in", "bytes_out"))
     for each in told:
         _add(rows, each.get("rows"))
         _add(sent, each.get("bytes"))
