@@ -86,6 +86,15 @@ class Accounts:
             arrival.push.tokens,
         )
 
+    def completed_by(self, arrival: Arrival, now: float) -> list[Window]:
+        """Windows that are complete with this push's event times, of which it holds nothing."""
+        for progress in arrival.push.progress:
+            self.tracker.progress(
+                progress.source, progress.published, now=now, node=arrival.push.node
+            )
+        own = {progress.window for progress in arrival.push.progress}
+        return [window for window in self.due(now) if int(window.start.timestamp()) not in own]
+
     def due(self, now: float) -> list[Window]:
         """Windows that the watermark has passed and that were not cut."""
         starts = [start for start in self.windows.windows() if start not in self.cut]

@@ -79,6 +79,8 @@ class ParameterServer:
             if folder is not None:
                 self._recovery = Recovery(self.state, folder, every_s=config.checkpoint_every_s)
             self.cutter = Cutter(self.state, config)
+            if config.cut == "watermark":
+                self.state.on_complete = self.cutter.complete
         except BaseException:
             if folder is not None:
                 folder.close()
@@ -203,7 +205,7 @@ class ParameterServer:
                     self.state.follow_frequent()
                 if self.config.cut == "watermark":
                     for window in self.state.due():
-                        self.cutter.start(window)
+                        self.cutter.complete(window)
             except Exception:
                 logger.exception("the ticker goes on after an error")
 

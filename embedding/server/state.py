@@ -91,6 +91,7 @@ class ServerState:
         self.reports: dict[str, dict[str, Any]] = {}
         self.journal = Journal(None)
         self.want_checkpoint: Callable[[], None] = lambda: None
+        self.on_complete: Callable[[Window], None] | None = None
         self.admitting = threading.Lock()
         self._held: dict[tuple[str, int], Arrival] = {}
         self._read_mark: dict[str, int] = {}
@@ -275,12 +276,19 @@ class ServerState:
             for ticket in instruction.tickets:
                 arrival = self._held.pop((ticket.node, ticket.sequence))
                 if isinstance(instruction, Apply):
+                    self._close_windows(arrival, now)
                     self._add_rows(arrival.push, instruction.scale)
                 self.accounts.learnt(arrival, now)
                 self.ledger.apply(ticket.node, ticket.sequence, arrival.push.place)
                 self.meters.dropped_pushes += not applies
         if instructions:
             self.changed.notify_all()
+
+    def _close_windows(self, arrival: Arrival, now: float) -> None:
+        """Cut what this push shows to be complete, while the rows know nothing of it yet."""
+        if self.on_complete is not None:
+            for window in self.accounts.completed_by(arrival, now):
+                self.on_complete(window)
 
     def _slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
         """Where rows lie: words by their slot, -1 for evicted ones; n-grams by their bucket."""
