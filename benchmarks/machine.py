@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import socket
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -22,3 +23,10 @@ def hardware() -> dict[str, Any]:
         cpu = models[0].split(":", 1)[1].strip() if models else cpu
     load = os.getloadavg()[0]
     return {"cpu": cpu, "cores": os.cpu_count(), "system": platform.system(), "load_1min": load}
+
+
+def free_port() -> int:
+    """A port of loopback that nobody has at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

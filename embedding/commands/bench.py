@@ -23,6 +23,7 @@ def register(app: typer.Typer) -> None:
     group.command("vocabulary")(vocabulary)
     group.command("newword")(newword)
     group.command("incremental")(incremental)
+    group.command("gpu")(gpu)
 
 
 def stream() -> None:
@@ -143,6 +144,18 @@ def incremental(
     if unit not in units:
         raise ConfigError(f"--unit {unit}: {', '.join(units)} are accepted.")
     _measurement("incremental").bench_incremental(corpus, words, unit, sample=sample)
+
+
+def gpu(
+    rows: Annotated[int, typer.Option(help="Rows of a resident batch.", min=1)] = 1_000_000,
+    dim: Annotated[int, typer.Option(help="Length of the vectors.", min=1)] = 100,
+    repeats: Annotated[int, typer.Option(help="Repeats; the median counts.", min=1)] = 20,
+) -> None:
+    """Rows/s with the tables on a GPU: resident and over the wire, and which limit binds.
+
+    Example: `yeoron bench gpu --dim 128`
+    """
+    _measurement("gpu").bench_gpu(rows, dim, repeats)
 
 
 def _measurement(name: str) -> Any:

@@ -113,10 +113,12 @@ class Route:
 
     def figures(self) -> dict[str, Any]:
         """JSON-safe: rows and bytes by way, density."""
+        relay = getattr(self.server, "relay", None)
         return {
             "kind": "ps",
             "rows": {"server": self.ways.server_rows},
             "density": self.ways.density(),
+            **({} if relay is None else relay.figures()),
         }
 
     def close(self) -> None:

@@ -78,9 +78,9 @@ class ConsistencyMachine:
         instructions = self._release()
         return at, self.policy.waiting_for(self.board, at), instructions
 
-    def push(self, ticket: Ticket, *, now: float) -> list[Instruction]:
-        """A push came in; what to do now."""
-        member = self._member(ticket.node, now)
+    def check(self, ticket: Ticket) -> None:
+        """RefusedError for a push at a clock that its node is not at."""
+        member = self._known(ticket.node)
         newest = max((t.clock for t in self.board.held if t.node == ticket.node), default=0)
         if ticket.clock < newest:
             raise RefusedError(
@@ -94,6 +94,11 @@ class ConsistencyMachine:
                 f"that node reads at clock {member.clock}.",
                 kind="clock",
             )
+
+    def push(self, ticket: Ticket, *, now: float) -> list[Instruction]:
+        """A push came in; what to do now."""
+        self.check(ticket)
+        member = self._member(ticket.node, now)
         member.clock = max(member.clock, ticket.clock + 1)
         if ticket.clock < self.board.since:
             # Read under the policy before this one: no clock of this one's waits for it.
@@ -172,10 +177,14 @@ class ConsistencyMachine:
             self.switches.append(switch)
             self.switched += 1
 
-    def _member(self, node: str, now: float) -> Member:
+    def _known(self, node: str) -> Member:
         member = self.board.members.get(node)
         if member is None:
             raise RefusedError(f"node {node}: it has to greet the server first.")
+        return member
+
+    def _member(self, node: str, now: float) -> Member:
+        member = self._known(node)
         member.present, member.last_seen = True, now
         return member
 

@@ -7,6 +7,7 @@ nothing has to be touched as time passes; a count now is its sum divided by toda
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,9 @@ import pyarrow as pa
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.wire import text_array
 from embedding.records import IntArray, WordCounts
+
+Columns = tuple[IntArray, IntArray, IntArray]
+"""Ids, occurrences and documents, int64 [n] each."""
 
 _RESCALE = 2.0**40
 _MERGE_ROWS = 200_000
@@ -61,22 +65,65 @@ class IdCounts:
         if self._rows - self._summed > max(_MERGE_ROWS, self._summed):
             self.sums()
 
-    def sums(self) -> tuple[IntArray, IntArray, IntArray]:
+    def sums(self) -> Columns:
         """Ids (increasing), occurrences and documents."""
-        ids, counts, documents = (
-            np.concatenate([part[i] for part in self._parts])
-            if self._parts
-            else np.empty(0, dtype=np.int64)
-            for i in range(3)
-        )
-        if len(self._parts) > 1:
-            ids, place = np.unique(ids, return_inverse=True)
-            counts, documents = (
-                np.bincount(place, weights=column, minlength=len(ids)).astype(np.int64)
-                for column in (counts, documents)
-            )
+        ids, counts, documents = _summed(self._parts)
         self._parts, self._rows, self._summed = [(ids, counts, documents)], len(ids), len(ids)
         return ids, counts, documents
+
+    def parts(self) -> list[Columns]:
+        """What is held, not summed up; the arrays never change."""
+        return list(self._parts)
+
+
+def _summed(parts: Sequence[Columns]) -> Columns:
+    ids, counts, documents = (
+        np.concatenate([part[i] for part in parts]) if parts else np.empty(0, dtype=np.int64)
+        for i in range(3)
+    )
+    if len(parts) > 1:
+        ids, place = np.unique(ids, return_inverse=True)
+        counts, documents = (
+            np.bincount(place, weights=column, minlength=len(ids)).astype(np.int64)
+            for column in (counts, documents)
+        )
+    return ids, counts, documents
+
+
+@dataclass(frozen=True)
+class Held:
+    """One window's counts as they were at a moment, taken in no time and put together later.
+
+    known   by source, parts of counts by id; tables  parts of counts by word (`_SCHEMA`)
+    """
+
+    known: list[tuple[str, list[Columns]]]
+    tables: list[pa.Table]
+
+    def table(self, named: Callable[[IntArray], pa.Array]) -> pa.Table:
+        """source, word, counts, documents; a (source, word) may come several times.
+
+        named  the words of ids, which were alive when this was taken
+        """
+        tables = list(self.tables)
+        for source, parts in self.known:
+            ids, counts, documents = _summed(parts)
+            if len(ids):
+                tables.append(_columns(source, named(ids), counts, documents))
+        if not tables:
+            return _SCHEMA.empty_table()
+        # Columns off the wire may lie unaligned; combined ones do not.
+        return pa.concat_tables(tables).combine_chunks()
+
+
+def _columns(source: str, words: pa.Array, counts: IntArray, documents: IntArray) -> pa.Table:
+    columns = [
+        pa.repeat(pa.scalar(source, pa.string()), len(words)),
+        words,
+        pa.array(counts),
+        pa.array(documents),
+    ]
+    return pa.table(columns, schema=_SCHEMA)
 
 
 class WindowCounts:
@@ -123,13 +170,9 @@ class WindowCounts:
         held = self._known.setdefault((group.window, group.source), IdCounts())
         held.add(ids[known], counts[known], documents[known])
         if len(words):
-            columns = [
-                pa.array([group.source] * len(words), pa.string()),
-                pa.concat_arrays([words]),
-                pa.array(counts[~known]),
-                pa.array(documents[~known]),
-            ]
-            self._append(group.window, pa.table(columns, schema=_SCHEMA))
+            words = pa.concat_arrays([words])  # a slice would keep the whole message
+            named = _columns(group.source, words, counts[~known], documents[~known])
+            self._append(group.window, named)
 
     def note(self, window: int, source: str, documents: int, tokens: int) -> None:
         """Count one source's documents and tokens."""
@@ -142,6 +185,13 @@ class WindowCounts:
         for window in {window for window, _ in self._known}:
             self._settle(window)
 
+    def held(self, window: int) -> Held:
+        """The window's counts as they are now: quick, however many they are."""
+        known = [
+            (key[1], counts.parts()) for key, counts in self._known.items() if key[0] == window
+        ]
+        return Held(known, list(self._tables.get(window, ())))
+
     def table(self, window: int) -> pa.Table:
         """source, word, counts, documents of one window; each (source, word) once."""
         self._settle(window)
@@ -150,9 +200,9 @@ class WindowCounts:
         return held[0] if held else _SCHEMA.empty_table()
 
     def replace(self, window: int, table: pa.Table) -> None:
-        """Set a window's counts, as a checkpoint has them."""
+        """Set a window's counts, as a checkpoint has them: a (source, word) may be repeated."""
         self._tables[window] = [table.cast(_SCHEMA)]
-        self._pending[window] = 0
+        self._pending[window] = table.num_rows
 
     def free(self, window: int) -> None:
         """Forget a window: its snapshot was cut."""
@@ -166,10 +216,8 @@ class WindowCounts:
         for key in [key for key in self._known if key[0] == window]:
             ids, counts, documents = self._known.pop(key).sums()
             if len(ids):
-                source = pa.array([key[1]] * len(ids), pa.string())
                 words = pa.array(self._names(ids), pa.string())
-                columns = [source, words, pa.array(counts), pa.array(documents)]
-                self._append(window, pa.table(columns, schema=_SCHEMA))
+                self._append(window, _columns(key[1], words, counts, documents))
 
     def _append(self, window: int, table: pa.Table) -> None:
         self._tables.setdefault(window, []).append(table)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from embedding.errors import ConfigError
 from embedding.records import Table
 from embedding.server.checkpoint import CheckpointFolder, Content
+from embedding.server.gentle import float_column, names_of, string_column
 from embedding.server.journal import Journal, read_journal
 from embedding.server.policies import Member
 from embedding.server.state import ServerState
@@ -192,7 +193,8 @@ def collect(state: ServerState) -> dict[str, Any]:
         "stored": vocabulary.stored(ids),
         "last_seen": vocabulary.last_seen(ids),
         "candidates": dict(vocabulary.candidates),
-        "windows": {start: accounts.windows.table(start) for start in accounts.windows.windows()},
+        "young": state.young.content(),
+        "windows": {start: accounts.windows.held(start) for start in accounts.windows.windows()},
     }
 
 
@@ -203,14 +205,14 @@ def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) ->
     """Files of a checkpoint. Rows are in the order of slots, as they were copied."""
     ids = collected["ids"]
     kinds = state.tables.kinds
-    arrays = {f"rows.{table}": copy.rows(table) for table in kinds}
+    arrays = {f"rows.{table}": copy.rows(table) for table in kinds} | collected["young"]
     if state.tables.optimizer.name == "adagrad":
         arrays |= {f"moved.{table}": copy.moved(table) for table in kinds}
-    candidates = collected["candidates"]
+    candidates, words = collected["candidates"], string_column(collected["names"])
     tables = {
         "words": pa.table(
             {
-                "word": pa.array(collected["names"], pa.string()),
+                "word": words,
                 "id": ids,
                 "slot": collected["slots"],
                 "stored": collected["stored"],
@@ -219,13 +221,14 @@ def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) ->
         ),
         "candidates": pa.table(
             {
-                "word": pa.array(list(candidates), pa.string()),
-                "stored": pa.array(list(candidates.values()), pa.float64()),
+                "word": string_column(candidates),
+                "stored": float_column(candidates.values(), len(candidates)),
             }
         ),
     }
-    for start, table in collected["windows"].items():
-        tables[f"window.{start}"] = table
+    named = names_of(ids, words)
+    for start, held in collected["windows"].items():
+        tables[f"window.{start}"] = held.table(named)
     return Content(collected["facts"], arrays, tables)
 
 
@@ -249,6 +252,7 @@ def restore(state: ServerState, content: Content, where: str) -> None:
     state.config_digest = state.config_digest or digest
     state.tables.seed = facts["seed"]
     _restore_rows(state, content)
+    state.young.restore(content.arrays)
     _restore_accounts(state, content)
     for node, sequence in facts["applied"].items():
         tokens, places = facts["node_tokens"], facts.get("places", {})

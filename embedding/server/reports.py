@@ -8,15 +8,16 @@ import torch
 
 from embedding.exchange.halves import narrow
 from embedding.records import FloatArray, HalfArray
+from embedding.server.transfer import to_host
 
 
 def as_sent(rows: torch.Tensor, half: bool) -> FloatArray | HalfArray:
     """Rows as they leave the server; a GPU rounds them before they leave it."""
     if not half:
-        found: FloatArray = rows.cpu().numpy()
+        found: FloatArray = to_host(rows)
         return found
     if rows.is_cuda:
-        rounded: HalfArray = rows.half().cpu().numpy()
+        rounded: HalfArray = to_host(rows.half())
         return rounded
     return narrow(rows.numpy())
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 
 from embedding.records import FloatArray, IntArray
+from embedding.server.transfer import to_host
 
 _STEP_BYTES = 4 * 1024 * 1024
 _BREATH_S = 0.0002
@@ -42,13 +43,13 @@ class RowCopy:
         fresh = inside[~self._done[inside]]
         if len(fresh):
             where = torch.from_numpy(fresh).to(self._source().device)
-            self.rows[fresh] = self._source().index_select(0, where).cpu().numpy()
+            self.rows[fresh] = to_host(self._source().index_select(0, where))
             self._done[fresh] = True
 
     def step(self) -> bool:
         """Copy the next few rows; False when all are copied."""
         low, high = self._at, min(self._at + self._stride, self.n)
-        part = self._source()[low:high].cpu().numpy()
+        part = to_host(self._source()[low:high])
         done = self._done[low:high]
         if done.any():
             self.rows[low:high][~done] = part[~done]

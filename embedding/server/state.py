@@ -67,7 +67,7 @@ class ServerState:
         self.closing = False
         self.tables = Tables(
             dim,
-            device=pick_device(config.device),
+            device=pick_device(config.device, shared=shares(sync)),
             capacity=config.max_words if shares(sync) else config.initial_rows,
             seed=seed,
             optimizer=Optimizer(config.optimizer, config.adagrad_rate),

@@ -18,14 +18,21 @@ import torch
 from embedding.errors import ConfigError, RefusedError
 from embedding.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.rowcopy import RowCopy
+from embedding.server.rowsteps import pick_steps
 from embedding.server.sharing import SharedMemory
+from embedding.server.transfer import to_device, to_host
 
 
-def pick_device(name: Literal["auto", "cpu", "cuda"]) -> torch.device:
-    """The device of that name; ConfigError when a GPU is asked for and there is none."""
+def pick_device(name: Literal["auto", "cpu", "cuda"], *, shared: bool = False) -> torch.device:
+    """The device of that name; ConfigError when a GPU is asked for and there is none.
+
+    shared  other processes are to map the tables, which those of a GPU they cannot
+    """
+    if name == "cuda" and shared:
+        raise ConfigError("device cuda: policy hogwild shares its tables in memory; use cpu.")
     if name == "cuda" and not torch.cuda.is_available():
         raise ConfigError("device cuda: this machine has no usable GPU; use cpu or auto.")
-    use_gpu = name == "cuda" or (name == "auto" and torch.cuda.is_available())
+    use_gpu = name == "cuda" or (name == "auto" and not shared and torch.cuda.is_available())
     return torch.device("cuda" if use_gpu else "cpu")
 
 
@@ -72,6 +79,7 @@ class Tables:
         self.seed = seed
         self.optimizer = optimizer
         self.capacity = capacity
+        self._steps = pick_steps(device, dim)
         self.buckets = buckets
         self.kinds = tuple(Table) if buckets else WORDS
         order = [table for table in SHARED if table in self.kinds]
@@ -113,31 +121,33 @@ class Tables:
 
     def gather(self, table: Table, slots: IntArray) -> torch.Tensor:
         """Rows [n, dim] on the device; a negative slot (an evicted word) gives a zero row."""
-        gone = slots < 0
-        if not gone.any():
-            return self._rows[table].index_select(0, self._index(slots))
-        rows = self._rows[table].index_select(0, self._index(np.where(gone, 0, slots)))
-        rows[torch.from_numpy(gone).to(self.device)] = 0.0
-        return rows
+        return self.take(table, self._index(slots), gaps=bool((slots < 0).any()))
+
+    def take(self, table: Table, where: torch.Tensor, *, gaps: bool = False) -> torch.Tensor:
+        """`gather` by slots that lie on the device; `gaps`: some of them are negative."""
+        return self._steps.gather(self._rows[table], where, gaps=gaps)
 
     def add(
         self, table: Table, slots: IntArray, values: FloatArray | HalfArray, scale: float = 1.0
     ) -> None:
         """Apply a delta [n, dim] to distinct, non-negative slots."""
         self._before_change(table, slots)
-        rows, where = self._rows[table], self._index(slots)
-        delta = self._borrow(values).float()
+        self.step(table, self._index(slots), self._borrow(values), scale)
+
+    def step(
+        self, table: Table, where: torch.Tensor, delta: torch.Tensor, scale: float = 1.0
+    ) -> None:
+        """`add` of what lies on the device already, while no copy is being taken."""
+        rows = self._rows[table]
         if self.optimizer.name == "adagrad":
-            delta = delta * scale
-            moved = self._moved[table][where] + delta.square().mean(dim=1)
-            self._moved[table][where] = moved
-            delta.mul_((self.optimizer.rate * moved.rsqrt()).clamp_(max=1.0).unsqueeze(1))
-            scale = 1.0
-        rows.index_add_(0, where, delta, alpha=scale)
+            moved, rate = self._moved[table], self.optimizer.rate
+            self._steps.adagrad(rows, moved, where, delta, scale, rate)
+        else:
+            self._steps.add(rows, where, delta, scale)
 
     def read(self, table: Table, slots: IntArray) -> FloatArray:
         """Rows [n, dim] as a numpy array of their own."""
-        found: FloatArray = self.gather(table, slots).cpu().numpy()
+        found: FloatArray = to_host(self.gather(table, slots))
         return found
 
     def copy(self, n: int, *, accumulators: bool) -> TablesCopy:
@@ -185,8 +195,7 @@ class Tables:
         return self._borrow(slots)
 
     def _borrow(self, values: npt.NDArray[Any]) -> torch.Tensor:
-        """The array on the device; on the CPU not copied, whether it may be written to or not."""
-        return torch.from_dlpack(values).to(self.device)  # type: ignore[attr-defined]
+        return to_device(values, self.device)
 
     def _zeros(self, *shape: int) -> torch.Tensor:
         return torch.zeros(shape, dtype=torch.float32, device=self.device)

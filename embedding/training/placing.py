@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from embedding.errors import ConfigError
-from embedding.exchange.topology import RingSpec, TopologyConfig
+from embedding.exchange.topology import RingSpec
 from embedding.training.request import TrainRequest
 from embedding.worker.spec import NodeSpec
 
@@ -21,7 +21,10 @@ PLAIN = ("none", "fp16")
 def check_topology(request: TrainRequest) -> None:
     """Raises ConfigError for a topology that does not go with the other options."""
     topology, sync = request.topology, request.sync
+    if topology.kind == "ps" and not topology.groups:
+        return
     if topology.kind == "ps":
+        _check_groups(request)
         return
     where = f"topology {topology.kind}"
     if topology.groups:
@@ -47,6 +50,30 @@ def check_topology(request: TrainRequest) -> None:
         _check_gpus(request.nodes)
 
 
+def _check_groups(request: TrainRequest) -> None:
+    groups, sync = request.topology.groups, request.sync
+    where = f"groups {groups}"
+    if groups > request.nodes:
+        raise ConfigError(
+            f"{where}: there are {request.nodes} nodes; at most so many groups are accepted."
+        )
+    if sync.policy not in IN_STEP or sync.combine == "mean":
+        raise ConfigError(
+            f"{where} with policy {sync.policy} and combine {sync.combine}: what a group moved is "
+            f"one sum; {', '.join(IN_STEP)} with combine sum are accepted."
+        )
+    if request.exchange.compression not in PLAIN:
+        raise ConfigError(
+            f"{where} with compression {request.exchange.compression}: an aggregator adds up "
+            f"whole deltas; {' or '.join(PLAIN)} is accepted."
+        )
+    if request.shards > 1:
+        raise ConfigError(
+            f"{where} with shards {request.shards}: an aggregator sends its sums to one server; "
+            "1 is accepted."
+        )
+
+
 def _check_gpus(nodes: int) -> None:
     found = _gpus()
     if found < nodes:
@@ -65,18 +92,31 @@ def _gpus() -> int:
 
 
 class Placement:
-    """What each node is told about where the others are."""
+    """What each node is told about where the others are.
 
-    def __init__(self, topology: TopologyConfig, rings: list[RingSpec]) -> None:
-        self._topology = topology
+    aggregators  the address of each group's, for topology ps
+    """
+
+    def __init__(
+        self,
+        request: TrainRequest,
+        rings: Sequence[RingSpec] = (),
+        aggregators: Sequence[str] = (),
+    ) -> None:
+        self._request = request
         self._rings = rings
+        self._aggregators = aggregators
 
     def put(self, spec: NodeSpec, node: int) -> NodeSpec:
         """The specification of node 0, 1, … with its place."""
-        told: dict[str, Any] = {"topology": self._topology}
+        topology = self._request.topology
+        told: dict[str, Any] = {"topology": topology}
         if self._rings:
             told["ring"] = self._rings[node]
-        if self._topology.kind == "allreduce":
+        if self._aggregators:
+            group = node * len(self._aggregators) // self._request.nodes
+            told |= {"group": f"group-{group}", "aggregator": self._aggregators[group]}
+        if topology.kind == "allreduce":
             # Rows are pulled once, when they are new: nothing is gained by rounding them.
             whole = {"rows": "float32", "compression": "none"}
             told["exchange"] = spec.exchange.model_copy(update=whole)
@@ -84,21 +124,39 @@ class Placement:
 
 
 @contextmanager
-def placed(request: TrainRequest) -> Iterator[Placement]:
+def placed(request: TrainRequest, server: str) -> Iterator[Placement]:
     """The meeting places of the nodes, open for the length of a `with` block."""
-    topology, nodes = request.topology, request.nodes
-    if topology.kind == "ps":
-        yield Placement(topology, [])
-        return
+    with ExitStack() as stack:
+        if request.topology.kind != "ps":
+            yield Placement(request, rings=_rings(request, stack))
+        else:
+            yield Placement(request, aggregators=_aggregators(request, server, stack))
+
+
+def _rings(request: TrainRequest, stack: ExitStack) -> list[RingSpec]:
     from embedding.exchange.ring import rendezvous
 
+    topology, nodes = request.topology, request.nodes
     enough = request.device != "cpu" and _gpus() >= nodes
     nccl = topology.backend == "nccl" or (topology.backend == "auto" and enough)
-    with rendezvous() as port:
-        yield Placement(
-            topology,
-            [
-                RingSpec(port=port, rank=rank, size=nodes, backend="nccl" if nccl else "gloo")
-                for rank in range(nodes)
-            ],
+    port = stack.enter_context(rendezvous())
+    return [
+        RingSpec(port=port, rank=rank, size=nodes, backend="nccl" if nccl else "gloo")
+        for rank in range(nodes)
+    ]
+
+
+def _aggregators(request: TrainRequest, server: str, stack: ExitStack) -> list[str]:
+    from embedding.worker.aggregator import running_aggregator
+
+    return [
+        stack.enter_context(
+            running_aggregator(
+                server,
+                request.exchange,
+                group=f"group-{i}",
+                wait_s=request.topology.peer_timeout_s,
+            )
         )
+        for i in range(request.topology.groups)
+    ]

@@ -56,6 +56,11 @@ def run_node(spec: NodeSpec, should_stop: Callable[[], bool]) -> NodeOutcome:
             return NodeOutcome(spec.name, restarts, time.monotonic() - started)
         if dead.reason:
             raise YeoronError(dead.reason)
+        if spec.ring is not None:
+            raise PlatformError(
+                f"{spec.name}: its {dead.name} process died, and the {spec.ring.size} nodes that "
+                f"all-reduce cannot go on without it (topology {spec.topology.kind})."
+            )
         restarts += 1
         if restarts > spec.node.restarts:
             raise PlatformError(

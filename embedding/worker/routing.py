@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from embedding.exchange.client import ParameterClient
 from embedding.exchange.density import threshold
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.reducing import ReducingRoute
+from embedding.exchange.relay import Relay
 from embedding.exchange.ring import Ring
-from embedding.exchange.route import Route, Server
+from embedding.exchange.route import Route
 from embedding.worker.spec import NodeSpec
 
 ROW_BYTES = {"float16": 2, "float32": 4}
 
 
-def make_route(spec: NodeSpec, client: Server, welcome: Welcome) -> Route:
+def make_route(spec: NodeSpec, client: ParameterClient, welcome: Welcome) -> Route:
     """The node's way to its rows; waits for the other nodes when rows are all-reduced."""
-    if spec.ring is None:
-        return Route(client)
     topology = spec.topology
+    if spec.ring is None:
+        if spec.aggregator:
+            client.relay = Relay(
+                spec.aggregator,
+                group=spec.group,
+                config=spec.exchange,
+                timeout_s=topology.peer_timeout_s,
+            )
+        return Route(client)
     least = topology.dense_share
     if least is None:
         least = threshold(spec.ring.size, ROW_BYTES[spec.exchange.rows])

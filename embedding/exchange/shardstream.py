@@ -1,0 +1,127 @@
+"""A node's stream to one shard; when it breaks, the shard gets what it lost first."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tenacity
+
+from embedding.errors import BehindError, UnavailableError
+from embedding.exchange.channel import Channel
+from embedding.exchange.codec import encode_push, whole
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.protocol import VERSION, Push
+from embedding.exchange.wire import Message
+
+logger = logging.getLogger(__name__)
+
+
+class ShardStream:
+    """Used by one thread at a time.
+
+    unconfirmed  (sequence) → this shard's parts of the pushes after it that the node still has
+    first        the first push that the node still has or will make
+    durable      last push of this node that is in a checkpoint of this shard
+    """
+
+    def __init__(
+        self,
+        location: str,
+        *,
+        node: str,
+        config: ExchangeConfig,
+        unconfirmed: Callable[[int], Sequence[Push]],
+        first: Callable[[], int],
+    ) -> None:
+        self.location = location
+        self.durable = 0
+        self._node = node
+        self._config = config
+        self._unconfirmed = unconfirmed
+        self._first = first
+        self._channel: Channel | None = None
+
+    def push(self, push: Push) -> None:
+        """Send this shard's part of a push."""
+        self._taken(self.request(encode_push(push)))
+
+    def confirm(self, *, patient: bool = True) -> None:
+        """Ask how far this node's pushes are; after a restart of the shard send what it lost.
+
+        Not `patient`, it is tried once.
+        """
+        message = Message({"op": "confirm"})
+        if patient:
+            self._taken(self.request(message))
+            return
+        try:
+            self._taken(self._open().request(message))
+        except UnavailableError:
+            self.drop()
+            raise
+
+    def request(self, message: Message) -> Message:
+        """Send a message and wait for the answer, again with back-off while the shard is away."""
+        config = self._config
+
+        def reset(state: tenacity.RetryCallState) -> None:
+            self.drop()
+            if state.attempt_number == 1:
+                logger.warning("node %s: shard %s is away; trying again", self._node, self.location)
+
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(UnavailableError),
+            wait=tenacity.wait_exponential_jitter(
+                initial=config.backoff_s, max=config.max_backoff_s, jitter=config.backoff_s
+            ),
+            stop=tenacity.stop_after_delay(config.connect_timeout_s),
+            before_sleep=reset,
+            reraise=True,
+        )
+        return retrying(lambda: self._open().request(message))
+
+    def close(self) -> None:
+        """Close the stream."""
+        self.drop()
+
+    def drop(self) -> None:
+        """Forget a broken stream."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+    def _open(self) -> Channel:
+        if self._channel is None:
+            channel = Channel(self.location, self._config)
+            try:
+                self._introduce(channel)
+            except Exception:
+                channel.close()
+                raise
+            self._channel = channel
+        return self._channel
+
+    def _introduce(self, channel: Channel) -> None:
+        channel.open()
+        header = {"op": "hello", "version": VERSION, "node": self._node, "first": self._first()}
+        answer = channel.request(Message(header))
+        if whole(answer.header, "durable") < self.durable:
+            raise BehindError(
+                f"shard {self.location}: it knows this node's pushes up to "
+                f"{answer.header['durable']}, but had those up to {self.durable} in a checkpoint: "
+                "it lost its state folder; start the node anew."
+            )
+        lost = self._unconfirmed(whole(answer.header, "accepted"))
+        if lost:
+            logger.info(
+                "node %s: sending %d pushes to %s again", self._node, len(lost), self.location
+            )
+        for push in lost:
+            answer = channel.request(encode_push(push))
+        self._taken(answer)
+
+    def _taken(self, answer: Message) -> None:
+        header: Any = answer.header
+        self.durable = max(self.durable, whole(header, "durable"))

@@ -1,0 +1,105 @@
+"""Pushes of several nodes as one message: their deltas added up, everything else by node.
+
+The server books the sequence number of every node with the rows, in one step. So it does not
+matter what becomes of whoever added them up: a node that has heard nothing sends its own push
+again, to the server itself, and the server knows whether it has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from embedding.errors import RefusedError
+from embedding.exchange.codec import decode_push, encode_push, whole
+from embedding.exchange.halves import narrow, widen
+from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import Push
+from embedding.exchange.wire import Array, Message
+from embedding.records import IntArray, Table
+
+OPERATION = "together"
+MOST = 4096
+"""Nodes of which one message brings pushes."""
+COLUMNS = ("counted", "counts", "documents")
+
+
+def add_up(pushes: Sequence[Push]) -> tuple[RowDelta, ...]:
+    """The sum of the pushes' deltas, by table; float16 when all of them are, else float32."""
+    found = []
+    for table in Table:
+        deltas = [delta for push in pushes for delta in push.deltas if delta.table is table]
+        if deltas:
+            found.append(_sum(table, deltas))
+    return tuple(found)
+
+
+def _sum(table: Table, deltas: Sequence[RowDelta]) -> RowDelta:
+    if len(deltas) == 1:
+        return deltas[0]
+    ids: IntArray = np.unique(np.concatenate([delta.ids for delta in deltas]))
+    values = np.zeros((len(ids), deltas[0].values.shape[1]), dtype=np.float32)
+    for delta in deltas:
+        values[np.searchsorted(ids, delta.ids)] += widen(delta.values)
+    half = all(delta.values.dtype == np.float16 for delta in deltas)
+    return RowDelta(table, ids, narrow(values) if half else values)
+
+
+def encode_together(pushes: Sequence[Push], sessions: Sequence[int]) -> Message:
+    """Pushes of different nodes as one message.
+
+    sessions  of each node's own stream: a process that was replaced adds nothing by this way
+    """
+    plain = [encode_push(replace(push, deltas=())) for push in pushes]
+    arrays: dict[str, Array] = {}
+    for delta in add_up(pushes):
+        arrays[f"{delta.table}.ids"] = np.asarray(delta.ids, dtype=np.int64)
+        arrays[f"{delta.table}.values"] = delta.values
+    for name in COLUMNS:
+        arrays[name] = np.concatenate([message.arrays[name] for message in plain])
+    words = pa.concat_arrays([message.texts["words"] for message in plain])
+    header = {
+        "op": OPERATION,
+        "pushes": [dict(message.header) for message in plain],
+        "sessions": list(sessions),
+        "counted": [len(message.arrays["counted"]) for message in plain],
+        "named": [len(message.texts["words"]) for message in plain],
+    }
+    return Message(header, arrays, {"words": words})
+
+
+def decode_together(message: Message) -> tuple[list[Push], list[int]]:
+    """The pushes, the first of them with all rows, and their sessions; RefusedError otherwise."""
+    header = message.header
+    headers = header.get("pushes")
+    if not isinstance(headers, list) or not 1 <= len(headers) <= MOST:
+        raise RefusedError(f"{OPERATION}: `pushes` must be a list of 1 to {MOST} headers.")
+    if not all(isinstance(each, dict) for each in headers):
+        raise RefusedError(f"{OPERATION}: each header must be a JSON object.")
+    n = len(headers)
+    sessions = _whole_list(header.get("sessions"), "sessions", n)
+    columns = {name: message.array(name, "i8", 1) for name in COLUMNS}
+    ends = np.cumsum([0, *_whole_list(header.get("counted"), "counted", n)])
+    words = message.text("words")
+    named = np.cumsum([0, *_whole_list(header.get("named"), "named", n)])
+    if any(len(each) != ends[-1] for each in columns.values()) or len(words) != named[-1]:
+        raise RefusedError(f"{OPERATION}: the columns of the word counts differ in length.")
+    pushes = []
+    for i, own in enumerate(headers):
+        arrays = {name: each[ends[i] : ends[i + 1]] for name, each in columns.items()}
+        if i == 0:
+            arrays |= {k: v for k, v in message.arrays.items() if k.endswith((".ids", ".values"))}
+        part = words.slice(named[i], named[i + 1] - named[i])
+        pushes.append(decode_push(Message(own, arrays, {"words": part})))
+    if len({push.node for push in pushes}) < n:
+        raise RefusedError(f"{OPERATION}: a node is named twice.")
+    return pushes, sessions
+
+
+def _whole_list(found: object, name: str, n: int) -> list[int]:
+    if not isinstance(found, list) or len(found) != n:
+        raise RefusedError(f"{OPERATION}: `{name}` must be a list of {n} numbers.")
+    return [whole({name: each}, name) for each in found]

@@ -1,0 +1,82 @@
+"""When checkpoints are written: at intervals, when asked for, and at the end."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+
+logger = logging.getLogger(__name__)
+
+
+class Checkpointer(ABC):
+    """Writes checkpoints on a thread of its own."""
+
+    def __init__(self, *, every_s: float) -> None:
+        self._every_s = every_s
+        self._asked = 0
+        self._done = 0
+        self._failed: str | None = None
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="checkpoint", daemon=True)
+
+    @abstractmethod
+    def _write(self) -> None:
+        """Write one of what is there now."""
+
+    @abstractmethod
+    def _ended(self) -> None:
+        """The last one was written."""
+
+    @property
+    def failed(self) -> str | None:
+        """Why the last checkpoint could not be written; None when it was."""
+        return self._failed
+
+    def start(self) -> None:
+        """Begin to write checkpoints at intervals."""
+        self._thread.start()
+
+    def request(self, *, wait: bool, timeout_s: float = 300.0) -> str | None:
+        """Ask for a checkpoint of what is there now; with `wait`, why it failed, None if not."""
+        with self._changed:
+            self._asked += 1
+            mine = self._asked
+            self._changed.notify_all()
+            if not wait:
+                return None
+            if not self._changed.wait_for(lambda: self._done >= mine, timeout=timeout_s):
+                return f"no checkpoint was complete after {timeout_s:.0f} s"
+            return self._failed
+
+    def stop(self) -> None:
+        """Write a last checkpoint and let the folder go."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(timeout=600)
+        self._ended()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._stopping or self._asked > self._done, timeout=self._every_s
+                )
+                asked, stopping = self._asked, self._stopping
+            failed = self._try_write()
+            with self._changed:
+                self._done, self._failed = asked, failed
+                self._changed.notify_all()
+            if stopping:
+                return
+
+    def _try_write(self) -> str | None:
+        try:
+            self._write()
+        except Exception as error:
+            logger.exception("a checkpoint could not be written")
+            return f"the checkpoint could not be written ({type(error).__name__})"
+        return None

@@ -1,0 +1,169 @@
+"""The order in which the shards change their rows, decided by the primary alone.
+
+Nodes send rows straight to the shards; the primary sends every shard the same list of entries: ids
+given and evicted, pushes to apply, copies to take. All shards carry them out in that order, so that
+together they hold what one server would hold (state machine replication, Schneider 1990; data and
+order of changes travel apart as in GFS, Ghemawat 2003, section 3). Carrying an entry out twice
+changes nothing: pushes are numbered by node, and ids are never given again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from embedding.records import IntArray
+
+BATCH = 256
+"""Most entries in one message."""
+MOST_EVICTED = 100_000
+"""Most evicted ids in one entry or message, which has to fit into a message's header."""
+
+
+@dataclass(frozen=True)
+class Admit:
+    """The ids first … first + count - 1 are given; `evicted` ids lose their rows first."""
+
+    first: int
+    count: int
+    evicted: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Change:
+    """The pushes (node, sequence) change the rows now, in this order; with scale 0 they do not."""
+
+    tickets: tuple[tuple[str, int], ...]
+    scale: float
+
+
+@dataclass(frozen=True)
+class CopyRows:
+    """Copy all rows as they are now, under this number."""
+
+    number: int
+
+
+Entry = Admit | Change | CopyRows
+
+
+@dataclass
+class Floor:
+    """What every shard has on disk, so that nobody needs to be told again.
+
+    applied  last push by node; next_id  the first id that some shard may not know
+    """
+
+    applied: dict[str, int] = field(default_factory=dict)
+    next_id: int = 0
+
+    def pass_over(self, entry: Entry) -> None:
+        """An entry is on every shard's disk."""
+        if isinstance(entry, Admit):
+            self.next_id = max(self.next_id, entry.first + entry.count)
+        elif isinstance(entry, Change):
+            for node, sequence in entry.tickets:
+                self.applied[node] = max(self.applied.get(node, 0), sequence)
+
+
+class ShardLog:
+    """Entries at positions 1, 2, 3, …; those that every shard has on disk are dropped.
+
+    Thread-safe. number  of this life of the primary: positions of another life mean nothing.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.floor = Floor()
+        self.changed = threading.Condition()
+        self._entries: deque[Entry] = deque()
+        self._dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def position(self) -> int:
+        """Of the newest entry."""
+        return self._dropped + len(self._entries)
+
+    def append(self, entry: Entry) -> int:
+        """Add an entry; returns its position."""
+        with self.changed:
+            self._entries.append(entry)
+            self.changed.notify_all()
+            return self.position
+
+    def admit(self, first: int, count: int, evicted: IntArray) -> int:
+        """Note that ids were given, and which lost their rows to make room."""
+        while len(evicted) > MOST_EVICTED:
+            self.append(Admit(first, 0, evicted[:MOST_EVICTED]))
+            evicted = evicted[MOST_EVICTED:]
+        return self.append(Admit(first, count, evicted))
+
+    def after(self, position: int, *, timeout_s: float = 0.0) -> tuple[int, list[Entry]]:
+        """Position of the first entry returned, and the next entries; waits for the first one."""
+        with self.changed:
+            if timeout_s and self.position <= position:
+                self.changed.wait(timeout_s)
+            start = max(0, position - self._dropped)
+            found: list[Entry] = []
+            ids = 0
+            for entry in islice(self._entries, start, start + BATCH):
+                ids += len(entry.evicted) if isinstance(entry, Admit) else 0
+                if found and ids > MOST_EVICTED:
+                    break
+                found.append(entry)
+            return self._dropped + start + 1, found
+
+    def drop(self, position: int) -> None:
+        """Every shard has the entries up to `position` on disk."""
+        with self.changed:
+            while self._entries and self._dropped < position:
+                self.floor.pass_over(self._entries.popleft())
+                self._dropped += 1
+
+    def to_json(self) -> dict[str, Any]:
+        """For a checkpoint of the primary: entries that a shard may have to be told again."""
+        with self.changed:
+            kept = [entry for entry in self._entries if not isinstance(entry, CopyRows)]
+            return {
+                "applied": dict(self.floor.applied),
+                "next_id": self.floor.next_id,
+                "entries": [as_json(entry) for entry in kept],
+            }
+
+    def restore(self, held: Mapping[str, Any]) -> None:
+        """Go on from what a checkpoint kept."""
+        with self.changed:
+            self.floor = Floor(dict(held["applied"]), int(held["next_id"]))
+            self._entries = deque(from_json(each) for each in held["entries"])
+
+
+def as_json(entry: Entry) -> list[Any]:
+    """JSON-safe form; `from_json` is the inverse."""
+    if isinstance(entry, Admit):
+        return ["admit", entry.first, entry.count, entry.evicted.tolist()]
+    if isinstance(entry, Change):
+        return ["change", [list(ticket) for ticket in entry.tickets], entry.scale]
+    return ["copy", entry.number]
+
+
+def from_json(values: Any) -> Entry:
+    """Inverse of `as_json`; ValueError or TypeError for anything else."""
+    kind, *rest = values
+    if kind == "admit":
+        first, count, evicted = rest
+        return Admit(int(first), int(count), np.array(evicted, dtype=np.int64))
+    if kind == "change":
+        tickets, scale = rest
+        return Change(tuple((str(node), int(n)) for node, n in tickets), float(scale))
+    if kind == "copy":
+        return CopyRows(int(rest[0]))
+    raise ValueError(f"entry {kind!r}: not known")

@@ -1,0 +1,38 @@
+"""What a shard's process must know to start."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from embedding.config import Config
+from embedding.server.config import ServerConfig
+
+
+class ShardSpec(Config):
+    """One of `count` shards, which holds the rows whose id mod `count` is `index`."""
+
+    server: ServerConfig
+    """Address, device, optimiser, folder of checkpoints and limits."""
+
+    index: int = Field(ge=0)
+    """Which shard, from 0."""
+
+    count: int = Field(ge=1)
+    """Shards in all."""
+
+    dim: int = Field(ge=1)
+    """Columns of a row."""
+
+    seed: int = 0
+    """Seed of the rows' first values."""
+
+    identity: str = ""
+    """Of the training: a shard is led only by the primary whose pushes it holds."""
+
+    @model_validator(mode="after")
+    def _exists(self) -> ShardSpec:
+        if self.index >= self.count:
+            raise ValueError(
+                f"index {self.index}: of {self.count} shards, the last is {self.count - 1}"
+            )
+        return self

@@ -1,0 +1,108 @@
+"""Row steps as GPU kernels that read and write each row once (Triton).
+
+torch takes a gather, an index_add and four passes over the deltas for one AdaGrad step; memory
+bandwidth is what bounds all of these, so that one pass is what is to be had.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+_ROWS = 4
+"""Rows that one program handles."""
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _gather(rows, where, found, n, dim, per: tl.constexpr, wide: tl.constexpr):  # type: ignore[no-untyped-def]
+    r = tl.program_id(0) * per + tl.arange(0, per)
+    c = tl.arange(0, wide)
+    place = tl.load(where + r, mask=r < n, other=-1)
+    inside = (r < n)[:, None] & (c < dim)[None, :]
+    value = tl.load(
+        rows + place[:, None] * dim + c[None, :],
+        mask=inside & (place >= 0)[:, None],
+        other=0.0,
+    )
+    tl.store(found + r[:, None].to(tl.int64) * dim + c[None, :], value, mask=inside)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _add(rows, where, delta, scale, n, dim, per: tl.constexpr, wide: tl.constexpr):  # type: ignore[no-untyped-def]
+    r = tl.program_id(0) * per + tl.arange(0, per)
+    c = tl.arange(0, wide)
+    place = tl.load(where + r, mask=r < n, other=0)
+    inside = (r < n)[:, None] & (c < dim)[None, :]
+    step = tl.load(delta + r[:, None].to(tl.int64) * dim + c[None, :], mask=inside, other=0.0)
+    at = rows + place[:, None] * dim + c[None, :]
+    old = tl.load(at, mask=inside, other=0.0)
+    tl.store(at, old + step.to(tl.float32) * scale, mask=inside)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _adagrad(  # type: ignore[no-untyped-def]
+    rows, moved, where, delta, scale, rate, n, dim, per: tl.constexpr, wide: tl.constexpr
+):
+    r = tl.program_id(0) * per + tl.arange(0, per)
+    c = tl.arange(0, wide)
+    place = tl.load(where + r, mask=r < n, other=0)
+    inside = (r < n)[:, None] & (c < dim)[None, :]
+    step = tl.load(delta + r[:, None].to(tl.int64) * dim + c[None, :], mask=inside, other=0.0)
+    step = step.to(tl.float32) * scale
+    total = tl.load(moved + place, mask=r < n, other=1.0) + tl.sum(step * step, axis=1) / dim
+    tl.store(moved + place, total, mask=r < n)
+    # A row that never moved has total 0 and a step of zeros.
+    shrink = tl.minimum(rate / tl.sqrt(tl.maximum(total, 1e-38)), 1.0)
+    at = rows + place[:, None] * dim + c[None, :]
+    old = tl.load(at, mask=inside, other=0.0)
+    tl.store(at, old + step * shrink[:, None], mask=inside)
+
+
+class TritonSteps:
+    """RowSteps in one pass each; the kernels are compiled on construction."""
+
+    def __init__(self, device: torch.device, dim: int) -> None:
+        self._wide = triton.next_power_of_2(dim)
+        rows = torch.zeros((_ROWS, dim), device=device)
+        where = torch.zeros(1, dtype=torch.int64, device=device)
+        for dtype in (torch.float32, torch.float16):
+            delta = torch.zeros((1, dim), dtype=dtype, device=device)
+            self.add(rows, where, delta, 1.0)
+            self.adagrad(rows, rows[:, 0].contiguous(), where, delta, 1.0, 1.0)
+        self.gather(rows, where, gaps=True)
+
+    def gather(self, rows: Tensor, where: Tensor, *, gaps: bool) -> Tensor:
+        """See RowSteps."""
+        del gaps
+        n, dim = len(where), rows.shape[1]
+        found = rows.new_empty((n, dim))
+        if n:
+            _gather[self._grid(n)](rows, where, found, n, dim, per=_ROWS, wide=self._wide)
+        return found
+
+    def add(self, rows: Tensor, where: Tensor, delta: Tensor, scale: float) -> None:
+        """See RowSteps."""
+        n, dim = delta.shape
+        if n:
+            _add[self._grid(n)](rows, where, delta, scale, n, dim, per=_ROWS, wide=self._wide)
+
+    def adagrad(
+        self,
+        rows: Tensor,
+        moved: Tensor,
+        where: Tensor,
+        delta: Tensor,
+        scale: float,
+        rate: float,
+    ) -> None:
+        """See RowSteps."""
+        n, dim = delta.shape
+        if n:
+            _adagrad[self._grid(n)](
+                rows, moved, where, delta, scale, rate, n, dim, per=_ROWS, wide=self._wide
+            )
+
+    def _grid(self, n: int) -> tuple[int]:
+        return (triton.cdiv(n, _ROWS),)

@@ -1,0 +1,110 @@
+"""`yeoron train --shards`: the same bytes as with one, also when a shard is killed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from embedding.config import validate
+from embedding.training import TrainRequest, train_corpus
+
+SHORT = ("--dim", 16, "--epochs", 2, "--min-count", 2, "--json")
+
+
+def digest(out: Path) -> str:
+    (vectors,) = out.glob("*/vectors.arrow")
+    return hashlib.sha256(vectors.read_bytes()).hexdigest()
+
+
+@pytest.mark.slow
+def test_two_shards_give_the_same_bytes_as_one(process, corpus, tmp_path):
+    found = {}
+    for shards in (1, 2):
+        out = tmp_path / str(shards)
+        done = process("train", corpus, "--out", out, "--shards", shards, *SHORT)
+        assert done.code == 0, done.err
+        found[shards] = json.loads(done.out)
+    assert digest(tmp_path / "1") == digest(tmp_path / "2")
+    for name in ("tokens_trained", "loss", "vocabulary"):
+        assert found[1][name] == found[2][name]
+    assert {"shard-0", "shard-1"} <= found[2]["peak_memory"].keys()
+    assert found[2]["bytes_sent_per_token"] > 0.5 * found[1]["bytes_sent_per_token"]
+
+
+def kill_a_shard(stop: threading.Event, killed: list[int]) -> None:
+    """Kill the first shard of this process that has worked for a moment."""
+    while not stop.wait(0.02):
+        for child in psutil.Process().children():
+            try:
+                command = " ".join(child.cmdline())
+            except psutil.Error:
+                continue
+            if "shardservice" in command and learning():
+                os.kill(child.pid, signal.SIGKILL)
+                killed.append(child.pid)
+                return
+
+
+def learning() -> bool:
+    """Whether a node's gradient process is at work: it is some way into its corpus."""
+    for child in psutil.Process().children():
+        try:
+            if "spawn_main" in " ".join(child.cmdline()) and child.cpu_times().user > 1.5:
+                return True
+        except psutil.Error:
+            continue
+    return False
+
+
+@pytest.mark.slow
+def test_a_shard_killed_in_the_middle_changes_no_byte(corpus, tmp_path):
+    """One node: the shard gets what it lost, in the same order."""
+    out, killed, stop = tmp_path / "killed", [], threading.Event()
+    killer = threading.Thread(target=kill_a_shard, args=(stop, killed))
+    base = {
+        "corpus": corpus,
+        "epochs": 40,
+        "min_count": 2,
+        "model": {"dim": 16},
+        "node": {"replay_ratio": 0.0, "block_tokens": 2_000},
+    }
+    plain = train_corpus(validate(TrainRequest, {**base, "out": tmp_path / "plain"}, "test"))
+    killer.start()
+    try:
+        result = train_corpus(validate(TrainRequest, {**base, "shards": 2, "out": out}, "test"))
+    finally:
+        stop.set()
+        killer.join(10)
+    assert killed
+    assert result.tokens_trained == plain.tokens_trained
+    assert digest(out) == digest(tmp_path / "plain")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--model", "fasttext"), "model fasttext: that works with 1 shard"),
+        (("--sync", "hogwild"), "sync hogwild: that works with 1 shard"),
+        (("--compression", "onebit"), "compression onebit: that works with 1 shard"),
+        (("--nodes", 2, "--groups", 1), "with groups 1: an aggregator pushes to one server"),
+    ],
+)
+def test_what_does_not_go_with_shards_is_one_sentence(yeoron, corpus, options, reason):
+    done = yeoron("train", corpus, "--shards", 2, *options)
+    assert done.code == 2
+    assert reason in done.err.replace("\n", " ")
+
+
+def test_how_many_shards_is_checked(yeoron, corpus):
+    done = yeoron("train", corpus, "--shards", 0)
+    assert done.code == 2
+    assert "shards" in done.err
+
+

@@ -1,0 +1,117 @@
+"""Pushes of several nodes as one message."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embedding.errors import RefusedError
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
+from embedding.exchange.protocol import Push
+from embedding.exchange.together import add_up, decode_together, encode_together
+from embedding.exchange.wire import Message, decode, encode
+from embedding.records import SourceProgress, Table
+
+DIM = 2
+ROWS = st.dictionaries(st.integers(0, 9), st.integers(-9, 9), max_size=6)
+
+
+def a_push(node: str, rows: dict[int, int], words: dict[str, int], *, half: bool = False) -> Push:
+    ids = np.asarray(sorted(rows), dtype=np.int64)
+    dtype = np.float16 if half else np.float32
+    values = np.asarray([[rows[i]] * DIM for i in ids.tolist()], dtype=dtype)
+    names = sorted(words)
+    counts = BlockCounts(
+        groups=(CountGroup("s", 0, len(names) + 1),) if names else (),
+        ids=np.asarray([*(-1 for _ in names), *([3] if names else [])], dtype=np.int64),
+        words=names,
+        counts=np.asarray([*(words[n] for n in names), *([2] if names else [])], dtype=np.int64),
+        documents=np.ones(len(names) + bool(names), dtype=np.int64),
+    )
+    return Push(
+        node,
+        sequence=4,
+        clock=3,
+        deltas=(RowDelta(Table.IN, ids, values.reshape(-1, DIM)),),
+        counts=counts,
+        progress=(SourceProgress("s", 1, 5, 1.5, 0, (0.25,)),),
+        tokens=7,
+        loss_sum=1.5,
+        pairs=3,
+        tokenizer_digest="d",
+        place="there",
+    )
+
+
+WORDS = st.dictionaries(st.text(min_size=1, max_size=4), st.integers(1, 9), max_size=3)
+
+
+def sent(message: Message) -> Message:
+    batch, header = encode(message)
+    return decode(batch, pa.py_buffer(header))
+
+
+@given(st.lists(st.tuples(ROWS, WORDS), min_size=1, max_size=4))
+def test_what_comes_out_is_what_each_node_gave_and_the_sum_of_the_rows(
+    given_: list[tuple[dict[int, int], dict[str, int]]],
+) -> None:
+    pushes = [a_push(f"n{i}", rows, words) for i, (rows, words) in enumerate(given_)]
+    found, sessions = decode_together(sent(encode_together(pushes, range(len(pushes)))))
+    assert sessions == list(range(len(pushes)))
+    for before, after in zip(pushes, found, strict=True):
+        for name in ("node", "sequence", "clock", "progress", "tokens", "loss_sum", "pairs"):
+            assert getattr(after, name) == getattr(before, name)
+        assert (after.tokenizer_digest, after.place) == ("d", "there")
+        assert after.counts.words.to_pylist() == before.counts.words
+        assert after.counts.groups == before.counts.groups
+        for name in ("ids", "counts", "documents"):
+            assert getattr(after.counts, name).tolist() == getattr(before.counts, name).tolist()
+    assert not any(push.deltas for push in found[1:])
+    total: dict[int, int] = {}
+    for rows, _ in given_:
+        for row, value in rows.items():
+            total[row] = total.get(row, 0) + value
+    (delta,) = found[0].deltas
+    assert delta.ids.tolist() == sorted(total)
+    assert delta.values[:, 0].tolist() == [total[row] for row in sorted(total)]
+
+
+def test_a_sum_travels_as_its_parts_did() -> None:
+    half = a_push("a", {1: 1}, {}, half=True)
+    single = a_push("b", {1: 2, 5: 1}, {})
+    assert add_up([half, replace(half, node="c")])[0].values.dtype == np.float16
+    (mixed,) = add_up([half, single])
+    assert mixed.values.dtype == np.float32
+    assert mixed.values.tolist() == [[3, 3], [1, 1]]
+    assert add_up([replace(half, deltas=())]) == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"pushes": []}, "`pushes` must be a list of 1 to 4096"),
+        ({"pushes": [1, 2]}, "each header must be a JSON object"),
+        ({"sessions": [1]}, "`sessions` must be a list of 2 numbers"),
+        ({"sessions": [1, "x"]}, "'sessions' must be a whole number"),
+        ({"counted": [2, 1]}, "differ in length"),
+        ({"named": [5, 0]}, "differ in length"),
+        ({"named": [-1, 1]}, "'named' must be a whole number"),
+    ],
+)
+def test_a_malformed_message_is_refused_with_what_is_wrong(
+    change: dict[str, object], said: str
+) -> None:
+    good = encode_together([a_push("a", {1: 1}, {"w": 1}), a_push("b", {2: 1}, {})], [1, 1])
+    with pytest.raises(RefusedError, match=said):
+        decode_together(replace(good, header={**good.header, **change}))
+
+
+def test_a_node_gives_one_push() -> None:
+    push = a_push("a", {1: 1}, {})
+    with pytest.raises(RefusedError, match="a node is named twice"):
+        decode_together(encode_together([push, push], [1, 1]))

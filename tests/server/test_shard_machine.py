@@ -1,0 +1,284 @@
+"""Shards against one table: any order of messages, crashes and restarts gives the same rows."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from embedding.errors import RefusedError
+from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import Push
+from embedding.exchange.split import split_deltas
+from embedding.records import Table
+from embedding.server.checkpoint import CheckpointFolder
+from embedding.server.config import ServerConfig
+from embedding.server.shardlog import Admit, Change, CopyRows, ShardLog, as_json, from_json
+from embedding.server.shardrecovery import ShardRecovery
+from embedding.server.shardspec import ShardSpec
+from embedding.server.shardstate import ShardState
+from embedding.server.tables import first_vectors
+
+DIM, SEED, COUNT = 2, 7, 2
+NODES = ("a", "b")
+
+
+class Shard:
+    """A shard whose messages are delivered by the test, and that can crash."""
+
+    def __init__(self, index: int, folder: Path) -> None:
+        self.index = index
+        self.spec = ShardSpec(
+            server=ServerConfig(device="cpu", state_dir=folder, initial_rows=1),
+            index=index,
+            count=COUNT,
+            dim=DIM,
+            seed=SEED,
+            identity="one",
+        )
+        self.start()
+
+    def start(self) -> None:
+        assert self.spec.server.state_dir is not None
+        self.folder = CheckpointFolder(self.spec.server.state_dir, keep=2)
+        self.state = ShardState(self.spec, epoch=1)
+        self.recovery = ShardRecovery(self.state, self.folder, every_s=1e6)
+
+    def crash(self) -> None:
+        self.folder.close()
+        self.start()
+
+
+class ShardsMatchOneTable(RuleBasedStateMachine):
+    """Nodes keep their pushes until every shard has them in a checkpoint, as the client does."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.home = tempfile.TemporaryDirectory()
+        self.log = ShardLog(1)
+        self.shards = [Shard(i, Path(self.home.name) / str(i)) for i in range(COUNT)]
+        self.kept: dict[str, list[Push]] = {node: [] for node in NODES}
+        self.made = dict.fromkeys(NODES, 0)
+        self.ordered = dict.fromkeys(NODES, 0)
+        self.rows: dict[int, np.ndarray] = {}
+        self.next_id = 0
+
+    def teardown(self) -> None:
+        if hasattr(self, "home"):
+            for shard in self.shards:
+                shard.folder.close()
+            self.home.cleanup()
+
+    # -- what the primary and the nodes do ---------------------------------------------------
+
+    @rule(n=st.integers(1, 4), drop=st.integers(0, 2))
+    def admit(self, n: int, drop: int) -> None:
+        gone = np.array(sorted(self.rows)[:drop], dtype=np.int64)
+        for id_ in gone.tolist():
+            del self.rows[id_]
+        self.log.admit(self.next_id, n, gone)
+        fresh = np.arange(self.next_id, self.next_id + n, dtype=np.int64)
+        self.rows |= dict(zip(fresh.tolist(), first_vectors(fresh, DIM, SEED), strict=True))
+        self.next_id += n
+
+    @rule(node=st.sampled_from(NODES), data=st.data())
+    def make_push(self, node: str, data: st.DataObject) -> None:
+        ids = data.draw(st.lists(st.integers(0, max(self.next_id - 1, 0)), unique=True, max_size=5))
+        ids = [] if not self.next_id else sorted(ids)
+        self.made[node] += 1
+        values = np.full((len(ids), DIM), float(self.made[node]), dtype=np.float32)
+        delta = RowDelta(Table.IN, np.array(ids, dtype=np.int64), values)
+        self.kept[node].append(Push(node, self.made[node], 0, (delta,)))
+
+    @rule(scale=st.sampled_from([1.0, 0.5, 0.0]), nodes=st.sets(st.sampled_from(NODES), min_size=1))
+    def order(self, scale: float, nodes: set[str]) -> None:
+        """The primary applies the next push of some nodes, all of which it has."""
+        ready = sorted(node for node in nodes if self.ordered[node] < self.made[node])
+        if not ready:
+            return
+        tickets = tuple((node, self.ordered[node] + 1) for node in ready)
+        self.log.append(Change(tickets, scale))
+        for node, sequence in tickets:
+            self.ordered[node] = sequence
+            push = next(p for p in self.kept[node] if p.sequence == sequence)
+            for id_, row in zip(push.deltas[0].ids.tolist(), push.deltas[0].values, strict=True):
+                if id_ in self.rows and scale:
+                    self.rows[id_] = self.rows[id_] + np.float32(scale) * row
+
+    # -- what the network does ---------------------------------------------------------------
+
+    @rule(index=st.integers(0, COUNT - 1), most=st.integers(1, 5))
+    def deliver_log(self, index: int, most: int) -> None:
+        shard = self.shards[index]
+        stood = shard.state.lead(self.log.number, "one")["position"]
+        first, entries = self.log.after(stood)
+        sent = [from_json(as_json(entry)) for entry in entries[:most]]
+        shard.state.take(self.log.number, first, sent)
+
+    @rule(index=st.integers(0, COUNT - 1), node=st.sampled_from(NODES), again=st.booleans())
+    def deliver_push(self, index: int, node: str, again: bool) -> None:
+        state = self.shards[index].state
+        kept = self.kept[node]
+        entry = state.hello(node, kept[0].sequence if kept else self.made[node] + 1)
+        for push in kept:
+            if push.sequence > entry.accepted or again:
+                part = split_deltas(push.deltas, COUNT)[index]
+                state.push(Push(node, push.sequence, 0, part))
+
+    @rule(index=st.integers(0, COUNT - 1))
+    def checkpoint(self, index: int) -> None:
+        self.shards[index].recovery._write()
+        self.log.drop(min(shard.state.durable_position for shard in self.shards))
+        for node in NODES:
+            safe = min(shard.state.ledger.of(node).durable for shard in self.shards)
+            self.kept[node] = [
+                p for p in self.kept[node] if p.sequence > min(safe, self.ordered[node])
+            ]
+
+    @rule(index=st.integers(0, COUNT - 1))
+    def crash(self, index: int) -> None:
+        self.shards[index].crash()
+
+    @rule()
+    def settle(self) -> None:
+        for index, shard in enumerate(self.shards):
+            for node in NODES:
+                self.deliver_push(index, node, again=False)
+            for _ in range(200):
+                self.deliver_log(index, 5)
+                if shard.state.position == self.log.position:
+                    break
+            assert shard.state.position == self.log.position
+        self.compare()
+
+    def compare(self) -> None:
+        at = (self.log.number, self.log.position)
+        for shard in self.shards:
+            ids = np.arange(shard.index, self.next_id, COUNT, dtype=np.int64)
+            found = shard.state.rows(Table.IN, ids, at)
+            wanted = [self.rows.get(i, np.zeros(DIM, np.float32)) for i in ids.tolist()]
+            assert found is not None
+            assert np.array_equal(found, np.array(wanted, np.float32).reshape(-1, DIM))
+            assert shard.state.lost_pushes == 0
+
+    @precondition(lambda self: hasattr(self, "shards"))
+    @invariant()
+    def no_slot_is_lost(self) -> None:
+        for shard in self.shards:
+            state = shard.state
+            assert len(state.map.used()) + len(state.free) == state.next_slot
+
+
+ShardsMatchOneTable.TestCase.settings = settings(
+    max_examples=40,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+TestShardsMatchOneTable = ShardsMatchOneTable.TestCase
+
+
+entries = st.one_of(
+    st.builds(
+        Admit,
+        st.integers(0, 100),
+        st.integers(0, 5),
+        st.lists(st.integers(0, 99), max_size=4).map(lambda ids: np.array(ids, dtype=np.int64)),
+    ),
+    st.builds(
+        Change,
+        st.lists(st.tuples(st.sampled_from(NODES), st.integers(1, 9)), max_size=3).map(tuple),
+        st.sampled_from([0.0, 0.5, 1.0]),
+    ),
+    st.builds(CopyRows, st.integers(0, 9)),
+)
+
+
+@given(st.lists(entries, max_size=20), st.integers(0, 25))
+def test_the_log_tells_each_entry_until_it_was_dropped(given_entries, dropped):
+    log = ShardLog(1)
+    positions = [log.append(entry) for entry in given_entries]
+    assert positions == list(range(1, len(given_entries) + 1))
+    log.drop(dropped)
+    gone = min(dropped, len(given_entries))
+    assert log.position == len(given_entries)
+    first, left = log.after(0)
+    assert (first, len(left)) == (gone + 1, len(given_entries) - gone)
+    assert [as_json(e) for e in left] == [as_json(e) for e in given_entries[gone:]]
+    assert [as_json(from_json(as_json(e))) for e in left] == [as_json(e) for e in left]
+    other = ShardLog(2)
+    other.restore(log.to_json())
+    kept = [as_json(e) for e in left if not isinstance(e, CopyRows)]
+    assert [as_json(e) for e in other.after(0)[1]] == kept
+    assert other.floor == log.floor
+
+
+def test_many_evicted_ids_go_in_several_entries():
+    log = ShardLog(1)
+    log.admit(5, 3, np.arange(250_000, dtype=np.int64))
+    told = []
+    while True:
+        _, entries_ = log.after(sum(len(e) for e in told))
+        if not entries_:
+            break
+        assert sum(len(e.evicted) for e in entries_) <= 200_000
+        told.append(entries_)
+    flat = [entry for part in told for entry in part]
+    assert np.array_equal(np.concatenate([e.evicted for e in flat]), np.arange(250_000))
+    assert sum(entry.count for entry in flat) == 3
+
+
+@pytest.fixture
+def state():
+    spec = ShardSpec(server=ServerConfig(device="cpu"), index=1, count=2, dim=DIM, identity="x")
+    return ShardState(spec, epoch=1)
+
+
+def test_a_shard_refuses_another_primary_a_gap_and_ids_that_are_not_its_own(state):
+    with pytest.raises(RefusedError, match="another training"):
+        state.lead(3, "y")
+    state.lead(3, "x")
+    with pytest.raises(RefusedError, match="it expects 1 of log 3"):
+        state.take(3, 2, [CopyRows(1)])
+    with pytest.raises(RefusedError, match="log 4"):
+        state.take(4, 1, [CopyRows(1)])
+    state.take(3, 1, [Admit(0, 4)])
+    none = np.empty(0, dtype=np.int64)
+    with pytest.raises(RefusedError, match="id mod 2 = 1"):
+        state.pull(np.array([0]), none, (3, 1))
+    with pytest.raises(RefusedError, match="outside 0 … 3"):
+        state.pull(np.array([5]), none, (3, 1))
+    with pytest.raises(RefusedError, match="gap, shard 1 expects 1"):
+        state.push(Push("a", 2, 0))
+    assert state.pull(np.array([3]), none, (3, 1)) is not None
+
+
+def test_what_the_primary_refused_is_replaced_by_what_comes_under_its_number(state):
+    """The primary may refuse a push whose rows are here already; its number is used again."""
+    state.lead(3, "x")
+    state.take(3, 1, [Admit(0, 2)])
+    one = np.array([1])
+
+    def push(value: float) -> Push:
+        values = np.full((1, DIM), value, dtype=np.float32)
+        return Push("a", 1, 0, (RowDelta(Table.OUT, one, values),))
+
+    state.push(push(5.0))
+    state.push(push(2.0))
+    state.take(3, 2, [Change((("a", 1),), 1.0)])
+    state.push(push(9.0))
+    assert state.rows(Table.OUT, one, (3, 2)).tolist() == [[2.0] * DIM]
+    assert state.meters.duplicates == 1
+
+
+def test_pushes_that_died_with_their_node_are_passed_over_and_counted(state):
+    state.lead(3, "x")
+    state.take(3, 1, [Admit(0, 2), Change((("a", 1),), 1.0), Change((("a", 2),), 1.0)])
+    assert (state.position, state.waits_for) == (1, ("a", 1))
+    state.hello("a", 3)
+    assert (state.position, state.waits_for, state.lost_pushes) == (3, None, 2)
