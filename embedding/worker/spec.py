@@ -8,5 +8,83 @@ from embedding.config import Config
 from embedding.crawl.config import CrawlConfig
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.topology import RingSpec, TopologyConfig
-from embedding.models.config import ModelConfig
 from embedding.models.config import Model, ModelConfig
+from embedding.records import WindowUnit
+from embedding.sources.config import SourceConfig
+from embedding.stream.config import StreamConfig
+from embedding.text.config import TextConfig
+from embedding.worker.config import NodeConfig
+
+
+class CorpusShare(Config):
+    """The part of a corpus file that one node reads: every `count`-th stretch of lines."""
+
+    path: str
+    """Text (one sentence a line) or dated JSONL, plain or .xz."""
+    source: str = "corpus"
+    """Name under which its words are counted."""
+    index: int = Field(default=0, ge=0)
+    """Which share this is, from 0."""
+    count: int = Field(default=1, ge=1)
+    """Shares in all."""
+    epochs: int = Field(default=1, ge=1)
+    """How often the share is read."""
+    tokens: int | None = Field(default=None, ge=1)
+    """Tokens after which reading stops; None reads all."""
+    window: WindowUnit | None = None
+    """No block holds lines of two windows of this unit; None does not care."""
+
+
+def check_replay(model: ModelConfig, stream: StreamConfig, node: NodeConfig) -> None:
+    """ValueError when the replay memory would rank sentences that the model does not weigh."""
+    ranks = bool(node.replay_ratio) and stream.replay != "uniform"
+    if ranks and model.model is Model.GLOVE:
+        raise ValueError(
+            f"stream.replay {stream.replay} with model.model glove: GloVe learns cells of a "
+            "running table, so no sentence has a loss or a gradient of its own; uniform is "
+            "accepted, or another model"
+        )
+
+
+class NodeSpec(Config):
+    """One node of a pool."""
+
+    name: str
+    """Name of the node, the same in every life: the server numbers its pushes by it."""
+
+    server: str
+    """Address of the parameter server, `grpc://host:port`."""
+
+    sources: tuple[SourceConfig, ...] = ()
+    """The sources this node reads; no other node reads them."""
+
+    corpus: CorpusShare | None = None
+    """A corpus to read instead of crawling; the node ends when it is learnt."""
+
+    crawl: CrawlConfig = CrawlConfig()
+    """Fetching, with this node's frontier."""
+    text: TextConfig = TextConfig()
+    """Text preparation."""
+    stream: StreamConfig = StreamConfig()
+    """Queue and replay."""
+    model: ModelConfig = ModelConfig()
+    """The model; server and node must agree on its digest."""
+    node: NodeConfig = NodeConfig()
+    """Blocks and replay ratio."""
+    min_count: int = Field(default=5, ge=1)
+    """Occurrences after which the server gives a word a row."""
+    exchange: ExchangeConfig = ExchangeConfig()
+    """The wire."""
+    topology: TopologyConfig = TopologyConfig()
+    """Which way rows travel."""
+    ring: RingSpec | None = None
+    """This node's place among those that all-reduce; None when none does."""
+    group: str = ""
+    """Name of the group whose nodes push together; "" when this node is in none."""
+    aggregator: str = ""
+    """Address at which the pushes of the group are added up; "" when this node is in none."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> NodeSpec:
+        check_replay(self.model, self.stream, self.node)
+        return self
