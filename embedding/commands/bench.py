@@ -24,6 +24,9 @@ def register(app: typer.Typer) -> None:
     group.command("newword")(newword)
     group.command("incremental")(incremental)
     group.command("gpu")(gpu)
+    group.command("shards")(shards)
+    group.command("topology")(topology)
+    group.command("policies")(policies)
 
 
 def stream() -> None:
@@ -146,6 +149,76 @@ def incremental(
     _measurement("incremental").bench_incremental(corpus, words, unit, sample=sample)
 
 
+def policies(
+    corpus: Annotated[Path, typer.Argument(help="Plain text, one sentence a line (.xz is read).")],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="bsp, ssp, backup, asp, auto, easgd, averaging, bsp-mean or asp-4 (n_push and "
+            "n_fetch 4); may be repeated. When not given: all."
+        ),
+    ] = None,
+    words: Annotated[int, typer.Option(help="Words of the corpus to learn.")] = 2_000_000,
+    block: Annotated[int, typer.Option(help="Tokens of a block.", min=100)] = 5_000,
+    block_s: Annotated[float, typer.Option(help="Seconds a block takes at a fast node.")] = 0.1,
+    slower: Annotated[float, typer.Option(help="Times as long at the slow node.", min=1)] = 10.0,
+    turns: Annotated[
+        float,
+        typer.Option(
+            help="Chance of any node's block to be a slow one; 0: one node is slow.", max=1
+        ),
+    ] = 0.0,
+) -> None:
+    """Four nodes, one ten times slower: tokens/s of every policy, and its loss at equal tokens.
+
+    Examples: `yeoron bench policies english.txt.xz` ·
+    `yeoron bench policies english.txt.xz --policy bsp --policy ssp --turns 0.1`
+    """
+    bench = _measurement("policies")
+    bench.bench_policies(
+        corpus,
+        ways=tuple(policy or bench.WAYS),
+        words=words,
+        block=block,
+        block_s=block_s,
+        slower=slower,
+        turns=turns,
+    )
+
+
+def topology(
+    corpus: Annotated[Path, typer.Argument(help="Plain text, one sentence a line (.xz is read).")],
+    nodes: Annotated[
+        list[int] | None, typer.Option(help="Numbers of nodes, 2 and 4 unless given.", min=1)
+    ] = None,
+    side: Annotated[
+        list[str] | None,
+        typer.Option(help="ps, allreduce, hybrid, host or groups; all unless given."),
+    ] = None,
+    words: Annotated[int, typer.Option(help="Words of the corpus to use.")] = 2_000_000,
+    repeats: Annotated[int, typer.Option(help="Interleaved repeats; the median counts.")] = 1,
+    dim: Annotated[int, typer.Option(help="Length of the vectors.")] = 100,
+    gold: Annotated[
+        list[Path] | None,
+        typer.Option(help="Word pairs or analogies to judge the vectors by; may be repeated."),
+    ] = None,
+) -> None:
+    """Server, all-reduce, hybrid and host aggregation: speed, bytes by way, loss.
+
+    Example: `yeoron bench topology corpus.txt --nodes 2 --side ps --side allreduce`
+    """
+    bench = _measurement("topology")
+    bench.bench_topology(
+        corpus,
+        nodes=tuple(nodes or (2, 4)),
+        kinds=tuple(side or bench.KINDS),
+        words=words,
+        repeats=repeats,
+        dim=dim,
+        gold=gold or (),
+    )
+
+
 def gpu(
     rows: Annotated[int, typer.Option(help="Rows of a resident batch.", min=1)] = 1_000_000,
     dim: Annotated[int, typer.Option(help="Length of the vectors.", min=1)] = 100,
@@ -156,6 +229,27 @@ def gpu(
     Example: `yeoron bench gpu --dim 128`
     """
     _measurement("gpu").bench_gpu(rows, dim, repeats)
+
+
+def shards(
+    count: Annotated[
+        list[int] | None, typer.Option("--shards", help="Processes; may be repeated. 1, 2, 4.")
+    ] = None,
+    rows: Annotated[
+        list[int] | None, typer.Option(help="Rows in all; may be repeated. 10^4 … 10^7.")
+    ] = None,
+    dim: Annotated[
+        int, typer.Option(help="Length of the rows; halved where they do not fit.")
+    ] = 100,
+    repeats: Annotated[int, typer.Option(help="Repeats; the median counts.")] = 5,
+) -> None:
+    """Time and memory of a row as shards and rows grow.
+
+    Example: `yeoron bench shards --shards 1 --shards 2 --rows 1000000`
+    """
+    bench = _measurement("shards")
+    sizes = rows or [10**4, 10**5, 10**6, 10**7]
+    bench.bench_shards(count or [1, 2, 4], sizes, dim, repeats)
 
 
 def _measurement(name: str) -> Any:

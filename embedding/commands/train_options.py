@@ -37,7 +37,31 @@ Epochs = Annotated[int, typer.Option(help="Times the corpus is read.")]
 Nodes = Annotated[int, typer.Option(help="Nodes that train at the same time.")]
 Sync = Annotated[
     str,
-    typer.Option(help="bsp, ssp, asp, or hogwild (tables in memory that the nodes share)."),
+    typer.Option(
+        help="How nodes are kept in step: bsp, backup, ssp, asp, easgd, averaging, auto, or "
+        "hogwild (tables in memory that the nodes share)."
+    ),
+]
+SyncSetting = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A setting of --sync as NAME=VALUE, as in tau=8 or staleness=2 "
+        "(docs/synchronisation.md); may be repeated."
+    ),
+]
+Shards = Annotated[int, typer.Option(help="Processes that hold the rows, each those of its ids.")]
+Topology = Annotated[
+    str,
+    typer.Option(
+        help="ps: rows go by the server. allreduce: every node holds them all, and what moved is "
+        "summed. hybrid: rows of nearly every block by all-reduce, the others by the server."
+    ),
+]
+Groups = Annotated[
+    int,
+    typer.Option(
+        help="Deal the nodes out to so many groups; each pushes as one, added up on its host."
+    ),
 ]
 Compression = Annotated[
     str,
@@ -87,7 +111,7 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
     from embedding.training import TrainRequest
 
     context, unit = _windows(given["window"] or [], given["dated"])
-    top = ("corpus", "out", "state_dir", "nodes", "epochs", "tokens", "vocabulary")
+    top = ("corpus", "out", "state_dir", "shards", "nodes", "epochs", "tokens", "vocabulary")
     more = ("min_count", "max_words", "device")
     model = ("model", "dim", "negative", "sample", "seed", "learning_rate")
     values: dict[str, Any] = {
@@ -100,10 +124,22 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
             "schedule": given["schedule"] or ("constant" if given["dated"] else "linear"),
         },
         "text": {"tokenizer": given["tokenizer"], "mask": given["tokenizer"] != "whitespace"},
-        "sync": {"policy": given["sync"]},
+        "sync": {"policy": given["sync"], **_sync_settings(given["sync_setting"] or [])},
         "exchange": {name: given[name] for name in ("compression", "threshold", "top_share")},
+        "topology": {"kind": given["topology"], "groups": given["groups"]},
     }
     return validate(TrainRequest, values, "train")
+
+
+def _sync_settings(given: list[str]) -> dict[str, str]:
+    """NAME=VALUE of --sync-setting; SyncConfig says which names and values there are."""
+    for each in given:
+        if not each.partition("=")[2] or each.startswith("policy="):
+            raise ConfigError(
+                f"--sync-setting {each}: NAME=VALUE is accepted, as in tau=8; the policy itself is "
+                "given by --sync."
+            )
+    return dict(each.split("=", 1) for each in given)
 
 
 def _windows(given: list[str], dated: bool) -> tuple[int, str | None]:

@@ -13,13 +13,37 @@ from embedding.commands.snapshots import ID_HELP, open_snapshot
 from embedding.commands.train_bar import TrainBar
 
 if TYPE_CHECKING:
-    from embedding.training import TrainResult
+    from embedding.training import TrainRequest, TrainResult
 
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    app.command()(train)
+    app.command(help=f"{train.__doc__}\n\n{EXAMPLES}")(train)
     app.command()(evaluate)
+
+
+EXAMPLES = """Examples:
+
+`yeoron train news.txt --out store --nodes 2`
+
+`yeoron train news.txt --out store --window 10 --epochs 5 --sync hogwild --nodes 2`
+
+`yeoron train news.txt --nodes 4 --sync averaging --sync-setting tau=8`
+
+`yeoron train news.txt --nodes 4 --compression onebit --json`
+
+`yeoron train news.txt --nodes 4 --topology hybrid --json`
+
+`yeoron train news.txt --nodes 4 --groups 2 --sync asp`
+
+`yeoron train news.txt --nodes 2 --shards 2`
+
+`yeoron train posts.jsonl --dated --window month --tokenizer kiwi --out store --json`
+
+`yeoron train posts.jsonl --dated --window month --window 8 --out store`
+
+`yeoron train large.txt --out store --state-dir state`; after a crash the same again goes on.
+"""
 
 
 def train(
@@ -34,7 +58,11 @@ def train(
     max_words: options.MaxWords = 1_000_000,
     epochs: options.Epochs = 1,
     nodes: options.Nodes = 1,
+    shards: options.Shards = 1,
     sync: options.Sync = "ssp",
+    sync_setting: options.SyncSetting = None,
+    topology: options.Topology = "ps",
+    groups: options.Groups = 0,
     compression: options.Compression = "fp16",
     threshold: options.Threshold = 0.01,
     top_share: options.TopShare = 0.05,
@@ -50,23 +78,17 @@ def train(
     checkpoint_every: options.CheckpointEvery = 30.0,
     as_json: Json = False,
 ) -> None:
-    """Train on a corpus file, through the same nodes and server as the stream.
-
-    Examples:
-
-    `yeoron train news.txt --out store --nodes 2`
-
-    `yeoron train news.txt --out store --window 10 --epochs 5 --sync hogwild --nodes 2`
-
-    `yeoron train news.txt --nodes 4 --compression onebit --json`
-
-    `yeoron train posts.jsonl --dated --window month --tokenizer kiwi --out store --json`
-
-    `yeoron train posts.jsonl --dated --window month --window 8 --out store`
-
-    `yeoron train large.txt --out store --state-dir state`; after a crash the same again goes on.
-    """
+    """Train on a corpus file, through the same nodes and server as the stream."""
     request = options.request_of(dict(locals()))
+    result = _train(request, out, state_dir)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        _print(result, kept=out is not None)
+
+
+def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> TrainResult:
+    """Train with a bar; ^C is told and ends with 130."""
     from embedding.training import train_corpus
 
     try:
@@ -84,10 +106,7 @@ def train(
             "missing in its counts.",
             highlight=False,
         )
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        _print(result, kept=out is not None)
+    return result
 
 
 def _print(result: TrainResult, *, kept: bool) -> None:

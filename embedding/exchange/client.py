@@ -14,19 +14,26 @@ import tenacity
 from embedding.errors import AheadError, BehindError, RefusedError, UnavailableError
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import (
+    acknowledged,
     decode_vocabulary,
     encode_pull,
     encode_push,
-    whole,
 )
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.feedback import Feedback
-from embedding.exchange.halves import widen
+from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta, Welcome
 from embedding.exchange.pushlog import PushLog
+from embedding.exchange.relay import Relay
 from embedding.exchange.retrying import retrying
 from embedding.exchange.wire import Message, text_array
-from embedding.records import IntArray, ScorePairs, SnapshotRef, Table, Window
+from embedding.records import (
+    IntArray,
+    ScorePairs,
+    SnapshotRef,
+    Table,
+    Window,
+)
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -60,6 +67,8 @@ class ParameterClient:
             max_pushes=config.max_unconfirmed, max_bytes=config.max_unconfirmed_bytes
         )
         self.feedback = Feedback(config)
+        self.rows = OwnRows(config, self.feedback)
+        self.relay: Relay | None = None
         self.welcome: Welcome | None = None
         self._clock = 0
         self._channel: Channel | None = None
@@ -85,7 +94,7 @@ class ParameterClient:
         with self._stream_lock:
             answer = self._request(Message({"op": "vocabulary", "since": since}))
             delta = decode_vocabulary(answer)
-            self.feedback.keep(delta.alive)
+            self.rows.alive(delta.alive)
         return delta
 
     def pull(
@@ -104,13 +113,17 @@ class ParameterClient:
         `pull_timeout_s` of waiting.
         """
         message = encode_pull(vectors, contexts, clock, score, self.config.rows, grams)
+        tables = zip(Table, (vectors, contexts, grams), strict=True)
+        asked = {table: ids for table, ids in tables if ids is not None}
         began = time.monotonic()
         while True:
             # No push comes between an answer and what is added to it.
             with self._stream_lock:
-                answer = self._request(message)
-                rows = self._rows(answer, vectors, contexts, grams)
+                answer = self._request(self.rows.asking(message, asked))
+                rows = self.rows.read(answer, asked)
             waited = time.monotonic() - began
+            if answer.header["status"] != "ok":
+                self._held_back()
             if self.node in answer.header.get("waiting_for", ()):
                 raise AheadError(f"pull at clock {clock}: the policy waits for this node's push.")
             if rows is not None:
@@ -132,7 +145,7 @@ class ParameterClient:
         with self._stream_lock:
             sent = self.feedback.encode(push)
             try:
-                return self._push(sent)
+                return self._push(self._marked(sent))
             except RefusedError:
                 self.feedback.undo(sent)
                 raise
@@ -144,7 +157,8 @@ class ParameterClient:
             deltas = self.feedback.drain(self.config.max_message_bytes // 2)
             while deltas:
                 try:
-                    ack = self._push(self.feedback.whole(deltas[0], self.node, sequence, clock))
+                    sent = self.feedback.whole(deltas[0], self.node, sequence, clock)
+                    ack = self._push(self._marked(sent))
                 except RefusedError:
                     self.feedback.restore(deltas)
                     raise
@@ -153,7 +167,7 @@ class ParameterClient:
 
     def durable(self) -> int:
         """The last push of this node that is in a checkpoint."""
-        ack = _ack(self._request(Message({"op": "confirm"})))
+        ack = acknowledged(self._request(Message({"op": "confirm"})))
         self._taken(ack)
         return ack.durable
 
@@ -170,6 +184,9 @@ class ParameterClient:
 
         The next pull takes part again, at the clock that the others have reached.
         """
+        if self.relay is not None:
+            with self._stream_lock:
+                self.relay.leave()
         self._action("idle", {"node": self.node})
 
     def status(self) -> dict[str, Any]:
@@ -198,6 +215,8 @@ class ParameterClient:
                     self._channel.request(Message({"op": "bye"}), 2.0)
                 except (UnavailableError, RefusedError):
                     logger.debug("node %s: the server was gone at goodbye", self.node)
+            if self.relay is not None:
+                self.relay.close()
             for channel in (self._channel, self._control):
                 if channel is not None:
                     channel.close()
@@ -208,6 +227,10 @@ class ParameterClient:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _marked(self, push: Push) -> Push:
+        """Through an aggregator a push is part of a sum: the kept rows do not follow it."""
+        return replace(push, keeps=self.rows.keeps and self.relay is None)
 
     def _push(self, push: Push) -> Ack:
         if self.welcome is None:
@@ -220,29 +243,10 @@ class ParameterClient:
             self.log.drop_last()
             raise
         self._taken(ack)
+        self.rows.taken(push)
         if self.log.load > 0.5:
             self.checkpoint(wait=False)
         return ack
-
-    def _rows(
-        self, answer: Message, vectors: IntArray, contexts: IntArray, grams: IntArray | None
-    ) -> Rows | None:
-        """The rows in an answer, with what this node has learnt and not sent; None: it waits."""
-        header = answer.header
-        if header["status"] != "ok":
-            return None
-        sequence = whole(header, "sequence")
-        asked = [("vectors", Table.IN, vectors), ("contexts", Table.OUT, contexts)]
-        if grams is not None:
-            asked.append(("grams", Table.SUB, grams))
-        found: dict[str, Any] = {}
-        for name, table, ids in asked:
-            rows = answer.array(name, "f4 f2", 2)
-            if self.feedback.kind != "fp16":
-                rows = widen(rows)
-                self.feedback.add_to(table, ids, rows, sequence)
-            found[name] = rows
-        return Rows(clock=whole(header, "clock"), sequence=sequence, nll=header.get("nll"), **found)
 
     def _make_room(self) -> None:
         """Wait for a checkpoint when the log of unconfirmed pushes is full."""
@@ -257,7 +261,18 @@ class ParameterClient:
             )
 
     def _send(self, push: Push) -> Ack:
-        return _ack(self._stream().request(encode_push(push)))
+        if self.relay is not None and self.welcome is not None:
+            answer = self.relay.push(push, self.welcome.session)
+            if answer is not None:
+                return acknowledged(answer)
+        return acknowledged(self._stream().request(encode_push(self._stripped(push))))
+
+    def _stripped(self, push: Push) -> Push:
+        """What of a push goes to this server: all of it."""
+        return push
+
+    def _held_back(self) -> None:
+        """The policy holds a pull back; it is asked for again."""
 
     def _taken(self, ack: Ack) -> None:
         self.log.confirm(ack.durable)
@@ -286,6 +301,7 @@ class ParameterClient:
                 raise
             if self.welcome is None:
                 self.log.begin(welcome.sequence)
+            self.rows.greeted(welcome, first=self.welcome is None)
             self.welcome = welcome
             self._clock = max(self._clock, welcome.clock)
             return welcome
@@ -322,7 +338,7 @@ class ParameterClient:
         if lost:
             logger.info("node %s: sending %d pushes again", self.node, len(lost))
         for push in lost:
-            self._taken(_ack(channel.request(encode_push(push))))
+            self._taken(acknowledged(channel.request(encode_push(self._stripped(push)))))
 
     def _action(self, name: str, body: dict[str, Any], timeout_s: float | None = None) -> Any:
         def call() -> Any:
@@ -345,15 +361,3 @@ class ParameterClient:
                 logger.warning("node %s: %s Trying again.", self.node, error)
 
         return retrying(self.config, self._stop, reset)(call)
-
-
-def _ack(answer: Message) -> Ack:
-    header = answer.header
-    return Ack(
-        sequence=whole(header, "sequence"),
-        durable=whole(header, "durable"),
-        clock=whole(header, "clock"),
-        duplicate=bool(header.get("duplicate", False)),
-        ahead=bool(header.get("ahead", False)),
-        active=whole(header, "active"),
-    )

@@ -90,7 +90,7 @@ class Ring:
 
     def add_up(self, values: npt.NDArray[Any]) -> None:
         """Sum over all nodes, in place; of one shape and dtype everywhere."""
-        if self.size == 1 or not values.size:
+        if not values.size:
             return
         with self._lent(values) as tensor:
             self._guard(lambda: self._group.allreduce([tensor]).wait())
@@ -98,7 +98,7 @@ class Ring:
 
     def from_leader(self, values: FloatArray) -> None:
         """The leader's values, in place."""
-        if self.size == 1 or not values.size:
+        if not values.size:
             return
         options = _distributed().BroadcastOptions()
         options.rootRank, options.rootTensor = 0, 0

@@ -7,8 +7,8 @@ import hmac
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, nullcontext
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -23,12 +23,17 @@ from embedding.exchange.codec import (
     string,
     whole,
 )
-from embedding.exchange.wire import COMMAND, SCHEMA, Message, decode, encode
+from embedding.exchange.rowcache import NAMES, Kept
+from embedding.exchange.together import OPERATION, decode_together
+from embedding.exchange.wire import COMMAND, SCHEMA, Array, Message, decode, encode
+from embedding.records import Table
 from embedding.server.credentials import Credentials
 from embedding.server.greeting import lost
+from embedding.server.keeping import spared
 from embedding.server.limits import check_answer, check_node, check_push, check_words
 from embedding.server.meters import Meters
 from embedding.server.state import ServerState
+from embedding.server.together import push_together
 from embedding.server.unserved import ClosedService
 
 logger = logging.getLogger(__name__)
@@ -39,18 +44,45 @@ Control = Callable[[dict[str, Any]], Any]
 """A control call: JSON object in, JSON-safe value out."""
 
 
+class Conversation(Protocol):
+    """What one stream has said so far."""
+
+    node: str
+
+    def handle(self, chunk: Any, size: int) -> Message:
+        """Answer one message."""
+        ...
+
+    def ended(self) -> None:
+        """The stream is over."""
+        ...
+
+
+class Served(Protocol):
+    """What a service counts its messages in."""
+
+    closing: bool
+
+    @property
+    def meters(self) -> Meters:
+        """Figures."""
+        ...
+
+
 class FlightService(ClosedService):
     """Serves one state. Each connected node has one stream; a bad message harms only its sender."""
 
     def __init__(
         self,
         location: str,
-        state: ServerState,
+        state: Served,
         controls: Mapping[str, Control],
         *,
         credentials: Credentials,
+        session: Callable[[], Conversation],
     ) -> None:
         self._state = state
+        self._session = session
         self._controls = controls
         token = credentials.token
         super().__init__(
@@ -67,7 +99,7 @@ class FlightService(ClosedService):
         if descriptor.command != COMMAND:
             raise flight.FlightServerError("this stream is not Yeoron's exchange")
         writer.begin(SCHEMA)
-        session = _Session(self._state)
+        session = self._session()
         try:
             while not self._state.closing:
                 chunk = reader.read_chunk()
@@ -121,7 +153,7 @@ class FlightService(ClosedService):
         return [(name, (call.__doc__ or name).strip()) for name, call in self._controls.items()]
 
 
-class _Session:
+class NodeSession:
     """What one stream has said so far."""
 
     def __init__(self, state: ServerState) -> None:
@@ -150,6 +182,8 @@ class _Session:
         operation = message.header.get("op")
         if operation == "hello":
             return self._hello(message)
+        if operation == OPERATION:
+            return self._together(message)
         if not self.node:
             raise RefusedError("the first message of a stream must be `hello`.")
         call = self._calls.get(operation) if isinstance(operation, str) else None
@@ -185,20 +219,30 @@ class _Session:
             vectors, contexts, clock, score = decode_pull(message)
             grams = decode_grams(message)
         half = message.header.get("rows") == "float16"
-        asked = [ids for ids in (vectors, contexts, grams) if ids is not None]
-        check_answer(self.state, asked, score, half=half)
-        rows = self.state.pull(self.node, vectors, contexts, clock, score, grams=grams, half=half)
-        if isinstance(rows, list):
-            return Message({"status": "waiting", "waiting_for": rows})
+        wanted = [ids for ids in (vectors, contexts, grams) if ids is not None]
+        check_answer(self.state, wanted, score, half=half)
+        named = zip(Table, (vectors, contexts, grams), strict=True)
+        asked = {table: ids for table, ids in named if ids is not None}
+        kept = None if self.state.leads else Kept.read(message, asked)
+        # What is spared is looked up among the rows as they were read.
+        with self.state.lock if kept is not None else nullcontext():
+            rows = self.state.pull(
+                self.node, vectors, contexts, clock, score, grams=grams, half=half
+            )
+            if isinstance(rows, list):
+                return Message({"status": "waiting", "waiting_for": rows})
+            versions = None if kept is None else self.state.tables.versions.start()
+            arrays: dict[str, Array] = {NAMES[t]: each for t, each in rows.by_table().items()}
+            if kept is not None:
+                arrays = spared(self.state, self.node, kept, asked, rows)
         header = {
             "status": "ok",
             "clock": rows.clock,
             "sequence": rows.sequence,
             "nll": rows.nll,
+            "at": rows.at,
+            "versions": versions,
         }
-        arrays = {"vectors": rows.vectors, "contexts": rows.contexts}
-        if rows.grams is not None:
-            arrays["grams"] = rows.grams
         return Message(header, arrays)
 
     def _push(self, message: Message) -> Message:
@@ -208,6 +252,15 @@ class _Session:
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
         return _acknowledged(self.state.push(push, self.number))
+
+    def _together(self, message: Message) -> Message:
+        """Pushes of a group; its aggregator is no node and greets nobody."""
+        with _of_kind("message"):
+            pushes, sessions = decode_together(message)
+        for push in pushes:
+            check_push(self.state, push)
+        acks = push_together(self.state, pushes, sessions)
+        return Message({"status": "ok", "acks": [_fields(ack) for ack in acks]})
 
     def _confirm(self, message: Message) -> Message:
         del message
@@ -226,10 +279,14 @@ class _Session:
 
 
 def _acknowledged(ack: Any) -> Message:
-    return Message({"status": "ok", **ack.__dict__})
+    return Message({"status": "ok", **_fields(ack)})
 
 
-def _answer(call: Callable[[], Message], state: ServerState) -> Message:
+def _fields(ack: Any) -> dict[str, Any]:
+    return {**ack.__dict__, "pace": ack.pace.to_dict()}
+
+
+def _answer(call: Callable[[], Message], state: Served) -> Message:
     """The call's answer, or its error as an answer."""
     try:
         return call()
@@ -242,7 +299,7 @@ def _answer(call: Callable[[], Message], state: ServerState) -> Message:
         return Message({"status": "failed", "reason": type(error).__name__})
 
 
-def _refused(error: YeoronError, state: ServerState) -> Message:
+def _refused(error: YeoronError, state: Served) -> Message:
     state.meters.refuse(error.kind if isinstance(error, RefusedError) else "request")
     replaced = isinstance(error, ReplacedError)
     return Message({"status": "refused", "reason": str(error), "replaced": replaced})

@@ -20,6 +20,7 @@ MAX_SOURCES = 10_000
 MAX_NAME = 1_000
 MAX_WORD_BYTES = 16_384
 MAX_REPORT_BYTES = 256 * 1024
+MAX_LOST = 10_000_000
 MAX_COUNT = 2**40
 """Most occurrences of a word, tokens or pairs in one push: sums of them stay exact."""
 
@@ -28,7 +29,7 @@ _UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 def check_node(state: ServerState, node: str) -> None:
     """RefusedError for a name that cannot be shown, or one node too many."""
-    _check_name("node", node)
+    check_name("node", node)
     with state.lock:
         known = state.machine.board.members
         if node not in known and len(known) >= MAX_NODES:
@@ -86,18 +87,36 @@ def check_answer(
     """RefusedError when the rows that a pull asks for do not fit into one message."""
     rows = sum(len(ids) for ids in asked)
     gathered = 0 if score is None else 2 * len(score.centres) + score.negatives.size
-    size = max(rows * (2 if half else 4), gathered * 4) * state.dim
-    if size > state.config.max_message_bytes:
+    check_rows(rows, state.dim, state.config.max_message_bytes, half=half)
+    check_rows(gathered, state.dim, state.config.max_message_bytes, what="rows to score")
+
+
+def check_rows(
+    rows: int, dim: int, most_bytes: int, *, half: bool = False, what: str = "rows"
+) -> None:
+    """RefusedError when so many rows do not fit into one message."""
+    size = rows * dim * (2 if half else 4)
+    if size > most_bytes:
         raise RefusedError(
-            f"pull: {rows} rows and {gathered} rows to score make {size} bytes; "
-            f"max_message_bytes of the server allows {state.config.max_message_bytes}.",
+            f"pull: {rows} {what} make {size} bytes; max_message_bytes of the server allows "
+            f"{most_bytes}.",
             kind="size",
+        )
+
+
+def check_lost(node: str, lost: int) -> None:
+    """RefusedError when a node says that more of its pushes are lost than it can have made."""
+    if lost > MAX_LOST:
+        raise RefusedError(
+            f"node {node}: its `first` push is {lost} behind the last one that is known here; at "
+            f"most {MAX_LOST} are accepted.",
+            kind="sequence",
         )
 
 
 def _check_sources(state: ServerState, names: Collection[str]) -> None:
     for name in names:
-        _check_name("source", name)
+        check_name("source", name)
     with state.lock:
         known = state.accounts.tracker.sources
         fresh = sum(name not in known for name in names)
@@ -109,7 +128,8 @@ def _check_sources(state: ServerState, names: Collection[str]) -> None:
             )
 
 
-def _check_name(what: str, name: str) -> None:
+def check_name(what: str, name: str) -> None:
+    """RefusedError for a name that cannot be shown."""
     if len(name) > MAX_NAME or _UNFIT.search(name):
         shown = name[:40].encode("unicode_escape").decode()
         raise RefusedError(

@@ -31,6 +31,7 @@ from embedding.server.checkpoint import CheckpointFolder
 from embedding.server.credentials import read_credentials
 from embedding.server.flight import FlightService
 from embedding.server.hangup import end
+from embedding.server.limits import check_lost, check_name, check_rows
 from embedding.server.reports import as_sent
 from embedding.server.sequence import NodeLedger
 from embedding.server.shardlog import from_json
@@ -133,7 +134,9 @@ class ShardSession:
         """Answer one message."""
         limit = self.state.spec.server.max_message_bytes
         if size > limit:
-            raise RefusedError(f"message of {size} bytes; max_message_bytes allows {limit}.")
+            raise RefusedError(
+                f"message of {size} bytes; max_message_bytes allows {limit}.", kind="size"
+            )
         message = decode(chunk.data, chunk.app_metadata)
         operation = message.header.get("op")
         if operation == "hello":
@@ -158,17 +161,22 @@ class ShardSession:
     def _hello(self, message: Message) -> Message:
         _same_version(message)
         node = string(message.header, "node")
-        entry = self.state.hello(node, whole(message.header, "first", least=1))
+        first = whole(message.header, "first", least=1)
+        check_name("node", node)
+        check_lost(node, first - self.state.ledger.of(node).accepted)
+        entry = self.state.hello(node, first)
         self.node, self.number = node, entry.session
         return self._acknowledged(entry)
 
     def _pull(self, message: Message) -> Message:
-        rows = self.state.pull(
-            message.array("vectors", "i8", 1), message.array("contexts", "i8", 1), _at(message)
-        )
+        vectors, contexts = message.array("vectors", "i8", 1), message.array("contexts", "i8", 1)
+        half = message.header.get("rows") == "float16"
+        spec = self.state.spec
+        most = spec.server.max_message_bytes
+        check_rows(len(vectors) + len(contexts), spec.dim, most, half=half)
+        rows = self.state.pull(vectors, contexts, _at(message))
         if rows is None:
             return Message({"status": "waiting", "waits_for": self.state.waits_for})
-        half = message.header.get("rows") == "float16"
         found = {"vectors": as_sent(rows[0], half), "contexts": as_sent(rows[1], half)}
         return Message({"status": "ok"}, found)
 
@@ -204,7 +212,7 @@ class ShardSession:
         entries = message.header.get("entries")
         try:
             read = [from_json(each) for each in entries]  # type: ignore[union-attr]
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, IndexError, OverflowError) as error:
             raise RefusedError("log: entries that cannot be read.") from error
         return Message(
             {"status": "ok", **self.state.take(self._leads, whole(message.header, "first"), read)}

@@ -8,7 +8,10 @@ from typing import Any
 
 from embedding.records import SnapshotRef
 from embedding.server.accounting import iso
+from embedding.server.balance import NodeSpeed
 from embedding.server.state import ServerState
+from embedding.server.syncstatus import sync_status
+from embedding.server.ways import topology
 
 
 def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[str, Any]:
@@ -23,6 +26,7 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
             "device": str(state.tables.device),
             "policy": sync.policy,
             "staleness": sync.staleness,
+            "sync": sync_status(state, now),
             "dim": state.dim,
             "vocabulary": len(state.vocabulary),
             "candidates": len(state.vocabulary.candidates),
@@ -39,6 +43,7 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
                 "in": meters.bytes_in,
                 "out": meters.bytes_out,
                 "pushed_per_entry": meters.bytes_per_entry,
+                "rows_spared": meters.rows_spared,
             },
             "watermark": iso(watermark),
             "lag": {"p50_s": meters.lags.quantile(0.5), "p95_s": meters.lags.quantile(0.95)},
@@ -46,6 +51,9 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
                 "checkpoint": meters.checkpoint_pause_s * 1000,
                 "cut": meters.cut_pause_s * 1000,
             },
+            "topology": topology(state.reports, meters),
+            "shards": state.shards(),
+            "young_words": {"held": len(state.young), "mentions": state.young.mentions},
             "rows_per_second": {
                 "in": meters.rates["rows_in"].value(now),
                 "out": meters.rates["rows_out"].value(now),
@@ -73,6 +81,7 @@ def _nodes(state: ServerState, now: float) -> dict[str, Any]:
             "durable": entry.durable,
             "tokens": entry.tokens,
             "words_per_second": 0.0 if rate is None else rate.value(now),
+            "block_share": state.balance.nodes.get(name, NodeSpeed()).share,
             "last_seen_s": now - member.last_seen,
             "report": state.reports.get(name, {}),
         }

@@ -41,10 +41,36 @@ def check_options(request: TrainRequest) -> None:
             f"nodes {request.nodes}: this machine has {os.cpu_count()} cores and each node is two "
             f"processes; at most {most} are accepted."
         )
+    if request.shards > 1:
+        _check_shards(request)
     if request.dated is not None:
         _check_dated(request)
     if request.text.tokenizer == "mecab":
         make_tokenizer(request.text)
+
+
+def _check_shards(request: TrainRequest) -> None:
+    """What is not split over shards."""
+    for option, value, refused, accepted in (
+        ("model", request.model.model, (Model.FASTTEXT,), "sgns, cbow or glove"),
+        ("sync", request.sync.policy, ("hogwild",), "any other policy"),
+        (
+            "compression",
+            request.exchange.compression,
+            ("threshold", "onebit", "topk"),
+            "none or fp16",
+        ),
+    ):
+        if value in refused:
+            raise ConfigError(
+                f"shards {request.shards} with {option} {value}: that works with 1 shard; "
+                f"{accepted} is accepted."
+            )
+    if request.topology.groups:
+        raise ConfigError(
+            f"shards {request.shards} with groups {request.topology.groups}: an aggregator pushes "
+            "to one server; groups 0 or 1 shard is accepted."
+        )
 
 
 def _check_dated(request: TrainRequest) -> None:

@@ -21,6 +21,7 @@ from embedding.server.config import ServerConfig
 from embedding.snapshots.store import SnapshotStore
 from embedding.training.checks import check_corpus, check_memory, check_options
 from embedding.training.nodes import Run, local_cluster
+from embedding.training.placing import check_topology, placed
 from embedding.training.request import Progress, TrainRequest, TrainResult
 from embedding.training.resume import Resume, resuming
 from embedding.training.store import new_store
@@ -40,6 +41,7 @@ def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> 
     """Train; raises ConfigError or InputError for what cannot work, if it can before it starts."""
     started = time.monotonic()
     check_options(request)
+    check_topology(request)
     check_corpus(request)
     check_memory(request, 0)  # fastText's n-gram rows are there before the first word is
     check_memory(request, INITIAL_ROWS)
@@ -59,7 +61,9 @@ def _train(
 ) -> TrainResult:
     with (
         counting(request, None if resume is None else resume.total) as count,
-        _server(request, store, resume) as server,
+        tempfile.TemporaryDirectory(prefix="yeoron-shards-") as rows,
+        _server(request, store, resume, Path(rows)) as server,
+        placed(request, server.location) as placement,
         tempfile.TemporaryDirectory(prefix="yeoron-dask-") as scratch,
         local_cluster(request.nodes, Path(scratch)) as client,
     ):
@@ -70,7 +74,7 @@ def _train(
                 _checkpoint(server)
                 resume.counted(total // request.epochs)
         before = server.state.meters.tokens
-        seconds = Run(request, server, client).finish(total, progress)
+        seconds = Run(request, server, client, placement).finish(total, progress)
         status = server.status()
         if not status["vocabulary"] or not status["tokens"]:
             raise nothing_admitted(request)
@@ -79,7 +83,9 @@ def _train(
 
 
 @contextmanager
-def _server(request: TrainRequest, store: Path, resume: Resume | None) -> Iterator[ParameterServer]:
+def _server(
+    request: TrainRequest, store: Path, resume: Resume | None, scratch: Path
+) -> Iterator[ParameterServer]:
     # torch takes longer to import than anything else here: the counting pass runs meanwhile.
     from embedding.server.service import ParameterServer
 
@@ -89,9 +95,12 @@ def _server(request: TrainRequest, store: Path, resume: Resume | None) -> Iterat
         window=request.dated or (WindowUnit.MONTH if request.lines_are_dated else WindowUnit.DAY),
         cut="manual" if request.dated is None else "watermark",
         min_count=request.min_count,
+        young_mentions=request.young_mentions,
         max_words=request.max_words,
         initial_rows=INITIAL_ROWS,
         state_dir=None if resume is None else resume.server,
+        shards=request.shards,
+        shards_dir=scratch if resume is None else None,
         checkpoint_every_s=request.checkpoint_every_s,
         config_digest=request.model.digest(),
         half_life_tokens=None if request.dated is None else HALF_LIFE_TOKENS,
@@ -143,14 +152,24 @@ def _result(server: ParameterServer, seconds: float, before: int) -> TrainResult
         vocabulary=int(status["vocabulary"]),
         documents=int(status["documents"]),
         late_documents=sum(source["late_documents"] for source in status["sources"].values()),
-        bytes_pushed=meters.bytes_in,
-        bytes_pulled=meters.bytes_out,
+        bytes_pushed=meters.bytes_in + _total(status["shards"], "bytes_in"),
+        bytes_pulled=meters.bytes_out + _total(status["shards"], "bytes_out"),
         bytes_per_entry=meters.bytes_per_entry,
-        peak_memory={"train": peak_memory(), **_peaks(reports)},
+        peak_memory={"train": peak_memory(), **_shard_peaks(server), **_peaks(reports)},
         nodes=reports,
+        ways=status["topology"],
         snapshots=server.cutter.refs(),
         resumed_tokens=before,
     )
+
+
+def _total(shards: list[dict[str, Any]], figure: str) -> int:
+    return sum(int(shard.get(figure, 0)) for shard in shards)
+
+
+def _shard_peaks(server: ParameterServer) -> dict[str, int]:
+    """Peak bytes of the processes that hold the rows."""
+    return {f"shard-{at}": peak_memory(pid) for at, pid in enumerate(server.shard_pids)}
 
 
 _PEAKS = {"reader": "reader_peak_memory_bytes", "gradient": "peak_memory_bytes"}

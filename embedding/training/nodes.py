@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from embedding.cluster import node_task
 from embedding.errors import ConfigError, PlatformError, YeoronError
 from embedding.stream.config import StreamConfig
+from embedding.training.placing import Placement
 from embedding.training.request import Progress, TrainProgress, TrainRequest
 from embedding.worker.spec import CorpusShare, NodeSpec
 
@@ -86,8 +87,11 @@ class Run:
     Raises what the first node that failed said, as soon as it did; the others are ended.
     """
 
-    def __init__(self, request: TrainRequest, server: ParameterServer, client: Any) -> None:
+    def __init__(
+        self, request: TrainRequest, server: ParameterServer, client: Any, placement: Placement
+    ) -> None:
         self._request = request
+        self._placement = placement
         self._server = server
         self._client = client
         self._ended = threading.Event()
@@ -103,7 +107,8 @@ class Run:
         shown = time.monotonic()
         reader = ProgressReader(self._server, total)
         try:
-            specs = node_specs(self._request, self._server.location)
+            plain = node_specs(self._request, self._server.location)
+            specs = [self._placement.put(spec, i) for i, spec in enumerate(plain)]
             for spec in specs:
                 self._expect(spec)
             for spec in specs:

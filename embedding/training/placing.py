@@ -67,11 +67,6 @@ def _check_groups(request: TrainRequest) -> None:
             f"{where} with compression {request.exchange.compression}: an aggregator adds up "
             f"whole deltas; {' or '.join(PLAIN)} is accepted."
         )
-    if request.shards > 1:
-        raise ConfigError(
-            f"{where} with shards {request.shards}: an aggregator sends its sums to one server; "
-            "1 is accepted."
-        )
 
 
 def _check_gpus(nodes: int) -> None:

@@ -12,9 +12,10 @@ from pydantic import Field
 
 from embedding.config import Config
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.topology import TopologyConfig
 from embedding.models.config import ModelConfig
 from embedding.records import SnapshotRef, WindowUnit
-from embedding.server.config import SyncConfig
+from embedding.server.config import ServerConfig, SyncConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 
@@ -31,6 +32,8 @@ class TrainRequest(Config):
     none. It is removed when the training has ended well."""
     checkpoint_every_s: float = Field(default=30.0, gt=0)
     """Seconds between two checkpoints in the state folder."""
+    shards: int = Field(default=1, ge=1, le=64)
+    """Processes that hold the rows; 1: the server's own."""
     nodes: int = Field(default=1, ge=1, le=256)
     """Nodes, each a reader and a gradient process."""
     epochs: int = Field(default=1, ge=1)
@@ -58,6 +61,8 @@ class TrainRequest(Config):
     """How nodes are kept in step."""
     exchange: ExchangeConfig = ExchangeConfig()
     """How rows and deltas travel."""
+    topology: TopologyConfig = TopologyConfig()
+    """Which way rows travel."""
     timeout: float = Field(default=24 * 3600.0, gt=0)
     """Seconds after which the training is given up."""
 
@@ -67,14 +72,20 @@ class TrainRequest(Config):
 
         Left to itself: no replay, as the corpus is read `epochs` times, and blocks of 25,000
         tokens, smaller from the third node on: what nodes learn at the same time they learn from
-        the same rows, and together that should not be more than 50,000 tokens. Vectors of rare
-        words are inferred only when words come in by and by, as on a stream: it takes time.
+        the same rows, and together that should not be more than 50,000 tokens.
         """
         if self.node is not None:
             return self.node
         block = max(2_000, min(25_000, 50_000 // self.nodes))
-        young = 0 if self.counts_first else NodeConfig().young_mentions
-        return NodeConfig(replay_ratio=0.0, block_tokens=block, young_mentions=young)
+        return NodeConfig(replay_ratio=0.0, block_tokens=block)
+
+    @property
+    def young_mentions(self) -> int:
+        """Until when vectors of words are inferred: only where words come in by and by.
+
+        A counted vocabulary has every word from the start, and inferring takes time.
+        """
+        return 0 if self.counts_first else ServerConfig().young_mentions
 
     @property
     def lines_are_dated(self) -> bool:
@@ -125,8 +136,9 @@ class TrainResult:
     vocabulary        words with a row
     late_documents    documents of a window that was cut before they were learnt
     peak_memory       most resident bytes by process
-    bytes_pushed, bytes_pulled   over the wire, by all nodes
+    bytes_pushed, bytes_pulled   between nodes and server
     bytes_per_entry   bytes of rows and ids for each number that the nodes moved; None: none moved
+    ways              rows and bytes by way (server, all-reduce, within a host), density
     snapshots         one, or one a window for a dated corpus
     """
 
@@ -142,6 +154,7 @@ class TrainResult:
     bytes_pulled: int
     peak_memory: dict[str, int]
     nodes: dict[str, dict[str, Any]]
+    ways: dict[str, Any] = field(default_factory=dict)
     snapshots: list[SnapshotRef] = field(default_factory=list)
     resumed_tokens: int = 0
     bytes_per_entry: float | None = None

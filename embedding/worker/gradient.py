@@ -12,22 +12,31 @@ from dataclasses import asdict, dataclass
 
 import psutil
 
-from embedding.errors import BehindError, RefusedError, ReplacedError, UnavailableError
-from embedding.exchange.client import ParameterClient
+from embedding.errors import (
+    BehindError,
+    ExchangeError,
+    RefusedError,
+    ReplacedError,
+    UnavailableError,
+)
+from embedding.exchange.sharded import connect
 from embedding.models.base import make_trainer
 from embedding.records import TokenBlock, WindowUnit
 from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty
 from embedding.stream.queue import BlockQueue
 from embedding.stream.replay import make_replay
 from embedding.worker.hogwild import HogwildLearner, MappedTables
-from embedding.worker.learner import Learner
 from embedding.worker.lifetime import end_with_parent, peak_memory, stop_on_signals
+from embedding.worker.paced import PacedLearner
 from embedding.worker.pipeline import Pipeline, When
+from embedding.worker.routing import make_route
 from embedding.worker.spec import NodeSpec
 from embedding.worker.ticks import Learnt
 
 logger = logging.getLogger(__name__)
 
+LEAST_TOKENS = 64
+"""No block is asked to be smaller."""
 _LOOK_SECONDS = 0.25
 """How long a wait for a block goes on before the wish to stop is looked at."""
 
@@ -54,21 +63,23 @@ class GradientProcess:
         self.queue = queue
         self.stop = stop
         self.counters = Counters()
-        self.client = ParameterClient(
+        self.client = connect(
             spec.server,
             node=spec.name,
             config=spec.exchange,
             config_digest=spec.model.digest(),
             stop=stop,
         )
-        welcome = self.client.hello()
+        welcome = self.client.welcome or self.client.hello()
         self._epoch = welcome.epoch
-        self._ahead = welcome.ahead
+        self.route = make_route(spec, self.client, welcome)
+        self._ahead = welcome.ahead and spec.ring is None
         self._idle = False
+        self._share = 1.0
         replay = make_replay(spec.stream, spec.model.seed) if spec.node.replay_ratio else None
-        kind = Learner if welcome.shared is None else HogwildLearner
+        kind = PacedLearner if welcome.shared is None else HogwildLearner
         self.learner = kind(
-            self.client,
+            self.route,
             make_trainer(spec.model),
             replay,
             node=spec.name,
@@ -78,7 +89,11 @@ class GradientProcess:
         )
         if isinstance(self.learner, HogwildLearner) and welcome.shared is not None:
             self.learner.tables = MappedTables.attach(welcome.shared, welcome.dim)
-        self.learner.begin(welcome.clock, welcome.sequence, welcome.min_count)
+        self.learner.begin(
+            welcome.clock, welcome.sequence, welcome.min_count, welcome.young_mentions
+        )
+        self.learner.pace = welcome.pace
+        self.learner.active = 1 if spec.ring is None else spec.ring.size
         if spec.corpus is not None:
             self._place = welcome.place
             self._tell_reader()
@@ -96,13 +111,21 @@ class GradientProcess:
         )
         try:
             pipeline.run()
+            self._flush()
             self._settle()
+            if not self.stop.is_set():
+                self.route.finish()
             if self.spec.corpus is not None:
                 # A corpus may be learnt before the first report was due.
                 self._report()
+        except ExchangeError:
+            # Told to stop, nodes that all-reduce leave each other as they come.
+            if self.spec.ring is None or not self.stop.is_set():
+                raise
         finally:
             self.stop.set()
             reporter.join(timeout=5)
+            self.route.close()
             self.client.close()
 
     def _gather(self) -> Iterator[list[TokenBlock]]:
@@ -112,8 +135,8 @@ class GradientProcess:
         """
         corpus = self.spec.corpus is not None
         limit = math.inf if corpus else self.spec.node.flush_seconds
-        enough = 1 if corpus else self.spec.node.block_tokens
         while not self.stop.is_set():
+            enough = 1 if corpus else self.block_tokens
             blocks: list[TokenBlock] = []
             tokens = 0
             deadline = time.monotonic() + limit
@@ -142,6 +165,8 @@ class GradientProcess:
         overlap = self.spec.node.overlap
         if overlap == "never":
             return "now"
+        if isinstance(self.learner, PacedLearner) and self.learner.keeps_rows:
+            return "late"
         alone = self.learner.active <= 1 or isinstance(self.learner, HogwildLearner)
         return "ahead" if self._ahead and (alone or overlap == "always") else "late"
 
@@ -150,19 +175,34 @@ class GradientProcess:
         if isinstance(learnt, RefusedError):
             self._refused(learnt)
             return
-        self._ahead = learnt.ack.ahead
+        if learnt.ack is not None:
+            self._ahead = learnt.ack.ahead
+            self._resize(learnt.ack.share)
         self._follow_restart()
-        # A crawler that is gone finds its documents unacknowledged and fetches them again; a
-        # reader that has come to its end waits for no answer.
-        with contextlib.suppress(PeerLost, QueueClosed):
-            self.queue.acknowledge(learnt.keys)
+        self._acknowledge(learnt.keys)
         counters = self.counters
         counters.blocks += 1
-        counters.documents += len(learnt.keys)
         counters.fresh_tokens += learnt.fresh_tokens
         counters.trained_tokens += learnt.trained_tokens
         counters.loss = learnt.loss_sum / learnt.pairs if learnt.pairs else counters.loss
         counters.progress = learnt.progress
+
+    def _acknowledge(self, keys: tuple[str, ...]) -> None:
+        """The server has these documents."""
+        # A crawler that is gone finds its documents unacknowledged and fetches them again; a
+        # reader that has come to its end waits for no answer.
+        with contextlib.suppress(PeerLost, QueueClosed):
+            self.queue.acknowledge(keys)
+        self.counters.documents += len(keys)
+
+    def _flush(self) -> None:
+        """Push what a policy lets a node keep for some blocks: nothing more comes for now."""
+        if not isinstance(self.learner, PacedLearner):
+            return
+        try:
+            self._acknowledge(self.learner.flush())
+        except RefusedError as error:
+            self._refused(error)
 
     def _refused(self, error: RefusedError) -> None:
         """The documents stay unacknowledged: the frontier gives them out again later."""
@@ -175,9 +215,22 @@ class GradientProcess:
         self.learner.restart(welcome.clock, welcome.sequence)
 
     def _tell_reader(self) -> None:
-        """Where to begin: behind the last block that the server has."""
+        """Where to begin, behind the last block that the server has, and how large blocks are."""
         with contextlib.suppress(PeerLost, QueueClosed):
-            self.queue.send_report({"place": self._place})
+            self.queue.send_report({"place": self._place, "block_tokens": self.block_tokens})
+
+    @property
+    def block_tokens(self) -> int:
+        """Fresh tokens of the next block: as configured, by the share that the server told last."""
+        return max(LEAST_TOKENS, round(self.spec.node.block_tokens * self._share))
+
+    def _resize(self, share: float) -> None:
+        """Larger or smaller blocks from now on; nodes of a ring go in step without it."""
+        if share == self._share or self.spec.ring is not None:
+            return
+        self._share = share
+        if self.spec.corpus is not None:
+            self._tell_reader()
 
     def _follow_restart(self) -> None:
         """A restarted server may have lost the words it admitted last."""
@@ -188,7 +241,9 @@ class GradientProcess:
 
     def _rest(self) -> None:
         """Nothing to learn: no barrier should wait for this node."""
-        if not self._idle:
+        self._flush()
+        kept = isinstance(self.learner, PacedLearner) and self.learner.pending
+        if not self._idle and not kept:
             self._settle()
             self.client.idle()
             self._idle = True
@@ -211,6 +266,7 @@ class GradientProcess:
                 {
                     **crawl,
                     **asdict(self.counters),
+                    "topology": self.route.figures(),
                     "compression": {
                         "kind": self.client.feedback.kind,
                         "residual_rows": self.client.feedback.rows,

@@ -98,3 +98,18 @@ def test_the_rendezvous_listens_on_loopback_alone_and_its_port_is_free_afterward
         assert listening == ["127.0.0.1"]
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.mark.cuda
+def test_a_gpu_sums_by_nccl_what_the_cpu_holds() -> None:
+    """One node, as nccl wants a GPU for each: the way there and back, and the bytes."""
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    with rendezvous() as port:
+        ring = Ring(RingSpec(port=port, rank=0, size=1, backend="nccl"), timeout_s=60)
+        values = np.arange(6, dtype=np.float32).reshape(2, 3)
+        ring.add_up(values)
+        assert values.tolist() == [[0, 1, 2], [3, 4, 5]]
+        assert ring.gather(np.array([4])).tolist() == [[4]]
+        ring.close()

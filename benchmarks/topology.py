@@ -1,0 +1,191 @@
+"""What each topology costs and learns: speed, bytes by way, loss after the same tokens.
+
+    yeoron bench topology english.txt.xz --words 2000000 --nodes 2 --nodes 4
+
+Sides: `ps`, `allreduce`, `hybrid`, `host` (one group: all nodes push as one) and `groups` (two
+groups, asynchronous to each other), each with every number of nodes, and `ps-1` as the reference.
+Each is one `yeoron train` as a process of its own with the same settings; runs are interleaved and
+medians are given. All nodes share this machine's cores, so speed says what a topology costs here,
+not what it gains on a network; bytes are the same on any network. Processor time is that of all
+processes of a side, which other load disturbs less than the clock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import statistics
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import hardware, versions
+from benchmarks.train import RESULTS, Setting, call, judge, prepared, warm_up
+from embedding.errors import InputError
+
+PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed")
+KINDS = {
+    "ps": ("--topology=ps", "--sync=ssp"),
+    "allreduce": ("--topology=allreduce", "--sync=bsp"),
+    "hybrid": ("--topology=hybrid", "--sync=bsp"),
+    "host": ("--topology=ps", "--groups=1", "--sync=ssp"),
+    "groups": ("--topology=ps", "--groups=2", "--sync=asp"),
+}
+WAYS = ("server", "allreduce", "host")
+REFERENCE = "ps-1"
+Run = dict[str, Any]
+
+
+def sides(kinds: Sequence[str], nodes: Sequence[int]) -> list[str]:
+    """`ps-1` and each kind with each number of nodes that it makes sense with."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise InputError(f"side {kind!r}: one of {', '.join(KINDS)} is accepted.")
+    found = [f"{kind}-{n}" for n in nodes for kind in kinds if n > (2 if kind == "groups" else 1)]
+    return [REFERENCE, *(side for side in found if side != REFERENCE)]
+
+
+def cpu_seconds() -> float:
+    """Processor time of all processes that this one has waited for, and theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def run_side(side: str, corpus: Path, setting: Setting, seed: int, gold: Sequence[Path]) -> Run:
+    kind, _, nodes = side.rpartition("-")
+    load, cpu = os.getloadavg()[0], cpu_seconds()
+    with tempfile.TemporaryDirectory() as folder:
+        store, vectors = str(Path(folder) / "store"), Path(folder) / "vectors"
+        options = [*setting.options(), *KINDS[kind], f"--nodes={nodes}", f"--seed={seed}"]
+        command = ("train", str(corpus), *options, "--json", "--out", store)
+        told, seconds = call("embedding.cli", *command)
+        cpu = cpu_seconds() - cpu
+        quality = {}
+        if gold:
+            out = ("--format=word2vec", f"--out={vectors}")
+            call("embedding.cli", "snapshot", "export", store, *out)
+            quality = judge(vectors, gold)
+    tokens = told["tokens_trained"]
+    ways = told["ways"]
+    waited = [
+        float(node["topology"].get("waited_s", 0.0))
+        for node in told["nodes"].values()
+        if "topology" in node
+    ]
+    return {
+        **{name: told[name] for name in ("tokens_trained", "vocabulary", "loss")},
+        **{name: told[name] for name in ("words_per_second", "train_seconds", "peak_memory")},
+        "process_seconds": seconds,
+        "cpu_seconds": cpu,
+        "tokens_per_cpu_second": tokens / cpu,
+        "bytes_per_token": {way: n / tokens for way, n in ways["bytes"].items()},
+        "rows_per_token": {way: n / tokens for way, n in ways["rows"].items()},
+        "density": ways["density"],
+        "dense_rows": ways["dense_rows"],
+        "waited_s": max(waited, default=0.0),
+        "quality": quality,
+        "load_1min": load,
+    }
+
+
+def summary(runs: dict[str, list[Run]]) -> dict[str, Run]:
+    """Medians by side, and the loss against that of one node."""
+
+    def middle(side: str, name: str) -> float:
+        return statistics.median(run[name] for run in runs[side])
+
+    found = {}
+    for side, several in runs.items():
+        names = ("words_per_second", "tokens_per_cpu_second", "cpu_seconds", "loss", "waited_s")
+        found[side] = {
+            **{name: middle(side, name) for name in names},
+            "loss_to_one_node": middle(side, "loss") / middle(REFERENCE, "loss"),
+            "bytes_per_token": several[-1]["bytes_per_token"],
+            "dense_rows": several[-1]["dense_rows"],
+            "quality": several[-1]["quality"].get("mean"),
+        }
+    return found
+
+
+HEAD = (
+    "| side | words/s | tokens / CPU s | server | all-reduce | host | dense rows | loss "
+    "| loss / ps-1 | quality |"
+)
+
+
+def table(report: dict[str, Any]) -> str:
+    hard, corpus = report["hardware"], report["corpus"]
+    config = ", ".join(f"{name} {value}" for name, value in report["config"].items())
+    numbers = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+    lines = [
+        f"# Topologies, {report['when'][:10]}",
+        "",
+        f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} at the start;",
+        f"{numbers}.",
+        f"{corpus['file']}, {corpus['words'] or 'all'} words; {config};",
+        f"{report['repeats']} repeats, interleaved; medians. Bytes a token by way: between nodes",
+        "and server in both directions, among nodes by all-reduce, from nodes to the aggregator",
+        "of their host. `loss` is the mean over the whole training, nats a pair.",
+        "",
+        HEAD,
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for side, found in report["summary"].items():
+        sent = found["bytes_per_token"]
+        ways = [f"{sent[way]:,.1f}" if way in sent else "" for way in WAYS]
+        dense = sum(found["dense_rows"].values())
+        cells = [
+            f"{found['words_per_second']:,.0f}",
+            f"{found['tokens_per_cpu_second']:,.0f}",
+            *ways,
+            f"{dense:,}" if dense else "",
+            f"{found['loss']:.4f}",
+            f"{found['loss_to_one_node']:.4f}",
+            "" if found["quality"] is None else f"{found['quality']:.4f}",
+        ]
+        lines.append(f"| {side} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def bench_topology(
+    corpus: Path,
+    *,
+    nodes: Sequence[int] = (2, 4),
+    kinds: Sequence[str] = tuple(KINDS),
+    words: int | None = 2_000_000,
+    repeats: int = 1,
+    dim: int = 100,
+    gold: Sequence[Path] = (),
+    results: Path = RESULTS,
+) -> dict[str, Any]:
+    """Measure; write a dated JSON file and a table beside it, and print the table."""
+    chosen = sides(kinds, nodes)
+    setting = Setting(dim=dim)
+    report: dict[str, Any] = {
+        "bench": "topology",
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "hardware": hardware(),
+        "versions": versions(PACKAGES),
+        "corpus": {"file": corpus.name, "words": words},
+        "config": asdict(setting),
+        "repeats": repeats,
+    }
+    runs: dict[str, list[Run]] = {side: [] for side in chosen}
+    with prepared(corpus, words) as plain:
+        warm_up(plain, setting)
+        for repeat in range(repeats):
+            for side in chosen[repeat % len(chosen) :] + chosen[: repeat % len(chosen)]:
+                runs[side].append(run_side(side, plain, setting, repeat + 1, gold))
+                last = runs[side][-1]
+                print(f"{side:<12} {last['words_per_second']:>10,.0f} words/s", flush=True)
+    report |= {"summary": summary(runs), "runs": runs}
+    results.mkdir(parents=True, exist_ok=True)
+    name = f"topology-{datetime.now(UTC):%Y-%m-%dT%H%M}"
+    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    (results / f"{name}.md").write_text(table(report), encoding="utf-8")
+    print(table(report))
+    return report

@@ -1,0 +1,135 @@
+"""`yeoron train` with each topology: the same tokens, learnt once; refused where it cannot work."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from calling import ENTRY, sentences
+
+from embedding.snapshots.store import SnapshotStore
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+QUICK = ("--dim", "16", "--sample", "0", "--min-count", "1", "--learning-rate", "0.05")
+UNTRAINED = 6 * np.log(2)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """120,000 words, which three nodes cannot share out evenly: a stretch is 64 KiB."""
+    path = tmp_path_factory.mktemp("topologies") / "plain.txt"
+    path.write_text(sentences(120_000), encoding="utf-8")
+    return path
+
+
+def train(process, text: Path, out: Path, *options: object) -> dict:
+    done = process("train", text, "--out", out, "--json", *QUICK, *options)
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+@pytest.mark.parametrize(
+    ("options", "nodes"),
+    [
+        (("--topology", "allreduce"), 3),
+        (("--topology", "hybrid", "--sync", "bsp"), 2),
+        (("--groups", "1", "--sync", "asp"), 3),
+    ],
+    ids=["allreduce", "hybrid", "groups"],
+)
+def test_every_token_is_learnt_once_and_the_snapshot_knows_its_topics(
+    process, text: Path, tmp_path: Path, options: tuple[str, ...], nodes: int
+) -> None:
+    told = train(process, text, tmp_path / "store", *options, "--nodes", nodes, "--epochs", 4)
+    words = text.read_text(encoding="utf-8").split()
+    assert told["tokens_trained"] == 4 * len(words)
+    assert told["vocabulary"] == len(set(words))
+    assert 0 < told["loss"] < 0.97 * UNTRAINED
+    ways = told["ways"]
+    assert ways["kind"] == (options[1] if options[0] == "--topology" else "ps")
+    assert ways["bytes"]["server"] > 0
+    assert ways["rows"]["server"] > 0
+    assert all(0 < share <= 1 for share in ways["density"].values())
+    if ways["kind"] == "ps":
+        assert ways["groups"] == 1
+        assert ways["rows"]["host"] > 0
+        assert ways["bytes"]["host"] > 0
+    else:
+        assert ways["bytes"]["allreduce"] > 0
+        assert ways["rows"]["allreduce"] > 0
+    if ways["kind"] == "allreduce":
+        assert ways["dense_rows"] == {"in": len(set(words)), "out": len(set(words))}
+    found = SnapshotStore(str(tmp_path / "store")).open("latest")
+    assert int(np.asarray(found.counts).sum()) == len(words), "a counted vocabulary"
+    near = [word for word, _ in found.neighbours("t3w0", 5)]
+    assert sum(word.startswith("t3w") for word in near) >= 3, near
+
+
+def test_a_node_that_is_killed_ends_an_all_reduce_with_a_sentence(
+    text: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", ENTRY, "train", str(text), "--out", str(tmp_path / "store")]
+    options = ["--nodes", "2", "--topology", "allreduce", "--epochs", "100000", *QUICK]
+    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True) as running:
+        children: list[psutil.Process] = []
+        try:
+            victim = gradient_process(running.pid, children)
+            os.kill(victim, signal.SIGKILL)
+            _, said = running.communicate(timeout=100)
+        finally:
+            running.kill()
+    assert running.returncode in (1, 2)
+    last = said.strip().splitlines()[-1]
+    assert "all-reduce" in last, said
+    assert last.startswith("yeoron: ")
+    assert not (tmp_path / "store").exists() or not list((tmp_path / "store").iterdir())
+    _, alive = psutil.wait_procs(children, timeout=60)
+    assert not alive
+
+
+def gradient_process(pid: int, children: list[psutil.Process]) -> int:
+    """A process of a node that has opened sockets of an all-reduce and works."""
+    deadline = time.monotonic() + 90
+    parent = psutil.Process(pid)
+    while time.monotonic() < deadline:
+        children[:] = parent.children(recursive=True)
+        for child in children:
+            try:
+                listens = [c for c in child.net_connections() if c.status == psutil.CONN_LISTEN]
+                if listens and child.cpu_times().user > 0:
+                    time.sleep(1)
+                    return child.pid
+            except psutil.Error:
+                continue
+        time.sleep(0.1)
+    raise AssertionError("no node has met the others")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--topology", "allreduce", "--sync", "hogwild"), "bsp, ssp, asp are accepted"),
+        (("--topology", "hybrid", "--sync", "easgd"), "bsp, ssp, asp are accepted"),
+        (("--topology", "allreduce", "--groups", "1"), "they are accepted with topology ps"),
+        (("--topology", "allreduce", "--compression", "topk"), "none or fp16 is accepted"),
+        (("--groups", "3"), "there are 2 nodes"),
+        (("--groups", "1", "--sync", "hogwild"), "bsp, ssp, asp with combine sum are accepted"),
+        (("--groups", "1", "--compression", "onebit"), "none or fp16 is accepted"),
+        (("--groups", "1", "--shards", "2"), "groups 0 or 1 shard is accepted"),
+        (("--topology", "mesh"), "'ps', 'allreduce' or 'hybrid'"),
+    ],
+)
+def test_what_cannot_work_is_refused_in_a_sentence(
+    yeoron, text: Path, options: tuple[str, ...], said: str
+) -> None:
+    done = yeoron("train", text, "--nodes", 2, *options)
+    assert done.code == 2
+    assert said in done.err.replace("\n", " ")
