@@ -87,7 +87,7 @@ class Ours:
         self._local = Local(model, self._node, server)
 
     def words(self) -> Words:
-        return self._local.words()
+        return self._local.words(trained=True)
 
     def learn(self, period: Period) -> None:
         for sentences in ticks(period.sentences, 4096):
@@ -185,8 +185,7 @@ def sides(model: ModelConfig) -> dict[str, Side]:
     fresh = model.model_copy(update=FRESH_NOISE)
     return {
         "ours, one pass": Ours(fresh, replay_ratio=0.0),
-        "ours, one pass, gradient steps alone": Ours(fresh, replay_ratio=0.0, young_mentions=0),
-        "ours, one pass, noise as with train": Ours(model, replay_ratio=0.0, young_mentions=0),
+        "ours, one pass, noise as with train": Ours(model, replay_ratio=0.0),
         "gensim, one pass, falling rate": Gensim(model, epochs=1, falling=True),
         "gensim, one pass, constant rate": Gensim(model, epochs=1, falling=False),
         "ours, replay 3": Ours(fresh, replay_ratio=3.0),

@@ -9,6 +9,7 @@ import numpy as np
 
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
 from embedding.models import ModelConfig, make_trainer
+from embedding.models.inference import Frame, sampled
 from embedding.records import FloatArray, IntArray, ScorePairs, Table, TimeArray, TokenBlock
 from embedding.server.checkpoint import Content
 from embedding.server.config import ServerConfig, SyncConfig
@@ -91,9 +92,12 @@ class Local:
             config=node,
             unit=server.window,
         )
-        self.learner.clock = self.state.machine.board.members[NODE].clock
-        self.learner.sequence = self.state.ledger.of(NODE).accepted
-        self.learner.min_count = server.min_count
+        self.learner.begin(
+            self.state.machine.board.members[NODE].clock,
+            self.state.ledger.of(NODE).accepted,
+            server.min_count,
+            server.young_mentions,
+        )
         self._blocks = 0
 
     def learn(self, sentences: Sentences) -> None:
@@ -102,12 +106,18 @@ class Local:
         keys = [str(self._blocks)]
         self.learner.learn([TokenBlock.build("corpus", [sentences], published=[0.0], keys=keys)])
 
-    def words(self) -> Words:
+    def words(self, *, trained: bool = False) -> Words:
+        """Vectors as readers get them, or with `trained` as they are trained."""
         vocabulary, tables = self.state.vocabulary, self.state.tables
         ids = vocabulary.alive()
-        slots = vocabulary.slots(ids, "words")
+        slots, counts = vocabulary.slots(ids, "words"), vocabulary.counts(ids)
         rows = [tables.read(table, slots) for table in (Table.IN, Table.OUT)]
-        return Words(vocabulary.names(ids), rows[0], rows[1], vocabulary.counts(ids))
+        held = self.state.young.held(ids, counts)
+        known, noise = sampled(counts)
+        frame = Frame.of(rows[0][known], rows[1][noise])
+        if frame is not None and not trained:
+            rows[0][held.at] = held.over(rows[0][held.at], frame)
+        return Words(vocabulary.names(ids), rows[0], rows[1], counts)
 
     def content(self) -> Content:
         """The server's whole state, as a checkpoint has it."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+
+from embedding.commands import bench_recovery
+from embedding.commands.common import measurement as _measurement
 
 
 def register(app: typer.Typer) -> None:
@@ -23,10 +24,13 @@ def register(app: typer.Typer) -> None:
     group.command("vocabulary")(vocabulary)
     group.command("newword")(newword)
     group.command("incremental")(incremental)
+    group.command("wire")(wire)
+    group.command("bytes")(bytes_)
     group.command("gpu")(gpu)
     group.command("shards")(shards)
     group.command("topology")(topology)
     group.command("policies")(policies)
+    bench_recovery.register(group)
 
 
 def stream() -> None:
@@ -154,8 +158,9 @@ def policies(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="bsp, ssp, backup, asp, auto, easgd, averaging, bsp-mean or asp-4 (n_push and "
-            "n_fetch 4); may be repeated. When not given: all."
+            help="bsp, ssp, backup, asp, auto, easgd, averaging, bsp-mean, asp-4 (n_push and "
+            "n_fetch 4), bsp-balanced or ssp-balanced (the block sizes follow the speeds); may be "
+            "repeated. When not given: all."
         ),
     ] = None,
     words: Annotated[int, typer.Option(help="Words of the corpus to learn.")] = 2_000_000,
@@ -252,14 +257,56 @@ def shards(
     bench.bench_shards(count or [1, 2, 4], sizes, dim, repeats)
 
 
-def _measurement(name: str) -> Any:
-    """A module of benchmarks/, which lies beside the package in a checkout."""
-    from embedding.errors import ConfigError
+def wire(
+    side: Annotated[
+        list[str] | None,
+        typer.Option(help="float32, float16, threshold, onebit or topk; may be repeated."),
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Batches each way; medians count.", min=1)] = 200,
+    rows: Annotated[int, typer.Option(help="Rows of a batch.", min=1, max=100_000)] = 8_192,
+    dim: Annotated[int, typer.Option(help="Length of a row.", min=1)] = 128,
+    threads: Annotated[int, typer.Option(help="Threads of the server.", min=1)] = 1,
+) -> None:
+    """Rows a second each way over loopback, one shard, and how near a plain socket is.
 
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        return import_module(f"benchmarks.{name}")
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"{error.name}: not found; run from a checkout of Yeoron with the extra `bench`."
-        ) from error
+    Example: `yeoron bench wire --side float32 --side float16`
+    """
+    bench = _measurement("wire")
+    sides = tuple(side or bench.SIDES)
+    bench.bench_wire(sides=sides, rows=rows, dim=dim, rounds=rounds, threads=threads)
+
+
+def bytes_(
+    corpus: Annotated[Path, typer.Argument(help="Plain text, one sentence a line (.xz is read).")],
+    side: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="none, fp16, threshold=STEP, onebit or topk=SHARE, with +cache to keep rows at "
+            "the nodes; may be repeated."
+        ),
+    ] = None,
+    nodes: Annotated[list[int] | None, typer.Option(help="May be repeated; 2 and 4.")] = None,
+    words: Annotated[int | None, typer.Option(help="Words of the corpus to use.")] = None,
+    seeds: Annotated[int, typer.Option(help="Runs of each side.", min=1)] = 1,
+    gold: Annotated[
+        list[Path] | None, typer.Option(help="Word pairs to judge by; may be repeated.")
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(help="Also behind a link of so many bits a second (100e6), by tc; as root."),
+    ] = None,
+) -> None:
+    """Bytes a trained token with each compression, against dense all-reduce, and the quality.
+
+    Example: `yeoron bench bytes corpus.txt --gold wordsim353.tsv --rate 100e6`
+    """
+    bench = _measurement("bytes")
+    bench.bench_bytes(
+        corpus,
+        sides=side or bench.SIDES,
+        nodes=nodes or (2, 4),
+        words=words,
+        seeds=seeds,
+        gold=gold or (),
+        rate=rate,
+    )

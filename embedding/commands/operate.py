@@ -71,6 +71,8 @@ def status(as_json: Json = False) -> None:
     """
     import httpx
 
+    from embedding.commands.shard_table import shard_table
+    from embedding.commands.sync_table import sync_table
     from embedding.platform.notes import notes
     from embedding.platform.operate import running_supervisor
 
@@ -78,11 +80,16 @@ def status(as_json: Json = False) -> None:
     try:
         answer = httpx.get(chosen.server_status_url, timeout=5, trust_env=False)
         server = answer.json()
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, ValueError) as error:
         raise UnavailableError(
             f"no parameter server answers at {chosen.server_status_url}; start the platform with "
             "`make up`."
         ) from error
+    if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+        raise UnavailableError(
+            f"the parameter server at {chosen.server_status_url} is restoring its last "
+            "checkpoint; ask again in a moment."
+        )
     supervisor = running_supervisor(chosen)
     states = supervisor.states() if supervisor else {}
     if as_json:
@@ -104,6 +111,10 @@ def status(as_json: Json = False) -> None:
             _seconds(source.get("lag_p95_s")),
         )
     console.print(table)
+    if (sync := sync_table(server)) is not None:
+        console.print(sync)
+    if (shards := shard_table(server)) is not None:
+        console.print(shards)
     console.print(
         f"{server['tokens']:,} tokens, {server['vocabulary']:,} words, "
         f"{server['words_per_second']:,.0f} words/s, policy {server['policy']}"

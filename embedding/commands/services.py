@@ -27,7 +27,13 @@ def serve(
     listen: Annotated[
         str | None, typer.Option(help="HOST:PORT; beyond loopback a token and TLS are needed.")
     ] = None,
-    policy: Annotated[str | None, typer.Option(help="bsp, ssp or asp.")] = None,
+    shards: Annotated[
+        int | None, typer.Option(help="Processes that hold the rows; 1: this one alone.")
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(help="bsp, backup, ssp, asp, easgd, averaging, auto or hogwild."),
+    ] = None,
     staleness: Annotated[int | None, typer.Option(help="ssp: clocks a node may run ahead.")] = None,
     token_file: Annotated[Path | None, typer.Option(help="File with the shared secret.")] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="PEM certificate (chain).")] = None,
@@ -42,6 +48,7 @@ def serve(
     """Run the parameter server until SIGTERM; it writes a last checkpoint then.
 
     Examples: `yeoron serve` · `yeoron serve --device cuda --policy asp` ·
+    `yeoron serve --shards 4` · `yeoron serve --policy auto` ·
     `yeoron serve --listen 0.0.0.0:8815 --token-file token --tls-cert cert.pem --tls-key key.pem`
     """
     from embedding.commands.address import parse_listen
@@ -57,6 +64,7 @@ def serve(
         "tls_key": tls_key,
         "tls_client_ca": tls_client_ca,
         "http_port": http_port,
+        "shards": shards,
         **({} if listen is None else parse_listen(listen)),
     }
     given = {name: value for name, value in changes.items() if value is not None}
@@ -64,17 +72,20 @@ def serve(
     rules: dict[str, object] = {"policy": policy, "staleness": staleness}
     given = {name: value for name, value in rules.items() if value is not None}
     sync = validate(SyncConfig, {**chosen.sync.model_dump(), **given}, "yeoron serve")
+    run(chosen, server, sync, _tell)
 
-    def tell(running: ParameterServer) -> None:
-        errors.print(
-            f"yeoron: parameter server ready at {running.location}, status at "
-            f"{running.http_url}/status, on {running.state.tables.device}, policy {sync.policy}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
 
-    run(chosen, server, sync, tell)
+def _tell(running: ParameterServer) -> None:
+    """Where a server that is ready is found."""
+    state, shards = running.state, running.config.shards
+    rows = f"{shards} shards" if shards > 1 else str(state.tables.device)
+    errors.print(
+        f"yeoron: parameter server ready at {running.location}, status at "
+        f"{running.http_url}/status, on {rows}, policy {state.machine.config.policy}",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def node(

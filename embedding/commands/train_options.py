@@ -71,6 +71,14 @@ Compression = Annotated[
     ),
 ]
 Threshold = Annotated[float, typer.Option(help="threshold: the step.")]
+CacheMb = Annotated[
+    int,
+    typer.Option(
+        help="Megabytes of rows that each node keeps, so that only those that others changed are "
+        "sent again; 0 keeps none.",
+        min=0,
+    ),
+]
 TopShare = Annotated[float, typer.Option(help="topk: the share of the numbers that is sent.")]
 Tokenizer = Annotated[str, typer.Option(help="whitespace, kiwi, mecab, script or auto.")]
 Vocabulary = Annotated[
@@ -125,7 +133,10 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
         },
         "text": {"tokenizer": given["tokenizer"], "mask": given["tokenizer"] != "whitespace"},
         "sync": {"policy": given["sync"], **_sync_settings(given["sync_setting"] or [])},
-        "exchange": {name: given[name] for name in ("compression", "threshold", "top_share")},
+        "exchange": {
+            **{name: given[name] for name in ("compression", "threshold", "top_share")},
+            "cache_bytes": given["cache_mb"] * 2**20,
+        },
         "topology": {"kind": given["topology"], "groups": given["groups"]},
     }
     return validate(TrainRequest, values, "train")

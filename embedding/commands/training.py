@@ -66,6 +66,7 @@ def train(
     compression: options.Compression = "fp16",
     threshold: options.Threshold = 0.01,
     top_share: options.TopShare = 0.05,
+    cache_mb: options.CacheMb = 0,
     tokenizer: options.Tokenizer = "whitespace",
     vocabulary: options.Vocabulary = None,
     dated: options.Dated = False,

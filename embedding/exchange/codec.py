@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from embedding.errors import RefusedError
-from embedding.exchange.payload import BlockCounts, CountGroup, PackedDelta, RowDelta
-from embedding.exchange.protocol import Push, VocabularyDelta
+from embedding.exchange.pace import EVERY_BLOCK, Pace
+from embedding.exchange.payload import BlockCounts, CountGroup, PackedDelta, RowDelta, Surroundings
+from embedding.exchange.protocol import Ack, Push, VocabularyDelta
 from embedding.exchange.wire import Array, Message, text_array
 from embedding.records import IntArray, ScorePairs, SourceProgress, Table
 
@@ -26,6 +27,8 @@ def encode_push(push: Push) -> Message:
         arrays[f"{delta.table}.values"] = delta.values
     for packed in push.packed:
         arrays[f"{packed.table}.packed"] = packed.data
+    if push.young is not None:
+        arrays |= surroundings_arrays(push.young)
     counts = push.counts
     arrays["counted"] = np.asarray(counts.ids, dtype=np.int64)
     arrays["counts"] = np.asarray(counts.counts, dtype=np.int64)
@@ -42,6 +45,8 @@ def encode_push(push: Push) -> Message:
         "tokenizer_digest": push.tokenizer_digest,
         "place": push.place,
         "entries": push.entries,
+        "keeps": push.keeps,
+        "busy_s": push.busy_s,
         "packed": {p.table: [p.kind, p.rows, p.dim, p.entries] for p in push.packed},
         "groups": [[group.source, group.window, group.stop] for group in counts.groups],
         "progress": [
@@ -64,9 +69,11 @@ def decode_push(message: Message) -> Push:
         for table in Table
         if f"{table}.ids" in message.arrays or f"{table}.values" in message.arrays
     )
-    loss_sum = header.get("loss_sum", 0.0)
+    loss_sum, busy_s = header.get("loss_sum", 0.0), header.get("busy_s", 0.0)
     if type(loss_sum) not in (int, float) or not math.isfinite(loss_sum):
         raise RefusedError("push: `loss_sum` must be a finite number.")
+    if not _finite(busy_s) or busy_s < 0:
+        raise RefusedError("push: `busy_s` must be a number of seconds.")
     return Push(
         node=string(header, "node"),
         sequence=whole(header, "sequence", least=1),
@@ -81,7 +88,34 @@ def decode_push(message: Message) -> Push:
         place=string(header, "place"),
         packed=_packed(message),
         entries=whole(header, "entries"),
+        keeps=header.get("keeps") is True,
+        busy_s=float(busy_s),
+        young=_surroundings(message),
     )
+
+
+def surroundings_arrays(young: Surroundings) -> dict[str, Array]:
+    """As they travel, beside the rows of a push."""
+    return {
+        "young.ids": np.asarray(young.ids, dtype=np.int64),
+        "young.values": young.slopes,
+        "young.pairs": np.asarray(young.pairs, dtype=np.float32),
+        "young.mentions": np.asarray(young.mentions, dtype=np.int64),
+    }
+
+
+def _surroundings(message: Message) -> Surroundings | None:
+    if not any(name.startswith("young.") for name in message.arrays):
+        return None
+    found = Surroundings(
+        message.array("young.ids", "i8", 1),
+        message.array("young.values", "f4 f2", 2),
+        message.array("young.pairs", "f4", 1),
+        message.array("young.mentions", "i8", 1),
+    )
+    if not len(found.ids) == len(found.slopes) == len(found.pairs) == len(found.mentions):
+        raise RefusedError("push: the columns of `young` differ in length.")
+    return found
 
 
 def _packed(message: Message) -> tuple[PackedDelta, ...]:
@@ -231,12 +265,43 @@ def decode_vocabulary(message: Message) -> VocabularyDelta:
     )
 
 
+def acknowledged(answer: Message) -> Ack:
+    """The answer to a push, read."""
+    header = answer.header
+    return Ack(
+        sequence=whole(header, "sequence"),
+        durable=whole(header, "durable"),
+        clock=whole(header, "clock"),
+        duplicate=bool(header.get("duplicate", False)),
+        ahead=bool(header.get("ahead", False)),
+        active=whole(header, "active"),
+        pace=Pace.from_dict(header["pace"]) if "pace" in header else EVERY_BLOCK,
+        share=positive(header.get("share", 1.0), "share"),
+    )
+
+
+def position(at: object) -> tuple[int, int] | None:
+    """A life of the primary and a position in its log, where a server has shards."""
+    if at is None:
+        return None
+    if not (isinstance(at, list) and len(at) == 2 and all(type(n) is int for n in at)):
+        raise RefusedError("message: 'at' must be two whole numbers.")
+    return at[0], at[1]
+
+
 def whole(header: Any, name: str, *, least: int = 0) -> int:
     """The whole number `name` of a header, at least `least`; RefusedError otherwise."""
     value = header.get(name)
     if type(value) is not int or not least <= value < 2**62:
         raise RefusedError(f"message: {name!r} must be a whole number of at least {least}.")
     return value
+
+
+def positive(value: object, name: str) -> float:
+    """A finite number above 0; RefusedError otherwise."""
+    if type(value) not in (int, float) or not 0 < value < 1e12:  # type: ignore[operator]
+        raise RefusedError(f"message: {name!r} must be a number above 0.")
+    return float(value)  # type: ignore[arg-type]
 
 
 def string(header: Any, name: str) -> str:

@@ -20,6 +20,7 @@ from typing import ClassVar
 from embedding.errors import RefusedError
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
+from embedding.exchange.protocol import Push
 from embedding.records import FloatArray, IntArray, Table
 
 
@@ -86,3 +87,8 @@ def unpack(packed: PackedDelta, *, dim: int, most_bytes: int) -> RowDelta:
             f"server allows {most_bytes}."
         )
     return compressor(packed.kind).unpack(packed)
+
+
+def unpacked(push: Push) -> list[RowDelta]:
+    """What the server adds for a push of one's own, at most two deltas a table."""
+    return [*push.deltas, *(compressor(each.kind).unpack(each) for each in push.packed)]

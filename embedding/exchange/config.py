@@ -48,6 +48,10 @@ class ExchangeConfig(Config):
     """Memory of a node for what compression keeps back; the rows used longest ago are sent whole
     when it is full."""
 
+    cache_bytes: int = Field(default=0, ge=0)
+    """Memory of a node for rows that it keeps from one pull to the next, so that only those that
+    other nodes have changed are sent again; 0 keeps none."""
+
     connect_timeout_s: float = Field(default=60.0, gt=0)
     """How long to go on trying (with back-off) to reach a server that is away."""
 

@@ -57,12 +57,12 @@ class Feedback:
     @property
     def nbytes(self) -> int:
         """Bytes of all residuals."""
-        return sum(held.nbytes for held in self._held.values())
+        return sum(held.nbytes for held in list(self._held.values()))
 
     @property
     def rows(self) -> int:
         """Rows of which something was not sent yet."""
-        return sum(len(held) for held in self._held.values())
+        return sum(len(held) for held in list(self._held.values()))
 
     def encode(self, push: Push) -> Push:
         """The push as it is sent, and sent again; RefusedError when training has diverged."""

@@ -40,7 +40,7 @@ class Pace:
         """Inverse of `to_dict`; RefusedError for what is none."""
         if not isinstance(data, Mapping):
             raise RefusedError("message: 'pace' must be an object.")
-        values = {each.name: data.get(each.name) for each in fields(cls)}
+        values: dict[str, Any] = {each.name: data.get(each.name) for each in fields(cls)}
         elastic = values.pop("elastic")
         pooled = values.pop("pooled")
         counts = [(pooled, 0), *((n, 1) for n in values.values())]

@@ -11,8 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.payload import BlockCounts, PackedDelta, RowDelta
-from embedding.records import FloatArray, HalfArray, IntArray, SourceProgress, TimeArray, WordCounts
+from embedding.exchange.pace import EVERY_BLOCK, Pace
+from embedding.exchange.payload import BlockCounts, PackedDelta, RowDelta, Surroundings
+from embedding.records import (
+    FloatArray,
+    HalfArray,
+    IntArray,
+    SourceProgress,
+    Table,
+    TimeArray,
+    WordCounts,
+)
 
 VERSION = 3
 """Version of the wire protocol; another version is refused at the greeting."""
@@ -41,9 +50,12 @@ class Welcome:
     epoch      number of this life of the server; another one means that it was restarted
     ahead      the policy lets a node pull its next rows before it has pushed the last ones
     active     nodes that take part at the moment
+    pace       when the node is to pull and push, and in what share
     min_count  occurrences after which a word gets a row
+    young_mentions  occurrences until which the server wants to hear what stands around a word
     shared     where the tables lie, when the policy is hogwild
     place      where the node's reader goes on behind the last push that was taken, "" unless told
+    shards     addresses of the shards that hold the rows; none: this server holds them itself
     """
 
     clock: int
@@ -60,8 +72,11 @@ class Welcome:
     ahead: bool = False
     active: int = 1
     min_count: int = 1
+    young_mentions: int = 0
+    pace: Pace = EVERY_BLOCK
     shared: SharedTables | None = None
     place: str = ""
+    shards: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
@@ -71,8 +86,10 @@ class Welcome:
     def from_dict(cls, data: Mapping[str, Any]) -> Welcome:
         """Inverse of `to_dict`; other keys are passed over."""
         values = {each.name: data[each.name] for each in fields(cls)}
+        values["pace"] = Pace.from_dict(values["pace"])
         shared = values["shared"]
         values["shared"] = None if shared is None else SharedTables(**shared)
+        values["shards"] = tuple(values["shards"])
         return cls(**values)
 
 
@@ -86,6 +103,8 @@ class Ack:
     duplicate  the push had been taken before
     ahead      the policy lets the node pull its next rows before it has pushed these
     active     nodes that take part at the moment
+    pace       when the node is to pull and push, and in what share
+    share      factor on the node's block size, by which all nodes' blocks take the same time
     """
 
     sequence: int
@@ -94,6 +113,8 @@ class Ack:
     duplicate: bool = False
     ahead: bool = False
     active: int = 1
+    pace: Pace = EVERY_BLOCK
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -108,6 +129,7 @@ class Rows:
     nll       mean negative log-likelihood of the pairs that were scored, None when none were
     waited_s  how long the policy held the pull back
     grams     float32 or float16 [g, dim], likewise for n-gram buckets; None: not asked for
+    at        where the rows lie on shards: life and position of the log that they have to hold
     """
 
     clock: int
@@ -117,6 +139,12 @@ class Rows:
     nll: float | None = None
     waited_s: float = 0.0
     grams: FloatArray | HalfArray | None = None
+    at: tuple[int, int] | None = None
+
+    def by_table(self) -> dict[Table, FloatArray | HalfArray]:
+        """The rows of each table that was asked for."""
+        found = {Table.IN: self.vectors, Table.OUT: self.contexts}
+        return found if self.grams is None else found | {Table.SUB: self.grams}
 
 
 @dataclass(frozen=True)
@@ -159,8 +187,11 @@ class Push:
     clock     clock of the rows that the deltas were computed on
     deltas    at most one RowDelta for each table
     packed    what a compressor made of deltas, at most one for each table; added up with `deltas`
+    keeps     the node adds these deltas to the rows that it keeps itself
     entries   numbers that the deltas had before they were compressed; 0: as many as they have
     place     where the node's reader goes on behind it; the server keeps it with the sequence
+    busy_s    seconds that it took, without those that the policy held it back; 0: not measured
+    young     what stood around words that were read only a few times
     """
 
     node: str
@@ -176,9 +207,13 @@ class Push:
     place: str = ""
     packed: tuple[PackedDelta, ...] = ()
     entries: int = 0
+    keeps: bool = False
+    busy_s: float = 0.0
+    young: Surroundings | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes of the rows and ids, as they are sent."""
         plain = sum(delta.ids.nbytes + delta.values.nbytes for delta in self.deltas)
+        plain += 0 if self.young is None else self.young.nbytes
         return plain + sum(delta.data.nbytes for delta in self.packed)

@@ -55,6 +55,15 @@ class PushLog:
         self._forgotten = max(self._forgotten, durable)
         return forgotten
 
+    @property
+    def forgotten(self) -> int:
+        """The last push that is kept no longer."""
+        return self._forgotten
+
+    def since(self, sequence: int) -> list[Push]:
+        """Pushes after `sequence` that are still here."""
+        return [push for push in self._pushes if push.sequence > sequence]
+
     def begin(self, sequence: int) -> None:
         """A process begins behind push `sequence`, which an earlier one sent."""
         self._forgotten = sequence

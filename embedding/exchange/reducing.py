@@ -70,9 +70,9 @@ class ReducingRoute(Route):
         self.summed_rows = 0
         self.waited_s = 0.0
         tables = Table if buckets else (Table.IN, Table.OUT)
-        self.replicas = {table: Replica(table, dim) for table in tables}
+        self.replicas = {table: Replica(table, dim, tells=ring.leads) for table in tables}
         self._half = half
-        self._window = NO_WINDOW
+        self._windows = np.full(ring.size, NO_WINDOW, dtype=np.int64)
         self._chosen_at = min(0, FIRST_CHOICE - config.rechoose_blocks)
         self._blocks = 0
         self._told = 0
@@ -140,7 +140,9 @@ class ReducingRoute(Route):
         sent = replace(push, sequence=self._sequence, deltas=rest)
         self.ways.server_rows += sum(len(delta.ids) for delta in rest)
         ack = self.server.push(sent)
-        return replace(ack, sequence=push.sequence, ahead=False, active=active)
+        # Nodes in step: as many deltas meet as are summed, whatever the policy says of others.
+        pace = replace(ack.pace, pooled=active)
+        return replace(ack, sequence=push.sequence, ahead=False, active=active, pace=pace)
 
     def finish(self) -> None:
         """Join with nothing until nobody has a block; then the leader brings the tables."""
@@ -188,15 +190,20 @@ class ReducingRoute(Route):
         if not active:
             return 0, ()
         self.rounds += 1
-        self._settle(int(heads[:, 2].max()))
+        self._settle(heads[:, 2])
         self._blocks += active
         self._choose(int(heads[:, 1].max()))
         return active, self._sum(deltas or ())
 
-    def _settle(self, window: int) -> None:
-        """Bring the tables now and then, and before anybody learns of a new window."""
-        crossing = window > self._window > NO_WINDOW
-        self._window = max(self._window, window)
+    def _settle(self, windows: IntArray) -> None:
+        """Bring the tables now and then, and before a node tells of a window that is new to it.
+
+        The server may cut a window when the last node has left it, whichever that is.
+
+        windows  int64 [nodes], the window of each node's block
+        """
+        crossing = bool(((windows > self._windows) & (self._windows > NO_WINDOW)).any())
+        self._windows = np.maximum(windows, self._windows)
         if crossing or self.rounds - self._told >= self.config.settle_blocks:
             self._told = self.rounds
             if self.ring.leads:

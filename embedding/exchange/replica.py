@@ -13,10 +13,12 @@ class Replica:
 
     ids   int64 [m], increasing
     rows  float32 [m, dim]
+    tells  whether this node brings them to the server, and so remembers what it has told
     """
 
-    def __init__(self, table: Table, dim: int) -> None:
+    def __init__(self, table: Table, dim: int, *, tells: bool) -> None:
         self.table = table
+        self._tells = tells
         self.ids = np.empty(0, dtype=np.int64)
         self.rows: FloatArray = np.empty((0, dim), dtype=np.float32)
         self._brought: FloatArray = self.rows
@@ -62,7 +64,7 @@ class Replica:
         """
         places = self.places(ids)
         kept = places >= 0
-        for name in ("rows", "_brought"):
+        for name in ("rows", "_brought") if self._tells else ("rows",):
             held = getattr(self, name)
             rows = np.empty((len(ids), held.shape[1]), dtype=np.float32)
             rows[kept] = held[places[kept]]

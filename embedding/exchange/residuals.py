@@ -19,6 +19,15 @@ def _add_some(rows: Any, at: Any, values: Any) -> None:
                 values[i, j] += rows[at[i], j]
 
 
+@kernel()
+def _add_where(rows: Any, at: Any, values: Any) -> None:
+    """rows[at[i]] += values[i], wherever at[i] is not -1."""
+    for i in range(len(at)):
+        if at[i] >= 0:
+            for j in range(values.shape[1]):
+                rows[at[i], j] += values[i, j]
+
+
 class Residuals:
     """float32 rows of one table by id, at most `limit` of them.
 
@@ -50,9 +59,22 @@ class Residuals:
         if len(self._ids):
             _add_some(self._rows, self._find(ids), values)
 
-    def put(self, ids: IntArray, values: FloatArray) -> None:
+    def move(self, ids: IntArray, deltas: FloatArray) -> None:
+        """Add deltas float32 [n, dim] to those of these rows (distinct) that are held."""
+        if len(self._ids):
+            _add_where(self._rows, self._find(ids), deltas)
+
+    def used(self, ids: IntArray) -> IntArray:
+        """The clock of the last `put` of each id, int64 [n]; -1 for one that is not held."""
+        places = self._find(ids)
+        if not len(self._used):
+            return places
+        found: IntArray = np.where(places >= 0, self._used[places], -1)
+        return found
+
+    def put(self, ids: IntArray, values: FloatArray, clock: int | None = None) -> None:
         """Hold these rows (increasing ids) from now on; there must be room (`make_room`)."""
-        self._clock += 1
+        self._clock = self._clock + 1 if clock is None else clock
         places = self._find(ids)
         fresh = places < 0
         if fresh.any():

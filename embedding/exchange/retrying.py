@@ -38,7 +38,7 @@ def retrying(
     )
 
 
-class _Parting:
+class _Parting(tenacity.stop.stop_base):
     """Whether `stop` has been set for `PARTING_S` seconds, as far as was looked."""
 
     def __init__(self, stop: threading.Event) -> None:

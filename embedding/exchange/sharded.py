@@ -15,7 +15,8 @@ import numpy as np
 
 from embedding.errors import ConfigError, RefusedError, UnavailableError
 from embedding.exchange.channel import Channel
-from embedding.exchange.client import ParameterClient, acknowledged
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.codec import acknowledged
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.halves import widen
 from embedding.exchange.protocol import Ack, Push, Rows, Welcome
@@ -87,6 +88,11 @@ class ShardedClient(ParameterClient):
                 f"compression {config.compression}: what it packs is not split over shards; none "
                 "and fp16 are accepted with more than one shard."
             )
+        if config.cache_bytes:
+            raise ConfigError(
+                f"cache_bytes {config.cache_bytes}: rows that lie on shards are not kept by nodes; "
+                "0 is accepted with more than one shard."
+            )
         super().__init__(location, node=node, config=config, config_digest=config_digest, stop=stop)
         self._shards: list[ShardStream] = []
         self._pool: ThreadPoolExecutor | None = None
@@ -145,8 +151,9 @@ class ShardedClient(ParameterClient):
     def _greet(self) -> Welcome:
         with self._stream_lock:
             welcome = super()._greet()
-            if [shard.location for shard in self._shards] != list(welcome.shards):
-                self._attach(welcome.shards)
+            found = [reached(shard, self.location) for shard in welcome.shards]
+            if [shard.location for shard in self._shards] != found:
+                self._attach(found)
             return welcome
 
     def _attach(self, locations: Sequence[str]) -> None:
@@ -161,6 +168,7 @@ class ShardedClient(ParameterClient):
                 config=self.config,
                 unconfirmed=partial(self._parts, index, len(locations)),
                 first=lambda: self.log.forgotten + 1,
+                stop=self._stop,
             )
             for index, location in enumerate(locations)
         ]
@@ -275,6 +283,15 @@ class ShardedClient(ParameterClient):
             logger.warning("node %s: its last pushes may be in no checkpoint: %s", self.node, error)
         finally:
             control.close()
+
+
+def reached(shard: str, server: str) -> str:
+    """Where a node reaches a shard: one that listens on every address, at the server's host."""
+    scheme, _, place = shard.partition("://")
+    host, _, port = place.rpartition(":")
+    if host not in ("0.0.0.0", "[::]"):  # noqa: S104 - looked for, not bound
+        return shard
+    return f"{scheme}://{server.partition('://')[2].rpartition(':')[0]}:{port}"
 
 
 def _part(push: Push, deltas: Sequence[object]) -> Push:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_push, whole
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import VERSION, Push
+from embedding.exchange.retrying import retrying
 from embedding.exchange.wire import Message
 
 logger = logging.getLogger(__name__)
@@ -23,6 +25,7 @@ class ShardStream:
 
     unconfirmed  (sequence) → this shard's parts of the pushes after it that the node still has
     first        the first push that the node still has or will make
+    stop         set when the process was told to stop: then nothing is tried for long
     durable      last push of this node that is in a checkpoint of this shard
     """
 
@@ -34,6 +37,7 @@ class ShardStream:
         config: ExchangeConfig,
         unconfirmed: Callable[[int], Sequence[Push]],
         first: Callable[[], int],
+        stop: threading.Event | None = None,
     ) -> None:
         self.location = location
         self.durable = 0
@@ -41,6 +45,7 @@ class ShardStream:
         self._config = config
         self._unconfirmed = unconfirmed
         self._first = first
+        self._stop = stop or threading.Event()
         self._channel: Channel | None = None
 
     def push(self, push: Push) -> None:
@@ -64,23 +69,13 @@ class ShardStream:
 
     def request(self, message: Message) -> Message:
         """Send a message and wait for the answer, again with back-off while the shard is away."""
-        config = self._config
 
         def reset(state: tenacity.RetryCallState) -> None:
             self.drop()
             if state.attempt_number == 1:
                 logger.warning("node %s: shard %s is away; trying again", self._node, self.location)
 
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(UnavailableError),
-            wait=tenacity.wait_exponential_jitter(
-                initial=config.backoff_s, max=config.max_backoff_s, jitter=config.backoff_s
-            ),
-            stop=tenacity.stop_after_delay(config.connect_timeout_s),
-            before_sleep=reset,
-            reraise=True,
-        )
-        return retrying(lambda: self._open().request(message))
+        return retrying(self._config, self._stop, reset)(lambda: self._open().request(message))
 
     def close(self) -> None:
         """Close the stream."""

@@ -22,6 +22,7 @@ from embedding.records import FloatArray, IntArray
 
 _FIRST: Any = np.int64(-1)
 _ONE: Any = np.int64(1)
+_NOUGHT: Any = 0
 MOST_STEPS = 1 << 20
 """Steps of the threshold that one entry may be sent at once; more stay in the residual."""
 _REASONS = {
@@ -99,7 +100,7 @@ def write_steps(ids: Any, values: Any, step: float, out: Any) -> tuple[int, int,
 @kernel()
 def read_steps(data: Any, step: float, ids: Any, values: Any) -> tuple[int, int]:
     """Inverse of `write_steps` into ids int64 [rows] and zeroed values: (error, entries)."""
-    at, before, entries = 0, _FIRST, 0
+    at, before, entries = 0, _FIRST, _NOUGHT
     dim = values.shape[1]
     for i in range(len(ids)):
         gap, at = _get(data, at)
@@ -120,8 +121,8 @@ def read_steps(data: Any, step: float, ids: Any, values: Any) -> tuple[int, int]
                 return 3, entries
             many = _ONE
             if entry & 2:
-                more, at = _get(data, at)
-                many = more + 2
+                many, at = _get(data, at)
+                many += 2
                 if many < 2:
                     return 1, entries
                 if many > MOST_STEPS:
@@ -167,7 +168,7 @@ def write_places(ids: Any, values: Any, cut: float, most: int, out: Any, places:
 @kernel()
 def read_places(data: Any, ids: Any, places: Any, dim: int) -> tuple[int, int]:
     """Inverse of `write_places`: (error, entries)."""
-    at, before, entries = 0, _FIRST, 0
+    at, before, entries = 0, _FIRST, _NOUGHT
     for i in range(len(ids)):
         gap, at = _get(data, at)
         count, at = _get(data, at) if gap > 0 else (np.int64(-1), at)

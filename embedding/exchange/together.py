@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.errors import RefusedError
-from embedding.exchange.codec import decode_push, encode_push, whole
+from embedding.exchange.codec import decode_push, encode_push, surroundings_arrays, whole
 from embedding.exchange.halves import narrow, widen
-from embedding.exchange.payload import RowDelta
+from embedding.exchange.payload import RowDelta, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Array, Message
 from embedding.records import IntArray, Table
@@ -53,11 +53,14 @@ def encode_together(pushes: Sequence[Push], sessions: Sequence[int]) -> Message:
 
     sessions  of each node's own stream: a process that was replaced adds nothing by this way
     """
-    plain = [encode_push(replace(push, deltas=())) for push in pushes]
+    plain = [encode_push(replace(push, deltas=(), young=None)) for push in pushes]
     arrays: dict[str, Array] = {}
     for delta in add_up(pushes):
         arrays[f"{delta.table}.ids"] = np.asarray(delta.ids, dtype=np.int64)
         arrays[f"{delta.table}.values"] = delta.values
+    young = summed([push.young for push in pushes if push.young is not None])
+    if young is not None:
+        arrays |= surroundings_arrays(young)
     for name in COLUMNS:
         arrays[name] = np.concatenate([message.arrays[name] for message in plain])
     words = pa.concat_arrays([message.texts["words"] for message in plain])
@@ -91,7 +94,7 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
     for i, own in enumerate(headers):
         arrays = {name: each[ends[i] : ends[i + 1]] for name, each in columns.items()}
         if i == 0:
-            arrays |= {k: v for k, v in message.arrays.items() if k.endswith((".ids", ".values"))}
+            arrays |= {k: v for k, v in message.arrays.items() if "." in k}
         part = words.slice(named[i], named[i + 1] - named[i])
         pushes.append(decode_push(Message(own, arrays, {"words": part})))
     if len({push.node for push in pushes}) < n:

@@ -7,8 +7,8 @@ from typing import Any
 
 
 def notes(status: Mapping[str, Any]) -> list[str]:
-    """One sentence for each source with errors, each full queue, each node with trouble."""
-    found = []
+    """One sentence for each source with errors, full queue, node or server with trouble."""
+    found = [f"server: {reason}" for reason in status.get("ailing") or ()]
     for name, node in sorted((status.get("nodes") or {}).items()):
         report = node.get("report") or {}
         if node.get("state") == "gone":

@@ -63,6 +63,9 @@ def dask_services(settings: Settings) -> list[Service]:
             f"127.0.0.1:{settings.ports.dask_dashboard}",
         ),
         ready=f"http://127.0.0.1:{settings.ports.dask_dashboard}/health",
+        # A node is a task for weeks: that its worker was killed for the fourth time says nothing
+        # against it.
+        environment={"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1000000"},
     )
     scratch = str(settings.paths.home.resolve() / "dask")
     workers = [

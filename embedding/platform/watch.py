@@ -68,7 +68,7 @@ def _events(runs: Sequence[dict[str, Any]]) -> int:
 def look(watch: Watch, settings: Settings, airflow: AirflowApi, client: httpx.Client) -> None:
     """Look once at the server and at Airflow."""
     try:
-        watch.status = client.get(settings.server_status_url).json()
+        watch.status = client.get(settings.server_status_url).raise_for_status().json()
     except (httpx.HTTPError, ValueError):
         return
     watch.peak_words_per_second = max(

@@ -3,6 +3,7 @@
     checkpoint-00000007/   manifest.json rows.in.npy rows.out.npy [moved.*.npy] words.arrow …
     journal-00000007.jsonl words admitted after it
     epoch                  number of the last life of the server
+    identity               random name of this training, where rows lie on shards
     lock                   held by the running server
 
 Plain npy and Arrow files with a SHA-256 of each in the manifest; nothing is pickled. This file
@@ -17,6 +18,7 @@ import json
 import logging
 import os
 import re
+import secrets
 import shutil
 import time
 from collections.abc import Mapping
@@ -76,6 +78,17 @@ class CheckpointFolder:
         fresh.rename(file)
         sync(self.path)
         return epoch
+
+    def identity(self) -> str:
+        """A random name of what is kept here, given once."""
+        file = self.path / "identity"
+        if not file.exists():
+            fresh = self.path / ".identity"
+            fresh.write_text(secrets.token_hex(16))
+            sync(fresh)
+            fresh.rename(file)
+            sync(self.path)
+        return file.read_text()
 
     def numbers(self) -> list[int]:
         """Numbers of the checkpoints that are there, oldest first."""

@@ -9,15 +9,28 @@ glove       the row without the biases in its last columns
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 import torch
 
 from embedding.models.gramindex import GramIndex
 from embedding.records import FloatArray, IntArray, Table
-from embedding.server.tables import Tables, TablesCopy
+from embedding.server.tables import Tables
 
 Names = Callable[[IntArray], Sequence[str]]
+
+
+class Copy(Protocol):
+    """A consistent copy of rows, wherever they lie."""
+
+    def pick(self, table: Table, slots: IntArray) -> FloatArray:
+        """float32 [n, dim] of some slots."""
+        ...
+
+    def rows(self, table: Table) -> FloatArray:
+        """float32 [n, dim], a whole table."""
+        ...
 
 
 class Composer:
@@ -69,7 +82,7 @@ class Composer:
         return rows if self._width == rows.shape[-1] else rows[..., : self._width].contiguous()
 
     def copied(
-        self, copy: TablesCopy, ids: IntArray, slots: IntArray, words: Sequence[str]
+        self, copy: Copy, ids: IntArray, slots: IntArray, words: Sequence[str]
     ) -> tuple[FloatArray, FloatArray]:
         """Vectors and context vectors, float32 [n, d], of words as a copy has them.
 

@@ -46,7 +46,7 @@ class SyncConfig(Config):
     n_fetch: int = Field(default=1, ge=1, le=1024)
     """asp: a node pulls every n_fetch blocks (Dean 2012)."""
 
-    tau: int = Field(default=4, ge=1, le=1024)
+    tau: int = Field(default=2, ge=1, le=1024)
     """easgd, averaging: blocks that a node trains on copies of its own before it exchanges."""
 
     elasticity: float = Field(default=0.9, gt=0, le=1)
@@ -66,6 +66,9 @@ class SyncConfig(Config):
 
     auto_stay_s: float = Field(default=10.0, ge=0)
     """auto: seconds that a policy rules at least."""
+
+    balance: bool = True
+    """Where nodes wait for each other: the block size of each follows its speed."""
 
     liveness_timeout_s: float = Field(default=60.0, gt=0)
     """A node that was silent for so long counts as gone and holds nobody back."""
@@ -149,6 +152,15 @@ class ServerConfig(Config):
     half_life_tokens: float | None = Field(default=50_000_000.0, gt=0)
     """Tokens after which a count has lost half its weight; None never forgets."""
 
+    young_mentions: int = Field(default=200, ge=0, le=10_000)
+    """Until a word was read so often (decayed count), readers of snapshots and of live tables get a
+    mixture of its row and of a vector inferred from all its contexts at once (docs/training.md;
+    skip-gram only); what is trained does not change. 0 shows rows as gradient steps left them."""
+
+    young_words: int = Field(default=100_000, ge=1)
+    """Most words for which contexts are added up, the latest read; each takes a float32 row and
+    some 120 bytes."""
+
     optimizer: Literal["sum", "adagrad"] = "sum"
     """sum adds deltas (Downpour); adagrad shrinks those of rows that have already moved far."""
 
@@ -157,8 +169,19 @@ class ServerConfig(Config):
 
     shards: int = Field(default=1, ge=1, le=64)
     """1: this process holds the rows. More: so many processes hold them, each those of its ids,
-    and this one holds the vocabulary and says in which order they change (docs/parameter-server.md);
-    they listen on the ports after `port`."""
+    and this one holds the vocabulary and says in which order rows change
+    (docs/parameter-server.md)."""
+
+    shards_port: int = Field(default=0, ge=0, le=65535)
+    """Port of the first shard, the others have the next ones; 0 takes free ones."""
+
+    shards_dir: Path | None = None
+    """Folder of the shards' checkpoints; None takes state_dir. Without any a shard that dies takes
+    its rows with it."""
+
+    tls_ca: Path | None = None
+    """PEM file of the authority that signed tls_cert, by which this process knows its shards; None
+    takes tls_cert itself."""
 
     initial_rows: int = Field(default=16_384, ge=1)
     """Rows that the tables have at first; they are doubled when full."""

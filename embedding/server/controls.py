@@ -99,8 +99,8 @@ class Controls:
         """Write a checkpoint; with {"wait": false} only begin to."""
         wait, recovery = body.get("wait", True) is True, self._server.recovery
         if recovery is None:
+            self._server.state.checkpoint_shards(wait=wait)
             return
-        self._server.state.checkpoint_shards(wait=wait)
         failed = recovery.request(wait=wait)
         if failed is not None:
             raise UnavailableError(f"{failed}.")

@@ -14,13 +14,15 @@ from datetime import UTC, datetime
 import numpy as np
 import pyarrow as pa
 
-from embedding.errors import RefusedError, YeoronError
+from embedding.errors import RefusedError, UnavailableError, YeoronError
 from embedding.exchange.protocol import no_counts
+from embedding.models.inference import Frame, sampled
 from embedding.records import (
     FloatArray,
     IntArray,
     SnapshotData,
     SnapshotRef,
+    TimeArray,
     Window,
     WordCounts,
 )
@@ -28,6 +30,8 @@ from embedding.server.composing import Composer
 from embedding.server.config import ServerConfig
 from embedding.server.counts import as_word_counts
 from embedding.server.gold import measure_gold
+from embedding.server.leading import RemoteCopy
+from embedding.server.overlay import Held
 from embedding.server.state import ServerState
 from embedding.server.tables import TablesCopy
 from embedding.snapshots.store import SnapshotStore
@@ -35,18 +39,26 @@ from embedding.snapshots.store import SnapshotStore
 logger = logging.getLogger(__name__)
 
 Key = tuple[float, float]
+_TRIES = 3
+"""A shard that was started again while it copied its rows has to copy them again."""
 _NONE: FloatArray = np.empty((0, 0), dtype=np.float32)
 
 
 @dataclass(frozen=True)
 class Copied:
-    """A window as it was when it was cut. slots int64 [n]; rows are still being copied."""
+    """A window as it was when it was cut. slots int64 [n]; rows are still being copied.
+
+    young   what is laid over the vectors of words that were read only a few times
+    counts  float64 [n], running counts
+    """
 
     data: SnapshotData
     starts: list[int]
     tables: list[pa.Table]
     slots: IntArray
-    rows: TablesCopy
+    rows: TablesCopy | RemoteCopy
+    young: Held
+    counts: TimeArray
 
     @property
     def closed(self) -> set[int]:
@@ -57,6 +69,7 @@ class Copied:
         """The snapshot's data, once the rows are there."""
         data = self.data
         vectors, contexts = composer.copied(self.rows, data.ids, self.slots, data.words)
+        vectors = self._with_young(vectors, contexts)
         keep = set(data.words)
         parts = [
             as_word_counts(table, start, keep)
@@ -69,6 +82,18 @@ class Copied:
             by_source=_joined(parts),
             parent=parent,
         )
+
+    def _with_young(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:
+        """The vectors as they are read: inferred ones in place of those of young words."""
+        at = self.young.at
+        if not len(at):
+            return vectors
+        known, noise = sampled(self.counts)
+        frame = Frame.of(vectors[known], contexts[noise])
+        if frame is not None:
+            vectors = vectors.copy()
+            vectors[at] = self.young.over(vectors[at], frame)
+        return vectors
 
 
 class Cutter:
@@ -107,6 +132,11 @@ class Cutter:
 
     def cut(self, window: Window) -> SnapshotRef:
         """Publish the window, or wait for whoever does, or return what was published before."""
+        for _ in range(_TRIES - 1):
+            try:
+                return self.start(window).result()
+            except UnavailableError as error:
+                logger.warning("window %s is cut again: %s", window.label, error)
         return self.start(window).result()
 
     def start(self, window: Window) -> Future[SnapshotRef]:
@@ -184,8 +214,11 @@ class Cutter:
                 config_digest=state.config_digest,
                 tokenizer_digest=_digest(list(state.accounts.tokenizers)),
             )
-            copy = state.tables.copy(vocabulary.rows, accumulators=False)
-            copied = Copied(data, starts, tables, vocabulary.slots(ids, "cut"), copy)
+            copy = state.copy_rows()
+            counts = vocabulary.counts(ids)
+            held = state.young.held(ids, counts)
+            slots = vocabulary.slots(ids, "cut")
+            copied = Copied(data, starts, tables, slots, copy, held, counts)
             state.accounts.cut |= copied.closed
             state.meters.cut_pause_s = time.monotonic() - began
         return copied
@@ -218,6 +251,8 @@ class Cutter:
             if not isinstance(error, YeoronError):
                 logger.exception("window %s could not be cut", window.label)
             raise
+        finally:
+            copied.rows.release()
         with state.lock:
             state.accounts.close(copied.starts, ref)
         logger.info("snapshot %s: %d words", ref.id, ref.words)

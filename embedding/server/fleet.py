@@ -146,8 +146,11 @@ class ShardKeeper:
     def hint(self) -> None:
         """Tell it to end."""
         self._stopping.set()
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
+        process = self._process
+        if process is not None and process.poll() is None:
+            process.terminate()
+            if process.stdin is not None:
+                process.stdin.close()
 
     def end(self) -> None:
         """Wait until it has ended; one that does not is killed."""

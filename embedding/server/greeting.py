@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from embedding.exchange.protocol import SharedTables, Welcome
+from embedding.exchange.protocol import Ack, SharedTables, Welcome
 
 if TYPE_CHECKING:
     from embedding.server.state import ServerState
@@ -31,9 +31,30 @@ def welcome(state: ServerState, node: str, clock: int) -> Welcome:
         session=entry.session,
         ahead=state.machine.policy.reads_ahead,
         active=len(state.machine.board.active_clocks()),
+        pace=state.machine.policy.pace(state.machine.board),
         min_count=state.vocabulary.min_count,
+        young_mentions=state.young.mentions,
         shared=_shared(state),
         place=entry.place,
+        shards=state.locations(),
+    )
+
+
+def acknowledgement(state: ServerState, node: str, *, duplicate: bool = False) -> Ack:
+    """How far `node`'s pushes are, and how it goes on (under the lock)."""
+    entry, sync = state.ledger.of(node), state.machine.config
+    policy, board = state.machine.policy, state.machine.board
+    member = board.members.get(node)
+    share = state.balance.share(node, board.active(), policy.running) if sync.balance else 1.0
+    return Ack(
+        sequence=entry.accepted,
+        durable=entry.durable,
+        clock=0 if member is None else member.clock,
+        duplicate=duplicate,
+        ahead=policy.reads_ahead,
+        active=len(board.active_clocks()),
+        pace=policy.pace(board),
+        share=share,
     )
 
 

@@ -103,9 +103,11 @@ class LeadingState(ServerState):
     def execute(self, instructions: Sequence[Instruction], now: float) -> None:
         """Say to the shards what happens to the pushes, and count what was read."""
         for instruction in instructions:
-            scale = instruction.scale if isinstance(instruction, Apply) else 0.0
             tickets = tuple((ticket.node, ticket.sequence) for ticket in instruction.tickets)
-            self.log.append(Change(tickets, scale))
+            change = Change(tickets, 0.0)
+            if isinstance(instruction, Apply):
+                change = Change(tickets, instruction.scale, instruction.average)
+            self.log.append(change)
         super().execute(instructions, now)
 
     def configure(self, sync: SyncConfig) -> None:

@@ -30,13 +30,13 @@ _UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 def check_node(state: ServerState, node: str) -> None:
     """RefusedError for a name that cannot be shown, or one node too many."""
     check_name("node", node)
-    with state.lock:
-        known = state.machine.board.members
-        if node not in known and len(known) >= MAX_NODES:
-            raise RefusedError(
-                f"node {node}: {MAX_NODES} nodes are known already; use the names of these.",
-                kind="limit",
-            )
+    # Without the lock: to look into a dictionary is one step, and one node more does no harm.
+    known = state.machine.board.members
+    if node not in known and len(known) >= MAX_NODES:
+        raise RefusedError(
+            f"node {node}: {MAX_NODES} nodes are known already; use the names of these.",
+            kind="limit",
+        )
 
 
 def check_report(state: ServerState, node: str, report: dict[str, Any]) -> None:
@@ -117,15 +117,14 @@ def check_lost(node: str, lost: int) -> None:
 def _check_sources(state: ServerState, names: Collection[str]) -> None:
     for name in names:
         check_name("source", name)
-    with state.lock:
-        known = state.accounts.tracker.sources
-        fresh = sum(name not in known for name in names)
-        if fresh and len(known) + fresh > MAX_SOURCES:
-            raise RefusedError(
-                f"{fresh} new sources: {len(known)} are known already; at most {MAX_SOURCES} "
-                "are accepted.",
-                kind="limit",
-            )
+    known = state.accounts.tracker.sources
+    fresh = sum(name not in known for name in names)
+    if fresh and len(known) + fresh > MAX_SOURCES:
+        raise RefusedError(
+            f"{fresh} new sources: {len(known)} are known already; at most {MAX_SOURCES} are "
+            "accepted.",
+            kind="limit",
+        )
 
 
 def check_name(what: str, name: str) -> None:

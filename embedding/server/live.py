@@ -22,7 +22,9 @@ from embedding.evaluation.analogy import analogy
 from embedding.evaluation.best import NearestRows
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.evaluation.similarity import similarity
+from embedding.models.inference import Frame, sampled
 from embedding.records import IntArray, Table
+from embedding.server.overlay import Held
 from embedding.server.state import ServerState
 
 MAX_NEIGHBOURS = 1_000
@@ -32,9 +34,6 @@ MAX_JUDGED = 200_000
 _BLOCK_BYTES = 4 * 1024 * 1024
 _BREATH_S = 0.0002
 _PATIENCE_S = 10.0
-
-Rows = Callable[[IntArray, IntArray], torch.Tensor]
-"""Vectors [n, d] of words by ids and slots, under the server's lock."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,7 @@ class LiveModel:
         width = 4 * state.dim
         # A composed vector of fastText reads dozens of rows.
         self.block = max(1, _BLOCK_BYTES // (width * (32 if state.tables.buckets else 1)))
+        self._frame: Frame | None = None
         self.longest_s = 0.0
 
     def neighbours(self, word: str, n: int) -> list[Neighbour]:
@@ -66,10 +66,9 @@ class LiveModel:
             with state.lock:
                 self._refuse_unknown(word)
                 own = state.vocabulary.ids([word])
-                query = self._vectors(own, state.vocabulary.slots(own, "neighbours"))[0]
                 ids = state.vocabulary.alive()
-            nearest = NearestRows(query, n)
-            for part, vectors in self._blocks(ids[ids != own[0]], self._vectors):
+            nearest = NearestRows(self._copied(own, Table.IN)[0], n)
+            for part, vectors in self._blocks(ids[ids != own[0]], Table.IN):
                 nearest.show(torch.from_numpy(part).to(vectors.device), vectors)
             return self._named(nearest.best())
 
@@ -87,8 +86,8 @@ class LiveModel:
             ids = self._known(scores.needed())
             found: dict[str, float] = {}
             if len(ids):
-                vectors = self._copied(ids, self._vectors)
-                found |= scores.judge(ids, vectors, self._copied(ids, self._contexts))
+                vectors = self._copied(ids, Table.IN)
+                found |= scores.judge(ids, vectors, self._copied(ids, Table.OUT))
             if isinstance(gold, PairGold):
                 found |= self._similarity(gold)
             elif gold is not None:
@@ -99,7 +98,7 @@ class LiveModel:
     def _similarity(self, gold: PairGold) -> dict[str, float]:
         words = sorted({form for a, b, _ in gold.pairs for w in (a, b) for form in (w, w.lower())})
         ids, index = self._find(words)
-        result = similarity(self._copied(ids, self._vectors), _rows_of(index), gold)
+        result = similarity(self._copied(ids, Table.IN), _rows_of(index), gold)
         return {f"similarity/{gold.name}": result.rho, f"coverage/{gold.name}": result.coverage}
 
     def _analogy(self, gold: AnalogyGold) -> dict[str, float]:
@@ -110,7 +109,7 @@ class LiveModel:
             ids = np.sort(ids[np.argsort(-counts, kind="stable")[:MAX_JUDGED]])
             names = state.vocabulary.names(ids)
         index = {word: at for at, word in enumerate(names)}
-        total = analogy(self._copied(ids, self._vectors), _rows_of(index), gold).total
+        total = analogy(self._copied(ids, Table.IN), _rows_of(index), gold).total
         return {
             f"analogy/{gold.name}": total.accuracy,
             f"asked/{gold.name}": total.asked / total.questions if total.questions else math.nan,
@@ -128,37 +127,64 @@ class LiveModel:
         with self._state.lock:
             return ids[self._state.vocabulary.slots(ids, "evaluate") >= 0]
 
-    def _vectors(self, ids: IntArray, slots: IntArray) -> torch.Tensor:
-        return self._state.composer.centres(ids, slots)
+    def _rows(self, table: Table, ids: IntArray) -> torch.Tensor:
+        """Vectors or contexts [n, d] of words, under the server's lock."""
+        state = self._state
+        slots = state.vocabulary.slots(ids, "evaluate")
+        if table is Table.IN:
+            return state.composer.centres(ids, slots)
+        return state.composer.columns(state.tables.gather(Table.OUT, slots))
 
-    def _contexts(self, ids: IntArray, slots: IntArray) -> torch.Tensor:
-        del ids
-        return self._state.composer.columns(self._state.tables.gather(Table.OUT, slots))
+    def _young(self, ids: IntArray) -> Held | None:
+        """What is laid over vectors of words, under the server's lock; None when nothing is."""
+        state = self._state
+        if self._frame is None:
+            return None
+        alive = state.vocabulary.slots(ids, "evaluate") >= 0
+        counts = np.where(alive, state.vocabulary.counts(ids), 0.0)
+        return state.young.held(ids, counts)
 
-    def _copied(self, ids: IntArray, rows: Rows) -> torch.Tensor:
+    def _look(self) -> Frame | None:
+        """The tables as they look to young words; None when there are none to infer."""
+        state = self._state
+        with state.lock:
+            if not len(state.young):
+                return None
+            ids = state.vocabulary.alive()
+            known, noise = sampled(state.vocabulary.counts(ids))
+            vectors = self._rows(Table.IN, ids[known]).cpu().numpy()
+            contexts = self._rows(Table.OUT, ids[noise]).cpu().numpy()
+        return Frame.of(vectors, contexts)
+
+    def _copied(self, ids: IntArray, table: Table) -> torch.Tensor:
         """Vectors [n, d] of ids; zeros for a word that is evicted meanwhile."""
         whole = self._state.composer.columns(
             torch.zeros((len(ids), self._state.dim), device=self._state.tables.device)
         )
         at = 0
-        for part, vectors in self._blocks(ids, rows):
+        for part, vectors in self._blocks(ids, table):
             whole[at : at + len(part)] = vectors
             at += len(part)
         return whole
 
-    def _blocks(self, ids: IntArray, rows: Rows) -> Iterator[tuple[IntArray, torch.Tensor]]:
-        """Ids and their rows, a block under the lock at a time."""
+    def _blocks(self, ids: IntArray, table: Table) -> Iterator[tuple[IntArray, torch.Tensor]]:
+        """Ids and their rows as they are read, a block under the lock at a time."""
         state = self._state
         for at in range(0, len(ids), self.block):
             part = ids[at : at + self.block]
             with state.lock:
                 began = time.perf_counter()
-                found = rows(part, state.vocabulary.slots(part, "evaluate"))
+                found = self._rows(table, part)
+                young = self._young(part) if table is Table.IN else None
                 if found.is_cuda:
                     torch.cuda.synchronize(found.device)
                 self.longest_s = max(self.longest_s, time.perf_counter() - began)
             # Locks are not fair: without a breath the pushes that wait would starve.
             time.sleep(_BREATH_S)
+            if young is not None and self._frame is not None and len(young.at):
+                own = torch.from_numpy(young.at).to(found.device)
+                laid = young.over(found[own].cpu().numpy(), self._frame)
+                found[own] = torch.from_numpy(laid).to(found.device)
             yield part, found
 
     def _named(self, best: Sequence[tuple[int, float]]) -> list[Neighbour]:
@@ -197,6 +223,7 @@ class LiveModel:
         if not self._turn.acquire(timeout=_PATIENCE_S):
             raise UnavailableError("another question to the tables is being answered; ask again.")
         try:
+            self._frame = self._look()
             yield
         finally:
             self._turn.release()

@@ -84,6 +84,7 @@ class Meters:
     refused: int = 0
     refusals: Counter[str] = field(default_factory=Counter)
     dropped_pushes: int = 0
+    dropped_tokens: int = 0
     dropped_rows: int = 0
     dropped_counts: int = 0
     tokens: int = 0
@@ -94,6 +95,7 @@ class Meters:
     rows_out: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
+    rows_spared: int = 0
     delta_entries: int = 0
     delta_bytes: int = 0
     staleness: Counter[int] = field(default_factory=Counter)

@@ -29,6 +29,7 @@ _TOTALS = {
     "pushes": ("pushes", "Pushes applied"),
     "duplicate_pushes": ("duplicates", "Pushes that had been taken before, counted once"),
     "dropped_pushes": ("dropped_pushes", "Pushes whose rows came too late for the policy"),
+    "dropped_tokens": ("dropped_tokens", "Tokens of pushes whose rows came too late"),
     "dropped_rows": ("dropped_rows", "Rows of pushes whose word had been evicted"),
     "dropped_counts": ("dropped_counts", "Occurrences of words evicted too long ago to name"),
     "pushed_rows": ("rows_in", "Rows received in pushes"),
@@ -42,6 +43,7 @@ _TOTALS = {
 
 _NODE_GAUGES = {
     "clock": ("clock", "Clocks the node has finished"),
+    "block_share": ("block_share", "Factor on the node's block size, by its speed"),
     "sequence": ("sequence", "Last push taken"),
     "durable_sequence": ("durable", "Last push in a checkpoint"),
     "words_per_second": ("words_per_second", "Tokens learnt a second, over ten seconds"),
@@ -94,7 +96,11 @@ class _StatusCollector(Collector):
         yield InfoMetricFamily(
             "yeoron_policy",
             "The consistency policy",
-            {"policy": status["policy"], "staleness": str(status["staleness"])},
+            {
+                "policy": status["policy"],
+                "running": status["sync"]["running"],
+                "staleness": str(status["staleness"]),
+            },
         )
 
     def _totals(self) -> Iterator[Metric]:
@@ -127,9 +133,24 @@ class _StatusCollector(Collector):
                 "Windows read that are in no snapshot",
                 sum(window["snapshot"] is None for window in windows),
             ),
+            (
+                "young_words",
+                "Words with context sums, shown with an inferred vector",
+                status["young_words"]["held"],
+            ),
             ("active_nodes", "Nodes that take part", sum(n["state"] == "active" for n in nodes)),
         ):
             yield GaugeMetricFamily(f"yeoron_{name}", text, value=value)
+        sync = status["sync"]
+        yield CounterMetricFamily(
+            "yeoron_policy_switches", "Changes of the ruling policy", value=sync["switched"]
+        )
+        if sync["variation"] is not None:
+            yield GaugeMetricFamily(
+                "yeoron_rate_variation_ratio",
+                "Coefficient of variation of the sources' token rates",
+                value=sync["variation"],
+            )
         yield _quantiles("yeoron_lag_seconds", "Lag from publication", [({}, status["lag"])])
 
     def _rates(self) -> Iterator[Metric]:

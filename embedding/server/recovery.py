@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 from embedding.errors import ConfigError
 from embedding.records import Table
 from embedding.server.checkpoint import CheckpointFolder, Content
+from embedding.server.checkpointer import Checkpointer
 from embedding.server.gentle import float_column, names_of, string_column
 from embedding.server.journal import Journal, read_journal
 from embedding.server.policies import Member
@@ -24,80 +24,29 @@ logger = logging.getLogger(__name__)
 FORMAT = 1
 
 
-class Recovery:
+class Recovery(Checkpointer):
     """Writes checkpoints in the background and restores the newest on construction."""
 
     def __init__(self, state: ServerState, folder: CheckpointFolder, *, every_s: float) -> None:
+        super().__init__(every_s=every_s)
         self._state = state
         self._folder = folder
-        self._every_s = every_s
         self._number = 0
         self._written = (-1, -1, False)
-        self._asked = 0
-        self._done = 0
-        self._failed: str | None = None
-        self._changed = threading.Condition()
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="checkpoint", daemon=True)
         state.want_checkpoint = self._want
         self._restore()
-
-    @property
-    def failed(self) -> str | None:
-        """Why the last checkpoint could not be written; None when it was."""
-        return self._failed
-
-    def start(self) -> None:
-        """Begin to write checkpoints at intervals."""
-        self._thread.start()
-
-    def request(self, *, wait: bool, timeout_s: float = 300.0) -> str | None:
-        """Ask for a checkpoint of what is there now; with `wait`, why it failed, None if not."""
-        with self._changed:
-            self._asked += 1
-            mine = self._asked
-            self._changed.notify_all()
-            if not wait:
-                return None
-            if not self._changed.wait_for(lambda: self._done >= mine, timeout=timeout_s):
-                return f"no checkpoint was complete after {timeout_s:.0f} s"
-            return self._failed
-
-    def stop(self) -> None:
-        """Write a last checkpoint and let the folder go."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify_all()
-        if self._thread.is_alive():
-            self._thread.join(timeout=600)
-        self._state.journal.close()
-        self._folder.close()
 
     def _want(self) -> None:
         self.request(wait=False)
 
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(
-                    lambda: self._stopping or self._asked > self._done, timeout=self._every_s
-                )
-                asked, stopping = self._asked, self._stopping
-            failed = self._try_write()
-            with self._changed:
-                self._done, self._failed = asked, failed
-                self._changed.notify_all()
-            if stopping:
-                return
+    def _ended(self) -> None:
+        self._state.journal.close()
+        self._folder.close()
 
     def _try_write(self) -> str | None:
-        try:
-            self._write()
-        except Exception as error:
-            logger.exception("a checkpoint could not be written")
-            self._state.meters.checkpoint_failures += 1
-            return f"the checkpoint could not be written ({type(error).__name__})"
-        return None
+        failed = super()._try_write()
+        self._state.meters.checkpoint_failures += failed is not None
+        return failed
 
     def _write(self) -> None:
         state = self._state
@@ -111,12 +60,13 @@ class Recovery:
             number = self._number + 1
             collected = collect(state)
             copy = state.tables.copy(
-                state.vocabulary.rows, accumulators=state.tables.optimizer.name == "adagrad"
+                state.held_rows, accumulators=state.tables.optimizer.name == "adagrad"
             )
             old, state.journal = state.journal, Journal(self._folder.journal(number))
             pause = time.perf_counter() - began
         old.close()
         longest = copy.finish(state.lock)
+        state.keep_rows_first()
         self._folder.write(number, assemble(state, collected, copy))
         self._number, self._written = number, mark
         with state.lock:
@@ -164,6 +114,7 @@ def collect(state: ServerState) -> dict[str, Any]:
             "dim": state.dim,
             "buckets": state.tables.buckets,
             "seed": state.tables.seed,
+            **state.log_facts(),
             "config_digest": state.config_digest,
             "words": len(ids),
             "next_id": vocabulary.next_id,
@@ -236,8 +187,11 @@ def restore(state: ServerState, content: Content, where: str) -> None:
     """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
     facts = content.facts
     buckets = state.tables.buckets
-    for name, expected in (("format", FORMAT), ("dim", state.dim), ("buckets", buckets)):
-        held = facts.get(name, 0)
+    shards = state.config.shards
+    for name, expected in (
+        *(("format", FORMAT), ("dim", state.dim), ("buckets", buckets), ("shards", shards)),
+    ):
+        held = facts.get(name, int(name == "shards"))
         if held != expected:
             raise ConfigError(
                 f"state_dir {where}: its checkpoint has {name} {held}, the server was started "
@@ -251,6 +205,7 @@ def restore(state: ServerState, content: Content, where: str) -> None:
         )
     state.config_digest = state.config_digest or digest
     state.tables.seed = facts["seed"]
+    state.restore_log(facts)
     _restore_rows(state, content)
     state.young.restore(content.arrays)
     _restore_accounts(state, content)
@@ -278,6 +233,8 @@ def _restore_rows(state: ServerState, content: Content) -> None:
     )
     if content.facts.get("closed_vocabulary"):
         state.vocabulary.shut()
+    if state.leads:
+        return
     state.tables.ensure(state.vocabulary.rows)
     held = words["slot"].to_numpy()
     for table in state.tables.kinds:

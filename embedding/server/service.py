@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import secrets
 import signal
 import socket
 import threading
@@ -22,11 +23,13 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.controls import Controls
 from embedding.server.credentials import read_credentials
 from embedding.server.cutting import Cutter
-from embedding.server.flight import FlightService
+from embedding.server.flight import FlightService, NodeSession
 from embedding.server.hangup import end
 from embedding.server.http import HttpService, Pages
+from embedding.server.leading import LeadingState
 from embedding.server.metrics import render
 from embedding.server.recovery import Recovery
+from embedding.server.sharding import Shards
 from embedding.server.state import ServerState
 from embedding.server.status import build_status
 
@@ -65,7 +68,8 @@ class ParameterServer:
         if config.state_dir is not None:
             folder = CheckpointFolder(config.state_dir, keep=config.keep_checkpoints)
         epoch = None if folder is None else folder.next_epoch()
-        self.state = ServerState(
+        kind = ServerState if config.shards == 1 else LeadingState
+        self.state = kind(
             config,
             sync or SyncConfig(),
             dim=dim,
@@ -79,8 +83,9 @@ class ParameterServer:
             if folder is not None:
                 self._recovery = Recovery(self.state, folder, every_s=config.checkpoint_every_s)
             self.cutter = Cutter(self.state, config)
+            self._shards = self._sharded(folder)
             if config.cut == "watermark":
-                self.state.on_complete = self.cutter.complete
+                self.state.accounts.on_complete = self.cutter.complete
         except BaseException:
             if folder is not None:
                 folder.close()
@@ -92,6 +97,16 @@ class ParameterServer:
         self._stopping = threading.Event()
         self._ticker = threading.Thread(target=self._tick, name="ticker", daemon=True)
 
+    def _sharded(self, folder: CheckpointFolder | None) -> Shards | None:
+        """The shards, where the rows do not lie here."""
+        if not isinstance(self.state, LeadingState):
+            return None
+        state = self.state
+        if self._recovery is None:
+            state.want_checkpoint = lambda: state.checkpoint_shards(wait=False)
+        identity = secrets.token_hex(16) if folder is None else folder.identity()
+        return Shards(state, self.config, identity=identity)
+
     def start(self) -> None:
         """Open the ports; PlatformError when one is taken."""
         config = self.config
@@ -101,8 +116,12 @@ class ParameterServer:
         if self._http is None:
             self._http = HttpService(host=config.http_host, port=config.http_port)
         try:
+            if self._shards is not None:
+                self._shards.start()
             self._flight = self._listen()
         except BaseException:
+            if self._shards is not None:
+                self._shards.stop()
             self._http.stop()
             raise
         scheme = "grpc" if config.tls_cert is None else "grpc+tls"
@@ -127,8 +146,12 @@ class ParameterServer:
         self._ticker.join(timeout=10)
         self.state.flush()
         self.cutter.close()
+        if self._shards is not None:
+            self.state.settle()
         if self._recovery is not None:
             self._recovery.stop()
+        if self._shards is not None:
+            self._shards.stop()
         if self._http is not None:
             self._http.stop()
 
@@ -149,7 +172,12 @@ class ParameterServer:
 
     def status(self) -> dict[str, Any]:
         """The status JSON."""
-        return build_status(self.state, self.cutter.refs())
+        return {**build_status(self.state, self.cutter.refs()), "ailing": self.ailing()}
+
+    @property
+    def shard_pids(self) -> list[int]:
+        """Processes of the shards."""
+        return [] if self._shards is None else self._shards.fleet.pids
 
     @property
     def recovery(self) -> Recovery | None:
@@ -163,6 +191,8 @@ class ParameterServer:
             reasons.append("the server is closing.")
         elif not self._ticker.is_alive():
             reasons.append("the thread that watches over nodes and windows has ended.")
+        if self._shards is not None:
+            reasons += self._shards.ailing()
         if self._recovery is not None and self._recovery.failed is not None:
             reasons.append(f"the last checkpoint failed: {self._recovery.failed}.")
         failed = self.cutter.failed()
@@ -186,6 +216,7 @@ class ParameterServer:
                 self.state,
                 Controls(self).calls(),
                 credentials=self._credentials,
+                session=lambda: NodeSession(self.state),
             )
         except (pa.ArrowException, OSError) as error:
             why = _why_closed(config.host, config.port)
@@ -201,6 +232,8 @@ class ParameterServer:
                 self.state.tick()
                 with self.state.lock:
                     self.state.meters.sample(time.monotonic())
+                if self._shards is not None:
+                    self._shards.tick()
                 if next(ticks) % _FOLLOW_TICKS == 0:
                     self.state.follow_frequent()
                 if self.config.cut == "watermark":

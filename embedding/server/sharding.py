@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.sharded import reached
 from embedding.server.config import ServerConfig
 from embedding.server.fleet import Fleet, shard_specs
 from embedding.server.leading import LeadingState
@@ -12,7 +13,7 @@ from embedding.server.shardlink import ShardLinks
 
 logger = logging.getLogger(__name__)
 
-_UNSPECIFIED = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - looked for, not bound
+_HERE = "grpc://127.0.0.1:0"
 
 
 class Shards:
@@ -41,7 +42,7 @@ class Shards:
             self._state.log,
             identity=self._identity,
             config=line,
-            reached=[_reached(location) for location in locations],
+            reached=[reached(location, _HERE) for location in locations],
         )
         self._state.links.restarts = lambda: self.fleet.restarts
         self._state.links.start()
@@ -66,10 +67,3 @@ class Shards:
         if hasattr(self._state, "links"):
             self._state.links.stop()
         self.fleet.stop()
-
-
-def _reached(location: str) -> str:
-    """Where this machine reaches a shard that listens on every address."""
-    for host, own in _UNSPECIFIED.items():
-        location = location.replace(f"//{host}:", f"//{own}:")
-    return location

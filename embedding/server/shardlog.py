@@ -37,10 +37,15 @@ class Admit:
 
 @dataclass(frozen=True)
 class Change:
-    """The pushes (node, sequence) change the rows now, in this order; with scale 0 they do not."""
+    """The pushes (node, sequence) change the rows now, in this order.
+
+    scale    by which they are multiplied; 0: they are dropped
+    average  a row moves by the mean over those of them that hold it
+    """
 
     tickets: tuple[tuple[str, int], ...]
     scale: float
+    average: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,7 @@ def as_json(entry: Entry) -> list[Any]:
     if isinstance(entry, Admit):
         return ["admit", entry.first, entry.count, entry.evicted.tolist()]
     if isinstance(entry, Change):
-        return ["change", [list(ticket) for ticket in entry.tickets], entry.scale]
+        return ["change", [list(each) for each in entry.tickets], entry.scale, entry.average]
     return ["copy", entry.number]
 
 
@@ -162,8 +167,9 @@ def from_json(values: Any) -> Entry:
         first, count, evicted = rest
         return Admit(int(first), int(count), np.array(evicted, dtype=np.int64))
     if kind == "change":
-        tickets, scale = rest
-        return Change(tuple((str(node), int(n)) for node, n in tickets), float(scale))
+        named, scale, average = rest
+        tickets = tuple((str(node), int(sequence)) for node, sequence in named)
+        return Change(tickets, float(scale), bool(average))
     if kind == "copy":
         return CopyRows(int(rest[0]))
     raise ValueError(f"entry {kind!r}: not known")

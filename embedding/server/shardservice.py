@@ -288,6 +288,9 @@ def main() -> None:
         out.write(json.dumps({"location": server.location}) + "\n")
     ended.wait()
     server.stop()
+    logging.shutdown()
+    # Everything is on disk; taking gRPC and torch down in order would only hold the primary up.
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from embedding.errors import RefusedError, ReplacedError
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.records import FloatArray, IntArray, Table
+from embedding.server.averaging import averaged
 from embedding.server.meters import Meters
 from embedding.server.sequence import Ledger, NodeLedger
 from embedding.server.shardlog import Admit, Change, Entry
@@ -254,6 +255,7 @@ class ShardState:
         return None
 
     def _change(self, entry: Change) -> None:
+        held = []
         for node, sequence in entry.tickets:
             if sequence <= self.ledger.of(node).applied:
                 continue
@@ -261,10 +263,13 @@ class ShardState:
             if push is None:
                 logger.warning("push %d of node %s was lost with its node", sequence, node)
                 self.lost_pushes += 1
-            elif entry.scale:
-                self._add(push.deltas, entry.scale)
+            else:
+                held.append(push)
             self.ledger.apply(node, sequence)
             self.meters.pushes += 1
+        if entry.scale:
+            for push in averaged(held) if entry.average else held:
+                self._add(push.deltas, entry.scale)
 
     def _add(self, deltas: Sequence[RowDelta], scale: float) -> None:
         for delta in deltas:

@@ -15,27 +15,24 @@ from typing import Any
 import numpy as np
 
 from embedding.errors import RefusedError, ReplacedError
-from embedding.exchange.protocol import (
-    VERSION,
-    Ack,
-    Push,
-    Rows,
-    VocabularyDelta,
-    Welcome,
-)
+from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta, Welcome
 from embedding.records import IntArray, ScorePairs, Table, Window
-from embedding.server.accounting import Accounts, Arrival
+from embedding.server.accounting import Accounts, Arrival, by_source
+from embedding.server.averaging import averaged
+from embedding.server.balance import Balance
 from embedding.server.composing import Composer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.consistency import ConsistencyMachine
-from embedding.server.greeting import welcome
+from embedding.server.greeting import acknowledgement, welcome
+from embedding.server.holding import HoldsRows
 from embedding.server.journal import Journal
+from embedding.server.overlay import Overlay
 from embedding.server.policies import Apply, Instruction, Ticket
 from embedding.server.quality import ScoreKeeper
 from embedding.server.reports import as_sent, read_report
 from embedding.server.sequence import Ledger, Verdict
 from embedding.server.tables import Optimizer, Tables, pick_device
-from embedding.server.validation import check_buckets, check_score, checked
+from embedding.server.validation import check_buckets, check_score, check_words, checked
 from embedding.server.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -44,7 +41,7 @@ WAIT_S = 1.0
 """How long a pull is held before it is answered `waiting`, so that streams stay responsive."""
 
 
-class ServerState:
+class ServerState(HoldsRows):
     """Tables, vocabulary, counts, clocks and sequence numbers, consistent under `lock`."""
 
     def __init__(
@@ -82,6 +79,7 @@ class ServerState:
             version=self.epoch << 20,
         )
         self.accounts = Accounts(config, self.vocabulary)
+        self.young = Overlay.of(config, dim, self.vocabulary)
         self.machine = ConsistencyMachine(sync)
         self.ledger = Ledger(keeps_checkpoints=config.state_dir is not None)
         self.meters = self.accounts.meters
@@ -89,9 +87,9 @@ class ServerState:
         self.scores = ScoreKeeper(config, self.tables, self.composer)
         self.config_digest = config.config_digest
         self.reports: dict[str, dict[str, Any]] = {}
+        self.balance = Balance()
         self.journal = Journal(None)
         self.want_checkpoint: Callable[[], None] = lambda: None
-        self.on_complete: Callable[[Window], None] | None = None
         self.admitting = threading.Lock()
         self._held: dict[tuple[str, int], Arrival] = {}
         self._read_mark: dict[str, int] = {}
@@ -116,6 +114,7 @@ class ServerState:
             self.config_digest = self.config_digest or digest
             entry = self.ledger.of(node)
             entry.session += 1
+            self.balance.forget(node)
             now = time.monotonic()
             at, instructions = self.machine.join(node, now=now, clock=clock)
             self.execute(instructions, now)
@@ -161,8 +160,8 @@ class ServerState:
             self.accounts.windows.settle()
             self.composer.forget(evicted)
         admission = self.vocabulary.admit(words, evicted)
-        self.tables.ensure(self.vocabulary.rows)
-        self.tables.start(admission.slots, admission.ids)
+        self.young.placed(admission.slots, admission.evicted)
+        self._place(admission)
 
     def delta(self, since: int) -> VocabularyDelta:
         """Vocabulary changes after `since`."""
@@ -187,15 +186,10 @@ class ServerState:
         """Rows (float16 with `half`), or the names of the nodes that the policy waits for."""
         began = time.monotonic()
         with self.changed:
-            while True:
-                now = time.monotonic()
-                at, waiting_for = self.machine.pull(node, clock, now=now)
-                if not waiting_for:
-                    break
-                left = began + WAIT_S - now
-                if left <= 0 or self.closing or node in waiting_for:
-                    return waiting_for
-                self.changed.wait(left)
+            at, waiting_for = self._turn(node, clock, began)
+            if waiting_for:
+                return waiting_for
+            waited = time.monotonic() - began
             slots_in = self.vocabulary.slots(vectors, "pull")
             slots_out = self.vocabulary.slots(contexts, "pull")
             if grams is not None:
@@ -220,9 +214,23 @@ class ServerState:
             as_sent(rows_out, half),
             sequence,
             nll,
-            now - began,
+            waited,
             None if rows_sub is None else as_sent(rows_sub, half),
         )
+
+    def _turn(self, node: str, clock: int, began: float) -> tuple[int, list[str]]:
+        """Wait a moment for the policy: the clock that the node reads at, or whom it waits for."""
+        while True:
+            now = time.monotonic()
+            at, waiting_for, instructions = self.machine.pull(node, clock, now=now)
+            self.execute(instructions, now)
+            if not waiting_for:
+                self.changed.notify_all()
+                return at, []
+            left = began + WAIT_S - now
+            if left <= 0 or self.closing or node in waiting_for:
+                return at, waiting_for
+            self.changed.wait(left)
 
     def push(self, push: Push, session: int | None = None) -> Ack:
         """Take a push; the policy says when it is applied.
@@ -243,7 +251,7 @@ class ServerState:
                 return self._ack(push.node, duplicate=True)
             for delta in push.deltas:
                 self._slots(delta.table, delta.ids, "push")
-            self.vocabulary.slots(push.counts.ids[push.counts.ids >= 0], "push")
+            check_words(push, self.vocabulary)
             ticket = Ticket(push.node, push.clock, push.sequence)
             instructions = self.machine.push(ticket, now=now)
             self._held[push.node, push.sequence] = arrival
@@ -252,6 +260,9 @@ class ServerState:
             behind = self.meters.pushes - self._read_mark.get(push.node, self.meters.pushes)
             self.meters.staleness[behind] += 1
             self.execute(instructions, now)
+            tokens = by_source(push)
+            self.execute(self.machine.measured(push.node, tokens, push.busy_s, now=now), now)
+            self.balance.learnt(push.node, sum(tokens.values()), push.busy_s)
             entry.tokens += push.tokens
             self.changed.notify_all()
             return self._ack(push.node)
@@ -262,33 +273,29 @@ class ServerState:
             return self._ack(node)
 
     def _ack(self, node: str, *, duplicate: bool = False) -> Ack:
-        entry = self.ledger.of(node)
-        member = self.machine.board.members.get(node)
-        clock = 0 if member is None else member.clock
-        ahead = self.machine.policy.reads_ahead
-        active = len(self.machine.board.active_clocks())
-        return Ack(entry.accepted, entry.durable, clock, duplicate, ahead, active)
+        return acknowledgement(self, node, duplicate=duplicate)
 
     def execute(self, instructions: Sequence[Instruction], now: float) -> None:
         """Carry out what the consistency machine says (under the lock)."""
         for instruction in instructions:
-            applies = isinstance(instruction, Apply)
-            for ticket in instruction.tickets:
-                arrival = self._held.pop((ticket.node, ticket.sequence))
-                if isinstance(instruction, Apply):
-                    self._close_windows(arrival, now)
-                    self._add_rows(arrival.push, instruction.scale)
+            arrivals = [self._held.pop((t.node, t.sequence)) for t in instruction.tickets]
+            pushes = [arrival.push for arrival in arrivals]
+            if isinstance(instruction, Apply):
+                self.accounts.complete(arrivals, now)
+                own = instruction.scale == 1.0 and not instruction.average
+                for push in averaged(pushes) if instruction.average else pushes:
+                    self.tables.versions.writing(push.node if own and push.keeps else None)
+                    self._add_rows(push, instruction.scale)
+            else:
+                self.meters.dropped_pushes += len(pushes)
+                self.meters.dropped_tokens += sum(push.tokens for push in pushes)
+                self.tables.versions.lost([push.node for push in pushes])
+            for arrival in arrivals:
                 self.accounts.learnt(arrival, now)
-                self.ledger.apply(ticket.node, ticket.sequence, arrival.push.place)
-                self.meters.dropped_pushes += not applies
+                self.young.learnt(arrival.push)
+                self.ledger.apply(arrival.push.node, arrival.push.sequence, arrival.push.place)
         if instructions:
             self.changed.notify_all()
-
-    def _close_windows(self, arrival: Arrival, now: float) -> None:
-        """Cut what this push shows to be complete, while the rows know nothing of it yet."""
-        if self.on_complete is not None:
-            for window in self.accounts.completed_by(arrival, now):
-                self.on_complete(window)
 
     def _slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
         """Where rows lie: words by their slot, -1 for evicted ones; n-grams by their bucket."""
@@ -342,7 +349,8 @@ class ServerState:
                     f"configure: from {before.policy} to {sync.policy}: hogwild keeps its tables "
                     "in shared memory from the start; start the server with that policy."
                 )
-            self.execute(self.machine.configure(sync), time.monotonic())
+            now = time.monotonic()
+            self.execute(self.machine.configure(sync, now=now), now)
             logger.info("policy %s → %s", before.model_dump(), sync.model_dump())
             self.changed.notify_all()
 
@@ -351,6 +359,7 @@ class ServerState:
         with self.changed:
             now = time.monotonic()
             gone, instructions = self.machine.tick(now=now)
+            instructions += self.machine.reconsider(now=now)
             for node in gone:
                 logger.warning("node %s was silent too long and counts as gone", node)
                 self.accounts.tracker.leave(node)

@@ -21,6 +21,7 @@ from embedding.server.rowcopy import RowCopy
 from embedding.server.rowsteps import pick_steps
 from embedding.server.sharing import SharedMemory
 from embedding.server.transfer import to_device, to_host
+from embedding.server.versions import RowVersions
 
 
 def pick_device(name: Literal["auto", "cpu", "cuda"], *, shared: bool = False) -> torch.device:
@@ -50,6 +51,8 @@ class Optimizer:
 
 
 WORDS = (Table.IN, Table.OUT)
+_DRAWN = 1 << 19
+"""First numbers that are drawn at a time: each takes some 24 bytes meanwhile."""
 SHARED = (Table.OUT, Table.IN, Table.SUB)
 """Order in shared memory: word and n-gram vectors lie side by side, as the kernel wants them."""
 
@@ -92,6 +95,7 @@ class Tables:
         self._moved = {table: self._zeros(self._size(table)) for table in self.kinds}
         self._start_grams()
         self._copies: list[TablesCopy] = []
+        self.versions = RowVersions()
 
     def ensure(self, capacity: int) -> None:
         """Make room for `capacity` rows."""
@@ -109,15 +113,17 @@ class Tables:
 
     def start(self, slots: IntArray, ids: IntArray) -> None:
         """Give new rows their first values (word2vec): `in` uniform in ±0.5/dim, `out` zero."""
+        self.versions.writing(None)
         for table in WORDS:
             self._before_change(table, slots)
-        where = self._index(slots)
-        self._rows[Table.IN][where] = torch.from_numpy(first_vectors(ids, self.dim, self.seed)).to(
-            self.device
-        )
-        self._rows[Table.OUT][where] = 0.0
-        for table in WORDS:
-            self._moved[table][where] = 0.0
+        piece = max(1, _DRAWN // self.dim)
+        for at in range(0, len(ids), piece):
+            where = self._index(slots[at : at + piece])
+            fresh = first_vectors(ids[at : at + piece], self.dim, self.seed)
+            self._rows[Table.IN][where] = torch.from_numpy(fresh).to(self.device)
+            self._rows[Table.OUT][where] = 0.0
+            for table in WORDS:
+                self._moved[table][where] = 0.0
 
     def gather(self, table: Table, slots: IntArray) -> torch.Tensor:
         """Rows [n, dim] on the device; a negative slot (an evicted word) gives a zero row."""
@@ -188,6 +194,9 @@ class Tables:
             rows.copy_(fresh)
 
     def _before_change(self, table: Table, slots: IntArray) -> None:
+        if self.optimizer.name != "sum":
+            self.versions.writing(None)
+        self.versions.changed(table, slots)
         for copy in self._copies:
             copy.save(table, slots)
 
@@ -226,6 +235,9 @@ class TablesCopy:
         finally:
             with lock:
                 self._tables.forget(self)
+
+    def release(self) -> None:
+        """The copy is needed no longer."""
 
     def rows(self, table: Table) -> FloatArray:
         """float32 [n, dim] by slot, once finished."""

@@ -11,7 +11,7 @@ from embedding.server.accounting import Arrival
 from embedding.server.policies import Ticket
 from embedding.server.sequence import Verdict
 from embedding.server.state import ServerState
-from embedding.server.validation import check_buckets, checked
+from embedding.server.validation import check_buckets, check_words, checked
 
 
 def push_together(state: ServerState, pushes: Sequence[Push], sessions: Sequence[int]) -> list[Ack]:
@@ -34,6 +34,6 @@ def push_together(state: ServerState, pushes: Sequence[Push], sessions: Sequence
                     check_buckets(delta.ids, state.tables.buckets, "push")
                 else:
                     state.vocabulary.slots(delta.ids, "push")
-            state.vocabulary.slots(push.counts.ids[push.counts.ids >= 0], "push")
+            check_words(push, state.vocabulary)
             state.machine.check(Ticket(push.node, push.clock, push.sequence))
         return [state.push(push) for push in pushes]

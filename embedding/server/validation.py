@@ -11,13 +11,14 @@ import numpy as np
 from embedding.errors import RefusedError
 from embedding.exchange.compression import unpack
 from embedding.exchange.halves import widen
-from embedding.exchange.payload import RowDelta
+from embedding.exchange.payload import RowDelta, Surroundings
 from embedding.exchange.protocol import Push
 from embedding.records import IntArray, ScorePairs
 from embedding.server.vocabulary import Vocabulary
 
 MAX_SQUARED_NORM = 1e12
 """Squared norm of a whole delta above which training has diverged; NaN and inf exceed it too."""
+MAX_MENTIONS = 2**40
 
 
 def checked(push: Push, dim: int, most_bytes: int) -> Push:
@@ -52,7 +53,39 @@ def checked(push: Push, dim: int, most_bytes: int) -> Push:
                 "large: the node's training has diverged.",
                 kind="values",
             )
-    return replace(push, deltas=tuple(deltas), packed=())
+    young = None if push.young is None else _checked_young(push.young, dim, where)
+    return replace(push, deltas=tuple(deltas), packed=(), young=young)
+
+
+def _checked_young(young: Surroundings, dim: int, where: str) -> Surroundings:
+    """Sums of contexts with float32 slopes; RefusedError says what is wrong with them."""
+    if young.slopes.shape != (len(young.ids), dim):
+        raise RefusedError(
+            f"{where}: the context sums of young words have the shape {young.slopes.shape}; "
+            f"{(len(young.ids), dim)} is accepted.",
+            kind="shape",
+        )
+    if not _distinct(young.ids):
+        raise RefusedError(f"{where}: a young word is named twice.", kind="id")
+    slopes = young.slopes.astype(np.float32)
+    pairs, mentions = young.pairs, young.mentions
+    with np.errstate(over="ignore", invalid="ignore"):
+        flat = slopes.reshape(-1)
+        fit = bool(np.dot(flat, flat) <= MAX_SQUARED_NORM and pairs.sum() <= MAX_SQUARED_NORM)
+    if not fit or np.any(pairs < 0) or np.any((mentions < 1) | (mentions > MAX_MENTIONS)):
+        raise RefusedError(
+            f"{where}: context sums of young words that are not finite, negative or absurdly "
+            "large.",
+            kind="values",
+        )
+    return replace(young, slopes=slopes)
+
+
+def check_words(push: Push, vocabulary: Vocabulary) -> None:
+    """RefusedError when a push counts, or tells of, a word by an id that was never given."""
+    vocabulary.slots(push.counts.ids[push.counts.ids >= 0], "push")
+    if push.young is not None:
+        vocabulary.slots(push.young.ids, "push")
 
 
 def check_buckets(ids: IntArray, buckets: int, what: str) -> IntArray:

@@ -101,6 +101,10 @@ class Vocabulary:
             )
         return self._map.slots(ids)
 
+    def ids_at(self, slots: IntArray) -> IntArray:
+        """Ids int64 [n] of slots; -1 for a free one."""
+        return self._map.ids(slots)
+
     def alive(self) -> IntArray:
         """Ids that have a row, in order."""
         return self._map.ids(self._map.used())

@@ -66,6 +66,11 @@ def _check_shards(request: TrainRequest) -> None:
                 f"shards {request.shards} with {option} {value}: that works with 1 shard; "
                 f"{accepted} is accepted."
             )
+    if request.exchange.cache_bytes:
+        raise ConfigError(
+            f"shards {request.shards} with cache_bytes {request.exchange.cache_bytes}: rows that "
+            "lie on shards are not kept by nodes; 0 is accepted."
+        )
     if request.topology.groups:
         raise ConfigError(
             f"shards {request.shards} with groups {request.topology.groups}: an aggregator pushes "
@@ -168,6 +173,9 @@ def check_memory(request: TrainRequest, words: int) -> None:
     block = min(words, 2 * request.node_config.block_tokens)
     grams = request.model.gram_rows
     rows = 4 * words + 2 * grams + request.nodes * (4 * block + 3 * grams)
+    if request.topology.kind == "allreduce":
+        # Each node's replica and one table's sum; node 0 remembers what it has told the server.
+        rows += request.nodes * (3 * words + 2 * grams) + 2 * words + grams
     needed, free = 4 * rows * request.model.width, free_memory()
     held = [(words, "words"), (grams, "n-gram rows (model.buckets)")]
     what = " and ".join(f"{n:,} {kind}" for n, kind in held if n)

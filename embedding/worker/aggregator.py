@@ -15,7 +15,6 @@ import json
 import logging
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,7 +39,6 @@ logger = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
 END_SECONDS = 10.0
-LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -79,16 +77,14 @@ class Aggregator:
         with self._changed:
             due = self._gathering.push(Part(push.node, push.clock, given))
         self._send(due)
-        deadline = time.monotonic() + self._wait_s
-        while True:
-            with self._changed:
-                found = self._changed.wait_for(
-                    lambda: key in self._answers or self._closing, timeout=LOOK_SECONDS
-                )
-                if found:
-                    return self._answers.pop(key, {"direct": True})
-                due = self._gathering.expire() if time.monotonic() > deadline else []
-            self._send(due)
+        with self._changed:
+            self._changed.wait_for(
+                lambda: key in self._answers or self._closing, timeout=self._wait_s
+            )
+            due = [] if key in self._answers or self._closing else self._gathering.expire()
+        self._send(due)
+        with self._changed:
+            return self._answers.pop(key, {"direct": True})
 
     def leave(self, node: str) -> None:
         """The group waits for this node no longer."""

@@ -27,10 +27,6 @@ class NodeConfig(Config):
     replay_ratio: float = Field(default=3.0, ge=0, le=100)
     """Replayed tokens learnt for each fresh one."""
 
-    young_mentions: int = Field(default=30, ge=0, le=10_000)
-    """Until a word was read so often, its vector is inferred from all its contexts at once (see
-    `worker/young.py`; skip-gram only); 0 leaves it to gradient steps alone."""
-
     score_pairs: int = Field(default=24, ge=1, le=10_000)
     """Word pairs of each document that are scored before the document is learnt from."""
 

@@ -267,11 +267,7 @@ class GradientProcess:
                     **crawl,
                     **asdict(self.counters),
                     "topology": self.route.figures(),
-                    "compression": {
-                        "kind": self.client.feedback.kind,
-                        "residual_rows": self.client.feedback.rows,
-                        "residual_bytes": self.client.feedback.nbytes,
-                    },
+                    **self.client.rows.figures(),
                     "queue": self.queue.depth,
                     "queue_capacity": self.queue.capacity,
                     "rss_mb": round(psutil.Process().memory_info().rss / 2**20, 1),

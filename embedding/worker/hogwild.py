@@ -18,11 +18,11 @@ from embedding.errors import ConfigError
 from embedding.exchange.protocol import SharedTables
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, Optimiser
-from embedding.records import FloatArray, IntArray, TokenBlock
+from embedding.records import FloatArray, IntArray
 from embedding.worker.learner import Learner
 from embedding.worker.planning import Part, Plan, offsets
 from embedding.worker.ticks import Prepared, Trained
-from embedding.worker.young import Sightings
+from embedding.worker.young import RowCounts
 
 
 @dataclass(frozen=True)
@@ -75,17 +75,22 @@ class HogwildLearner(Learner):
             seed=prepared.seed,
         )
         self._check(loss)
-        return Trained(prepared, rows.clock, (), loss)
+        young = self._surroundings(prepared, self.tables.vectors, self.tables.contexts)
+        return Trained(prepared, rows.clock, (), loss, young)
 
     def _ids(self) -> IntArray | None:
         """A row's id is its place; needed where the trainer keeps state between blocks."""
         kept = self.model.model is Model.GLOVE or self.model.optimiser is Optimiser.ADAGRAD
         return np.arange(len(self.tables.contexts), dtype=np.int64) if kept else None
 
-    def _sight(self, blocks: Sequence[TokenBlock], planned: Plan) -> Sequence[Sightings]:
-        """Nothing is inferred: there are no rows of one's own that stand still meanwhile."""
-        del blocks, planned
-        return ()
+    def _rowed(self, planned: Plan) -> RowCounts:
+        """Every word: a row's id is its place."""
+        del planned
+        lexicon = self.lexicon
+        counts = np.zeros(int(lexicon.ids[-1]) + 1 if len(lexicon.ids) else 0)
+        counts[lexicon.ids] = lexicon.counts
+        total = float(lexicon.counts.sum())
+        return RowCounts(np.arange(len(counts), dtype=np.int64), counts, total)
 
     def _plan(self, parts: Sequence[Part], noise: IntArray) -> Plan:
         """Local rows are the rows of the whole tables, so that none is pulled."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from embedding.errors import AheadError, YeoronError
 from embedding.exchange.pace import EVERY_BLOCK
-from embedding.exchange.payload import RowDelta
+from embedding.exchange.payload import RowDelta, Surroundings, summed
 from embedding.exchange.protocol import Ack, Rows
 from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import Model, ModelConfig
@@ -37,7 +37,7 @@ from embedding.worker.scoring import PairSampler
 from embedding.worker.stopwatch import Stopwatch
 from embedding.worker.ticks import Learnt, Prepared, Trained, hash_seed, reading
 from embedding.worker.work import Work
-from embedding.worker.young import Sightings, YoungWords
+from embedding.worker.young import RowCounts, Sightings, YoungWords
 
 Rowed = dict[Table, FloatArray]
 
@@ -71,7 +71,7 @@ class Learner:
         self.unit = unit
         self.lexicon = Lexicon()
         self.grams = WordGrams(model.gram_rows, self.lexicon) if model.gram_rows else None
-        self.young = YoungWords.of(model, config.young_mentions)
+        self.young: YoungWords | None = None
         self.clock = 0
         self.sequence = 0
         self.active = 1
@@ -86,6 +86,7 @@ class Learner:
         self._prepared = 0
         self._refreshed = 0
         self._counted = 0.0
+        self._offers_all = False
         self._stale = False
         self._sent: tuple[int, Trained] | None = None
 
@@ -153,10 +154,8 @@ class Learner:
             seed=prepared.seed,
         )
         self._check(loss)
-        if self.young is not None:
-            for seen in prepared.sightings:
-                self.young.learn(seen, local[Table.IN], local[Table.OUT], planned.block.pool)
-        return Trained(prepared, clock, self._deltas(prepared, base, local, loss), loss)
+        young = self._surroundings(prepared, local[Table.IN], local[Table.OUT])
+        return Trained(prepared, clock, self._deltas(prepared, base, local, loss), loss, young)
 
     def push(self, trained: Trained) -> Learnt:
         """Push what was learnt and let the clock go on."""
@@ -180,10 +179,13 @@ class Learner:
         if self.rehearsal is not None:
             self.rehearsal.learnt(trained.prepared.sentences, trained.loss)
 
-    def begin(self, clock: int, sequence: int, min_count: int) -> None:
+    def begin(self, clock: int, sequence: int, min_count: int, young_mentions: int = 0) -> None:
         """Begin where the server stands, behind push `sequence` of an earlier process."""
+        self.young = YoungWords.of(self.model, young_mentions)
         self.clock, self.sequence, self.min_count = clock, sequence, min_count
         self._prepared = self._refreshed = sequence
+        # What an earlier process heard is forgotten; the server has counted it.
+        self._offers_all = sequence > 0
 
     def restart(self, clock: int, sequence: int) -> None:
         """Go on from where the server stands, after it refused a push or lost its state."""
@@ -199,7 +201,7 @@ class Learner:
 
     def _code(self, blocks: Sequence[TokenBlock]) -> list[Part]:
         """The blocks in row ids; words that the server admits now are among them."""
-        self.lexicon.least = self.min_count / max(self.active, 1)
+        self.lexicon.least = 1.0 if self._offers_all else self.min_count / max(self.active, 1)
         self._refresh()
         tables = self.lexicon.encode(blocks, self.server)
         if self.grams is not None:
@@ -278,9 +280,23 @@ class Learner:
         """What the blocks say of words that were read only a few times."""
         if self.young is None:
             return ()
+        return self.young.sight(blocks, planned.block, self._rowed(planned))
+
+    def _rowed(self, planned: Plan) -> RowCounts:
+        """The words of a tick by local row."""
         counts = self.lexicon.counts
         own = counts[self.lexicon.places(planned.words)]
-        return self.young.sight(blocks, planned, own, float(counts.sum()))
+        return RowCounts(planned.words, own, float(counts.sum()))
+
+    def _surroundings(
+        self, prepared: Prepared, vectors: FloatArray, contexts: FloatArray
+    ) -> Surroundings | None:
+        """What stood around young words, weighed by the rows as they were trained."""
+        if self.young is None:
+            return None
+        pool = prepared.planned.block.pool
+        parts = [self.young.learn(seen, vectors, contexts, pool) for seen in prepared.sightings]
+        return summed([part for part in parts if part is not None])
 
     def _keep(self, words: IntArray) -> FloatArray:
         return self.lexicon.keep(words, self.model.sample)

@@ -57,7 +57,7 @@ class Lexicon:
         """Fetch new words and everybody's counts; `whole` fetches every word again."""
         delta = server.vocabulary(0 if whole else self._version)
         if whole:
-            self._ids, self._heard = {}, {}
+            self._ids = {}
         if len(delta.evicted):
             gone = set(delta.evicted.tolist())
             self._ids = {word: row for word, row in self._ids.items() if row not in gone}

@@ -36,15 +36,15 @@ def stop_on_signals() -> threading.Event:
     return stop
 
 
-def peak_memory() -> int:
-    """Most resident memory that this process has had, in bytes.
+def peak_memory(pid: int | None = None) -> int:
+    """Most resident memory that this process, or on Linux process `pid`, has had, in bytes.
 
     Linux hands the peak that getrusage tells on to a process that is started (exec keeps it), so
     that a small child of a large parent would tell its parent's: there the kernel's own mark of
     this address space is read.
     """
     try:
-        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        status = Path(f"/proc/{pid or 'self'}/status").read_text(encoding="ascii", errors="replace")
         return int(status.split("VmHWM:", 1)[1].split(maxsplit=1)[0]) * 1024
     except (OSError, IndexError, ValueError):
         unit = 1 if sys.platform == "darwin" else 1024

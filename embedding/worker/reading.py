@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import lzma
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -50,7 +51,22 @@ class Stretch:
     @property
     def end(self) -> int:
         """Number of the line behind the last one."""
-        return self.first + max(self.text.count("\n"), 1)
+        return self.first + self.text.count("\n") + (not self.text.endswith("\n"))
+
+    def since(self, line: int) -> Stretch:
+        """The lines from `line` on."""
+        text = self.text
+        for _ in range(self.first, min(line, self.end)):
+            text = text[text.find("\n") + 1 or len(text) :]
+        return Stretch(max(self.first, line), text, self.done)
+
+    def pieces(self, enough: float) -> tuple[Stretch, Stretch]:
+        """Whole lines of at least `enough` characters, if there are, and the rest."""
+        at = self.text.find("\n", int(min(max(enough - 1, 0), len(self.text)))) + 1 or len(
+            self.text
+        )
+        head = Stretch(self.first, self.text[:at], self.done)
+        return head, Stretch(head.end, self.text[at:], self.done)
 
 
 @dataclass(frozen=True)
@@ -202,19 +218,20 @@ class _Cutter:
         self._undated = Path(share.path).stat().st_mtime
 
     def plain(self, since: int = 0) -> Iterator[TokenBlock]:
-        """Blocks of plain text, from a stretch that begins at line `since` or later."""
+        """Blocks of plain text from line `since`: whole stretches, or parts where that is much."""
         texts: list[str] = []
         size, first, enough = 0, 0, self._enough()
         for stretch in stretches(self._share):
-            if stretch.first < since:
-                continue
-            first = first if texts else stretch.first
-            texts.append(stretch.text)
-            size += len(stretch.text)
-            self.line = stretch.end
-            if size >= enough:
-                yield self._plain(texts, first, stretch.done)
-                texts, size, enough = [], 0, self._enough()
+            rest = stretch.since(since)
+            while rest.text:
+                part, rest = rest.pieces(enough - size if enough < len(stretch.text) else math.inf)
+                first = first if texts else part.first
+                texts.append(part.text)
+                size += len(part.text)
+                self.line = part.end
+                if size >= enough:
+                    yield self._plain(texts, first, part.done)
+                    texts, size, enough = [], 0, self._enough()
         if texts:
             yield self._plain(texts, first, 1.0)
 
@@ -304,7 +321,7 @@ def read_forever(spec_json: str, queue: BlockQueue) -> None:
     if spec.corpus is None:
         raise InputError(f"{spec.name}: a node that reads a corpus needs one.")
     try:
-        wishes = _Wishes(queue, spec.node.block_tokens, stop)
+        wishes = Wishes(queue, spec.node.block_tokens, stop)
         for block in blocks(spec, spec.corpus, wishes.start(), wishes.tokens):
             queue.send_report({"reader_peak_memory_bytes": peak_memory()})
             if not _put(queue, block, stop):
@@ -315,7 +332,7 @@ def read_forever(spec_json: str, queue: BlockQueue) -> None:
         queue.close(timeout=60.0)
 
 
-class _Wishes:
+class Wishes:
     """What the gradient process tells its reader: where to begin, and how large blocks shall be."""
 
     def __init__(self, queue: BlockQueue, tokens: int, stop: threading.Event) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.exchange.payload import BlockCounts, RowDelta
+from embedding.exchange.payload import BlockCounts, RowDelta, Surroundings
 from embedding.exchange.protocol import Ack, Rows
 from embedding.models.base import BlockLoss
 from embedding.records import ScorePairs, TokenBlock
@@ -39,12 +39,16 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Trained:
-    """What training a block changed, on rows as they were at `clock`."""
+    """What training a block changed, on rows as they were at `clock`.
+
+    young  what stood around words that were read only a few times
+    """
 
     prepared: Prepared
     clock: int
     deltas: tuple[RowDelta, ...]
     loss: BlockLoss
+    young: Surroundings | None = None
 
 
 @dataclass(frozen=True)

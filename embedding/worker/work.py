@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Surroundings, summed
 from embedding.exchange.protocol import Push
 from embedding.records import TokenBlock, WindowUnit
 from embedding.worker.counting import progress
@@ -21,6 +21,7 @@ class Work:
 
     tokens    tokens that have a row, replayed ones too
     loss_sum  nats over `pairs` pairs
+    young     what stood around words that were read only a few times
     """
 
     blocks: tuple[TokenBlock, ...]
@@ -28,13 +29,21 @@ class Work:
     tokens: int
     loss_sum: float
     pairs: int
+    young: Surroundings | None = None
 
     @classmethod
     def of(cls, trained: Trained) -> Work:
         """One tick."""
         prepared, loss = trained.prepared, trained.loss
         tokens = int((prepared.planned.block.tokens >= 0).sum())
-        return cls(tuple(prepared.blocks), prepared.counts, tokens, loss.loss_sum, loss.pairs)
+        return cls(
+            tuple(prepared.blocks),
+            prepared.counts,
+            tokens,
+            loss.loss_sum,
+            loss.pairs,
+            trained.young,
+        )
 
     def then(self, other: Work) -> Work:
         """Both, in this order."""
@@ -44,6 +53,7 @@ class Work:
             self.tokens + other.tokens,
             self.loss_sum + other.loss_sum,
             self.pairs + other.pairs,
+            summed([part for part in (self.young, other.young) if part is not None]),
         )
 
     def push(
@@ -68,6 +78,7 @@ class Work:
             pairs=self.pairs,
             tokenizer_digest=blocks[0].tokenizer_digest if blocks else "",
             place=blocks[-1].place if blocks else "",
+            young=self.young,
         )
 
     @property

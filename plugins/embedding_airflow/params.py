@@ -9,7 +9,7 @@ from airflow.sdk import Param
 from embedding_airflow.windows import LABEL
 
 UNITS = ["auto", "hour", "day", "week", "month"]
-POLICIES = ["bsp", "ssp", "asp", "hogwild"]
+POLICIES = ["bsp", "backup", "ssp", "asp", "easgd", "averaging", "auto", "hogwild"]
 MODELS = ["sgns", "cbow", "fasttext", "glove"]
 
 

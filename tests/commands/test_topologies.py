@@ -15,7 +15,10 @@ import psutil
 import pytest
 from calling import ENTRY, sentences
 
+from embedding.errors import ConfigError
+from embedding.exchange.topology import TopologyConfig
 from embedding.snapshots.store import SnapshotStore
+from embedding.training import TrainRequest, checks
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 QUICK = ("--dim", "16", "--sample", "0", "--min-count", "1", "--learning-rate", "0.05")
@@ -133,3 +136,15 @@ def test_what_cannot_work_is_refused_in_a_sentence(
     done = yeoron("train", text, "--nodes", 2, *options)
     assert done.code == 2
     assert said in done.err.replace("\n", " ")
+
+
+def test_replicas_are_counted_before_they_are_made(
+    text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, dim = 1_000, 10
+    by_server = TrainRequest(corpus=text, nodes=4, model={"dim": dim})
+    monkeypatch.setattr(checks, "free_memory", lambda: 4 * dim * (4 * words + 4 * 4 * words))
+    checks.check_memory(by_server, words)
+    reduced = by_server.model_copy(update={"topology": TopologyConfig(kind="allreduce")})
+    with pytest.raises(ConfigError, match="choose a smaller dim"):
+        checks.check_memory(reduced, words)

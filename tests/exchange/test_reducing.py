@@ -119,6 +119,16 @@ def test_the_server_has_the_tables_before_anybody_learns_of_a_new_window() -> No
     assert not any(push.deltas for push in other)
 
 
+def test_the_server_has_the_tables_when_the_last_node_leaves_a_window() -> None:
+    """The leader is in the new window before the other: what that learns of the old one counts."""
+    early = [Block(("a",), 1, 0), *(Block(("a",), 1, 86_400) for _ in range(3))]
+    late = [*(Block(("a",), 1, 0) for _ in range(3)), Block(("a",), 1, 86_400)]
+    ran = in_step([early, late], TopologyConfig(kind="allreduce", settle_blocks=1_000))
+    brought = [push for push in ran.lines[0].pushes if push.deltas]
+    # Before the leader's second block, before the other's fourth, at the end.
+    assert [round(float(push.deltas[0].values[0, 0])) for push in brought] == [2, 4, 2]
+
+
 def test_a_leader_without_a_block_holds_nobody_up() -> None:
     scripts = [[], [Block(("a", "b"), 1) for _ in range(5)]]
     for policy in ("bsp", "ssp"):

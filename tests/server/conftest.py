@@ -15,6 +15,7 @@ import torch
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.payload import BlockCounts, RowDelta
 from embedding.exchange.protocol import Ack, Push, nothing_read
+from embedding.exchange.sharded import connect as greet
 from embedding.records import SourceProgress
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -85,11 +86,9 @@ def connect() -> Iterator[Callable[..., Node]]:
     with ExitStack() as stack:
 
         def open_(server, name: str = "n0", *, digest: str = "", config=QUICK) -> Node:
-            client = ParameterClient(
-                server.location, node=name, config=config, config_digest=digest
-            )
+            client = greet(server.location, node=name, config=config, config_digest=digest)
             stack.callback(client.close)
-            welcome = client.hello()
+            welcome = client.welcome
             return Node(client, name, welcome.sequence, welcome.clock)
 
         yield open_

@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embedding.exchange.protocol import Push
+from embedding.records import SourceProgress
 from embedding.server.balance import LEAST, MOST, STILL, Balance
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.service import running_server
 
 BLOCK = 10_000
 
@@ -78,3 +82,20 @@ def test_a_node_that_gets_quick_again_gets_large_blocks_again():
             balance.learnt(node, 1_000, 0.01)
             balance.share(node, ["a", "b"], "bsp")
     assert balance.nodes["b"].share == pytest.approx(1.0, abs=STILL)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_the_answer_to_a_push_carries_the_share(connect, on):
+    with running_server(ServerConfig(), SyncConfig(policy="bsp", balance=on), dim=4) as server:
+        nodes = [connect(server, name) for name in ("quick", "slow")]
+        for sequence in range(1, 8):
+            for node in nodes:
+                node.pull()
+            for node, seconds in zip(nodes, (0.1, 0.9), strict=True):
+                progress = (SourceProgress("뉴스", 1, 1_000, 0.0, 0),)
+                push = Push(node.name, sequence, node.clock, progress=progress, busy_s=seconds)
+                ack = node.client.push(push)
+                node.clock = ack.clock
+        shares = {name: n["block_share"] for name, n in server.status()["nodes"].items()}
+    assert ack.share == pytest.approx(0.2 if on else 1.0, rel=STILL)
+    assert shares["quick"] == pytest.approx(1.8 if on else 1.0, rel=STILL)

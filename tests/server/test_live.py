@@ -283,6 +283,7 @@ def test_the_commands_ask_a_running_server(server, node, tmp_path):
         )
 
     found = run("neighbours", "w0", "-n", "2", "--json", "--server", server.location)
+    assert found.returncode == 0, found.stderr
     assert [each["word"] for each in json.loads(found.stdout)] == [
         each.word for each in LiveModel(server.state).neighbours("w0", 2)
     ]

@@ -147,3 +147,24 @@ def test_addresses_are_read_as_they_are_typed(text, found):
 def test_addresses_that_are_none_are_refused(text):
     with pytest.raises(ConfigError, match="accepted"):
         parse_listen(text)
+
+
+def test_a_server_that_restores_or_ails_says_so_in_the_status(tmp_path, monkeypatch, capsys):
+    from embedding.commands.operate import status
+    from embedding.errors import UnavailableError
+    from embedding.server.http import HttpService, Pages
+
+    http = HttpService(host="127.0.0.1", port=0)
+    http.start()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("YEORON_SERVER__HTTP_PORT", http.url.rsplit(":", 1)[1])
+    try:
+        with pytest.raises(UnavailableError, match="is restoring"):
+            status()
+        shown = {"tokens": 1, "vocabulary": 1, "words_per_second": 1.0, "policy": "ssp"}
+        shown["ailing"] = ["the last checkpoint failed."]
+        http.show(Pages(lambda: shown, lambda: b"", lambda: shown["ailing"]))
+        status()
+        assert "server: the last checkpoint failed." in capsys.readouterr().out
+    finally:
+        http.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import httpx
 import numpy as np
@@ -52,7 +53,7 @@ def test_rows_go_out_as_they_were_made_and_come_back_changed(server, connect, ma
 
 
 def test_rows_in_half_precision_are_added_up_in_float32(server, connect, make_delta):
-    node = connect(server, config=QUICK.model_copy(update={"rows": "float16"}))
+    node = connect(server, config=QUICK.model_copy(update={"rows": "float16", "compression": "fp16"}))
     (id_,) = ids = node.words("말")
     node.push((make_delta(Table.OUT, ids),))
     step = np.full((1, DIM), 2.0**-12, dtype=np.float16)
@@ -230,7 +231,11 @@ def test_a_node_that_dies_frees_the_others(connect, make_delta):
         two.client._channel.close()
         one.push((make_delta(Table.IN, ids),))
         assert one.pull().clock == 1
-        assert server.status()["nodes"]["n1"]["state"] == "gone"
+        deadline = time.monotonic() + 30
+        while (found := server.status()["nodes"]["n1"]["state"]) != "gone":
+            assert found == "idle", "it may come back for a while, and nobody waits for it"
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
 
 
 def test_the_policy_can_be_changed_while_running(connect, make_delta):
@@ -245,7 +250,7 @@ def test_the_policy_can_be_changed_while_running(connect, make_delta):
             one.pull()
             one.push((make_delta(Table.IN, ids),))
         assert one.client.hello().policy == "asp"
-        with pytest.raises(RefusedError, match="asp, bsp, hogwild, ssp"):
+        with pytest.raises(RefusedError, match="one of asp, .*bsp, .*ssp is accepted"):
             one.client.configure(policy="none")
         with pytest.raises(RefusedError, match="unknown setting 'colour'"):
             one.client.configure(colour="red")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -145,6 +146,13 @@ class ShardsMatchOneTable(RuleBasedStateMachine):
         self.shards[index].crash()
 
     @rule()
+    def restart_primary(self) -> None:
+        """It tells every shard again what was not on all disks when it wrote its checkpoint."""
+        again = ShardLog(self.log.number + 1)
+        again.restore(json.loads(json.dumps(self.log.to_json())))
+        self.log = again
+
+    @rule()
     def settle(self) -> None:
         for index, shard in enumerate(self.shards):
             for node in NODES:
@@ -194,6 +202,7 @@ entries = st.one_of(
         Change,
         st.lists(st.tuples(st.sampled_from(NODES), st.integers(1, 9)), max_size=3).map(tuple),
         st.sampled_from([0.0, 0.5, 1.0]),
+        st.booleans(),
     ),
     st.builds(CopyRows, st.integers(0, 9)),
 )

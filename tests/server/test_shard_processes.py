@@ -59,9 +59,7 @@ def test_a_killed_shard_loses_nothing_that_was_acknowledged(tmp_path):
                 pushed[name] = sequence
 
     with running_server(chosen, dim=DIM) as server:
-        trainers = [
-            threading.Thread(target=train, args=(name, server.location)) for name in pushed
-        ]
+        trainers = [threading.Thread(target=train, args=(name, server.location)) for name in pushed]
         for trainer in trainers:
             trainer.start()
         try:
@@ -87,10 +85,12 @@ def test_a_killed_shard_loses_nothing_that_was_acknowledged(tmp_path):
         pids = server.shard_pids
     assert not any(psutil.pid_exists(pid) for pid in pids)
     # What was stopped in good order is all there again.
-    with running_server(chosen, dim=DIM) as server:
-        with connect(server.location, node="n1", config=CLIENT) as client:
-            rows = client.pull(ids, ids, clock=client.welcome.clock)
-            assert rows.contexts.tolist() == [[total] * DIM] * 50
+    with (
+        running_server(chosen, dim=DIM) as server,
+        connect(server.location, node="n1", config=CLIENT) as client,
+    ):
+        rows = client.pull(ids, ids, clock=client.welcome.clock)
+        assert rows.contexts.tolist() == [[total] * DIM] * 50
 
 
 SERVE = """

@@ -8,13 +8,16 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from certificates import make_certificate, make_token
 from named import QUICK, named
 from threads import crash_primary, fleet, sharded
 
 from embedding.errors import AheadError, BehindError, ConfigError, RefusedError
+from embedding.exchange.channel import Channel
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.sharded import ShardedClient
+from embedding.exchange.sharded import ShardedClient, reached
+from embedding.exchange.sharded import connect as greet
 from embedding.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
@@ -372,6 +375,36 @@ def test_what_does_not_go_with_shards_is_refused():
         ParameterServer(settings(2), SyncConfig(policy="hogwild"), dim=DIM)
     with pytest.raises(ConfigError, match=r"compression onebit: .* none and fp16 are accepted"):
         ShardedClient("grpc://x:1", node="n", config=ExchangeConfig(compression="onebit"))
+    with pytest.raises(ConfigError, match=r"cache_bytes 9: .* 0 is accepted"):
+        ShardedClient("grpc://x:1", node="n", config=ExchangeConfig(cache_bytes=9))
+
+
+def test_shards_ask_for_the_servers_token_over_its_tls(tmp_path):
+    token, (cert, key) = make_token(tmp_path), make_certificate(tmp_path)
+    chosen = settings(2, token_file=token, tls_cert=cert, tls_key=key)
+    trusted = QUICK.model_copy(update={"tls_ca": cert, "token_file": token})
+    with sharded(chosen) as server:
+        assert all(each.startswith("grpc+tls://") for each in server.state.locations())
+        with greet(server.location, node="n0", config=trusted) as client:
+            ids = client.admit(list("가나다"), np.full(3, 5))
+            rows = client.pull(ids, ids, clock=0)
+            assert np.array_equal(rows.vectors, first_vectors(ids, DIM, 3))
+        bare = Channel(server.state.locations()[0], QUICK.model_copy(update={"tls_ca": cert}))
+        with pytest.raises(RefusedError, match="token is missing or wrong"):
+            bare.action("ping", {})
+        bare.close()
+
+
+@pytest.mark.parametrize(
+    ("shard", "server", "found"),
+    [
+        ("grpc://127.0.0.1:5", "grpc://127.0.0.1:4", "grpc://127.0.0.1:5"),
+        ("grpc+tls://0.0.0.0:5", "grpc+tls://trainer.org:4", "grpc+tls://trainer.org:5"),
+        ("grpc+tls://[::]:5", "grpc+tls://[2001:db8::1]:4", "grpc+tls://[2001:db8::1]:5"),
+    ],
+)
+def test_a_shard_on_every_address_is_reached_at_the_servers(shard, server, found):
+    assert reached(shard, server) == found
 
 
 def free_port() -> int:

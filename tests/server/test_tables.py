@@ -123,3 +123,11 @@ def test_a_copy_of_nothing_is_empty():
     copy = make().copy(0, accumulators=False)
     assert copy.finish(threading.RLock()) == 0.0
     assert copy.rows(Table.IN).shape == (0, 3)
+
+
+def test_rows_that_start_together_start_as_each_would_alone():
+    ids = np.arange(0, 60_000, 3, dtype=np.int64)
+    tables = make(dim=64, capacity=len(ids))
+    slots = np.random.default_rng(1).permutation(len(ids)).astype(np.int64)
+    tables.start(slots, ids)
+    assert np.array_equal(tables.read(Table.IN, slots), first_vectors(ids, 64, tables.seed))

@@ -310,3 +310,30 @@ def test_an_empty_document_is_acknowledged(server: ParameterServer, learner: Mak
     learnt = learner().learn([TokenBlock.build("news", [[]], published=[DAY], keys=["empty"])])
     assert learnt.keys == ("empty",)
     assert learnt.trained_tokens == 0
+
+
+def test_a_process_that_begins_anew_offers_a_word_that_an_earlier_one_has_heard() -> None:
+    """The server has counted it; what the earlier process heard went with it."""
+    line = InProcess(make_state(dim=16, min_count=3))
+    text = TokenBlock.build("뉴스", [[["드문"]]], published=[0.0], keys=["k"])
+
+    def process() -> Learner:
+        learner = Learner(
+            line,
+            make_trainer(MODEL),
+            None,
+            node="n0",
+            model=MODEL,
+            config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1),
+            unit=WindowUnit.DAY,
+        )
+        clock = line.state.machine.board.members["n0"].clock
+        learner.begin(clock, line.state.ledger.of("n0").accepted, 3)
+        return learner
+
+    first = process()
+    for _ in range(2):
+        first.learn([text])
+    assert len(line.state.vocabulary) == 0
+    process().learn([text])
+    assert line.state.vocabulary.ids(["드문"]).tolist() == [0]

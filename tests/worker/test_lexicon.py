@@ -201,3 +201,14 @@ def test_noise_follows_the_counts() -> None:
     assert table is not None
     drawn = np.bincount(table.draw(10_000, 1), minlength=2) / 10_000
     assert drawn == pytest.approx([0.8, 0.2], abs=0.02)
+
+
+def test_a_word_heard_before_the_server_was_restarted_still_counts_towards_its_row():
+    state = make_state(min_count=3)
+    reader = Reader(InProcess(state))
+    reader.lexicon.least = 3.0
+    for _ in range(2):
+        reader.read(["드문"])
+    reader.lexicon.refresh(reader.line, whole=True)
+    reader.read(["드문"])
+    assert state.vocabulary.ids(["드문"]).tolist() == [0]

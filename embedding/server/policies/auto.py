@@ -72,10 +72,13 @@ class Auto(Policy):
         level = self._wanted(variation)
         if level == self._level:
             return None
-        alike = self._thresholds[min(level, self._level)]
-        how = f"above {alike:g}" if level > self._level else f"well below {alike:g}"
+        passed = self._thresholds[level - 1 if level > self._level else level]
+        how = "above" if level > self._level else "well below"
         self._level, self._began = level, now
-        return f"the sources' token rates have a coefficient of variation of {variation:.2f}, {how}"
+        return (
+            f"the sources' token rates have a coefficient of variation of {variation:.2f}, "
+            f"{how} {passed:g}"
+        )
 
     @property
     def _thresholds(self) -> tuple[float, float]:

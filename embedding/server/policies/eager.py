@@ -9,7 +9,27 @@ from embedding.server.policies.base import Policy
 from embedding.server.policies.board import Board
 
 
-class Ssp(Policy):
+def overlapping(active: int) -> int:
+    """How many nodes' deltas meet where each is applied as it arrives.
+
+    Under a barrier n deltas start from the same rows. Without one a delta meets those of the n-1
+    others that were under way when its rows were read, and those that they read before it came in.
+    With the shares of n such a delay of n-1 pushes makes frequent rows swing about their point of
+    rest, the more the more nodes there are (x' = x - a·x delayed by d swings from
+    a = d^d/(d+1)^(d+1) on, and for d = n-1 the share 1/n is twice that and more).
+    """
+    return max(1, active, 2 * (active - 1))
+
+
+class Eager(Policy):
+    """Each push is applied as it arrives."""
+
+    def pooled(self, board: Board) -> int:
+        """See `overlapping`."""
+        return overlapping(len(board.active_clocks()))
+
+
+class Ssp(Eager):
     """Stale-synchronous parallel (Ho 2013, section 2): a reader at clock c sees every update of
     clocks up to c-s-1, and its own; the fastest active node is at most s clocks ahead.
 
@@ -28,7 +48,7 @@ class Ssp(Policy):
         return board.behind(clock - self.config.staleness)
 
 
-class Asp(Policy):
+class Asp(Eager):
     """Asynchronous (Downpour, Dean 2012, section 4.1): nobody ever waits. A node pulls rows anew
     every n_fetch blocks and pushes every n_push blocks what its own copies moved by.
     """

@@ -1,0 +1,265 @@
+"""Bytes a trained token: the parameter server with each compression against dense all-reduce.
+
+    yeoron bench bytes english.txt.xz --gold wordsim353.tsv --rate 100e6
+
+What nodes and server send each other is metered by the server, both directions, ids, counts and
+headers included; each byte counts once. Dense all-reduce of the same model is computed, not run: a
+ring sends 2 (n-1)/n times the tables from each of n nodes a step, and a step is one block of each
+node (Patarasuk and Yuan 2009), so each node sends that for its block's tokens, and what one sends
+another one gets.
+
+With --rate the trainings are run again in a network namespace whose loopback is throttled (tc), so
+that all nodes and the server share a link of so many bits a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.link import throttled
+from benchmarks.machine import hardware, versions
+from benchmarks.train import Setting, judge, prepared
+from embedding.errors import InputError, YeoronError
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim")
+REFERENCE = "fp16"
+SIDES = ("fp16", "none", "threshold=0.05", "onebit", "topk=0.05", "fp16+cache", "onebit+cache")
+KEPT = ("tokens_trained", "vocabulary", "words_per_second", "loss", "bytes_per_entry")
+KEPT += ("bytes_pushed_per_token", "bytes_pulled_per_token")
+COLUMNS = ("nodes", "pushes as", "pushed", "pulled", "both", "all-reduce", "all-reduce / both")
+COLUMNS += ("half of all-reduce / pushed", "loss", "quality", "±")
+CACHE_MB = 256
+OPTIONS = {"threshold": "--threshold", "topk": "--top-share"}
+
+
+def options_of(side: str) -> list[str]:
+    """The options of `yeoron train` for a side such as `threshold=0.05` or `fp16+cache`."""
+    way, _, cache = side.partition("+")
+    kind, _, value = way.partition("=")
+    found = [f"--compression={kind}"]
+    if cache:
+        found.append(f"--cache-mb={CACHE_MB}")
+    if value:
+        if kind not in OPTIONS:
+            raise InputError(f"side {side}: only {' and '.join(OPTIONS)} take a number.")
+        found.append(f"{OPTIONS[kind]}={value}")
+    return found
+
+
+def train(
+    corpus: Path, side: str, nodes: int, setting: Setting, seed: int, before: Sequence[str] = ()
+) -> dict[str, Any]:
+    """One training as a process of its own; its figures, and its vectors judged."""
+    with tempfile.TemporaryDirectory() as folder:
+        store, vectors = f"{folder}/store", Path(folder) / "vectors.bin"
+        module = [sys.executable, "-m", "embedding.cli"]
+        chosen = [*options_of(side), f"--nodes={nodes}", f"--seed={seed}", *setting.options()]
+        done = run([*before, *module, "train", str(corpus), *chosen, "--json", "--out", store])
+        export = ["snapshot", "export", store, "--format=word2vec", f"--out={vectors}"]
+        run([*module, *export])
+        found = json.loads(done)
+        figures = {name: found[name] for name in KEPT}
+        return {**figures, "vectors": vectors.read_bytes()}
+
+
+def run(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise YeoronError(f"{' '.join(command)}: {done.stderr.strip()[-500:]}")
+    return done.stdout
+
+
+def dense(vocabulary: int, dim: int, nodes: int, block: int) -> float:
+    """Bytes a token that a ring all-reduce of both tables (float32) would send."""
+    # One node has nobody to reduce with.
+    return 2 * (nodes - 1) / nodes * 2 * vocabulary * dim * 4 / block
+
+
+def block_tokens(nodes: int) -> int:
+    """The block of one node in `yeoron train`."""
+    from embedding.training.request import TrainRequest
+
+    return TrainRequest(corpus=Path("-"), nodes=nodes).node_config.block_tokens
+
+
+def measured(
+    corpus: Path, side: str, nodes: int, setting: Setting, seed: int, gold: Sequence[Path]
+) -> dict[str, Any]:
+    figures = train(corpus, side, nodes, setting, seed)
+    with tempfile.NamedTemporaryFile(suffix=".bin") as file:
+        file.write(figures.pop("vectors"))
+        file.flush()
+        quality = judge(Path(file.name), gold)
+    sent = figures["bytes_pushed_per_token"] + figures["bytes_pulled_per_token"]
+    ring = dense(figures["vocabulary"], setting.dim, nodes, block_tokens(nodes))
+    print(f"{nodes} nodes, {side}, seed {seed}: {sent:.1f} B/token, {quality}", file=sys.stderr)
+    return {
+        **figures,
+        "side": side,
+        "nodes": nodes,
+        "seed": seed,
+        "quality": quality,
+        "bytes_per_token": sent,
+        "dense_bytes_per_token": ring,
+    }
+
+
+def summary(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Means over seeds by nodes and side, and what they are of all-reduce and of fp16."""
+    found = []
+    for nodes in dict.fromkeys(run["nodes"] for run in runs):
+        of = [run for run in runs if run["nodes"] == nodes]
+        for side in dict.fromkeys(run["side"] for run in of):
+            own = [run for run in of if run["side"] == side]
+            names = ("bytes_pushed_per_token", "bytes_pulled_per_token", "bytes_per_token")
+            row = {name: statistics.fmean(run[name] for run in own) for name in names}
+            row["dense"] = statistics.fmean(run["dense_bytes_per_token"] for run in own)
+            row["loss"] = statistics.fmean(run["loss"] for run in own)
+            judged = [run["quality"]["mean"] for run in own if run["quality"]]
+            row["quality"] = statistics.fmean(judged) if judged else None
+            row["spread"] = statistics.stdev(judged) if len(judged) > 1 else None
+            found.append({"nodes": nodes, "side": side, **row})
+    return found
+
+
+def bench_bytes(
+    corpus: Path,
+    *,
+    sides: Sequence[str] = SIDES,
+    nodes: Sequence[int] = (2, 4),
+    words: int | None = None,
+    seeds: int = 1,
+    gold: Sequence[Path] = (),
+    rate: float | None = None,
+    throttled_words: int = 1_500_000,
+    results: Path = RESULTS,
+) -> dict[str, Any]:
+    """Measure; write a dated result file."""
+    setting, load = Setting(), hardware()
+    with prepared(corpus, words) as plain:
+        runs = [
+            measured(plain, side, n, setting, 1 + seed, gold)
+            for seed in range(seeds)
+            for n in nodes
+            for side in sides
+        ]
+    speeds = []
+    if rate is not None:
+        with prepared(corpus, throttled_words) as plain, ExitStack() as stack:
+            before = stack.enter_context(throttled(int(rate)))
+            for side in sides:
+                run_ = train(plain, side, 2, setting, 1, before)
+                del run_["vectors"]
+                speeds.append({"side": side, **run_})
+    report = {
+        "bench": "bytes",
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "hardware": load,
+        "versions": versions(PACKAGES),
+        "corpus": {"file": corpus.name, "words": words, "throttled_words": throttled_words},
+        "setting": vars(setting),
+        "blocks": {str(n): block_tokens(n) for n in nodes},
+        "rate": rate,
+        "runs": runs,
+        "throttled": speeds,
+    }
+    results.mkdir(parents=True, exist_ok=True)
+    name = f"bytes-{datetime.now(UTC):%Y-%m-%dT%H%M}"
+    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    text = table(report)
+    (results / f"{name}.md").write_text(text, encoding="utf-8")
+    print(text)
+    return report
+
+
+def table(report: dict[str, Any]) -> str:
+    hard = report["hardware"]
+    about = (
+        f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} at the start; "
+        f"{report['corpus']['file']}, {report['corpus']['words'] or 'all'} words, "
+        f"{report['setting']}; tokens a block by nodes: {report['blocks']}."
+    )
+    lines = [
+        f"# Bytes a trained token, {report['when'][:10]}",
+        "",
+        about,
+        "",
+        "All-reduce is computed: 2 (n-1)/n times both tables in float32 a block, from each node.",
+        "",
+        f"| {' | '.join(COLUMNS)} |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in summary(report["runs"]):
+        pushed, both = row["bytes_pushed_per_token"], row["bytes_per_token"]
+        quality = "" if row["quality"] is None else f"{row['quality']:.4f}"
+        spread = "" if row["spread"] is None else f"{row['spread']:.4f}"
+        lines.append(
+            f"| {row['nodes']} | {row['side']} | {pushed:.1f} | "
+            f"{row['bytes_pulled_per_token']:.1f} | {both:.1f} | {row['dense']:.0f} | "
+            f"{row['dense'] / both:.1f} | {row['dense'] / 2 / pushed:.1f} | {row['loss']:.4f} | "
+            f"{quality} | {spread} |"
+        )
+    if report["throttled"]:
+        lines += ["", *_throttled(report)]
+    return "\n".join([*lines, ""])
+
+
+def _throttled(report: dict[str, Any]) -> list[str]:
+    about = (
+        f"Two nodes and the server behind one link of {report['rate'] / 1e6:.0f} Mb/s (tc tbf on "
+        "the loopback of a network namespace, both directions together), "
+        f"{report['corpus']['throttled_words']:,} words:"
+    )
+    lines = [
+        about,
+        "",
+        "| pushes as | words/s | to none | pushed | pulled |",
+        "|---|---|---|---|---|",
+    ]
+    speeds = {run["side"]: run["words_per_second"] for run in report["throttled"]}
+    for run in report["throttled"]:
+        ratio = f"{speeds[run['side']] / speeds['none']:.2f}" if "none" in speeds else ""
+        lines.append(
+            f"| {run['side']} | {run['words_per_second']:,.0f} | {ratio} | "
+            f"{run['bytes_pushed_per_token']:.1f} | {run['bytes_pulled_per_token']:.1f} |"
+        )
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("corpus", type=Path, help="plain text, one sentence a line (.xz is read)")
+    parser.add_argument("--side", action="append", dest="sides")
+    parser.add_argument("--nodes", type=int, action="append")
+    parser.add_argument("--words", type=int)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--gold", type=Path, action="append", default=[])
+    parser.add_argument("--rate", type=float)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args(arguments)
+    bench_bytes(
+        given.corpus,
+        sides=given.sides or SIDES,
+        nodes=given.nodes or (2, 4),
+        words=given.words,
+        seeds=given.seeds,
+        gold=given.gold,
+        rate=given.rate,
+        results=given.results,
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,322 @@
+"""kill -9 of random processes at random moments of a training on the platform's own services.
+
+    python -m benchmarks.chaos corpus.txt --gold wordsim353.tsv
+
+supervisord runs the parameter server, Dask's scheduler and a Dask worker for each node, as
+`yeoron up` does; nodes learn their shares of a corpus. Kills hit the server, whole Dask workers,
+readers and gradient processes. At the end every word's count must be that of the corpus, every
+push applied once, and the quality that of the same training without kills.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks.heldout import held_out_loss
+from benchmarks.machine import free_port, hardware, versions
+from embedding.cluster import dask_client, node_task
+from embedding.evaluation.evaluate import evaluate_snapshot
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.config import ExchangeConfig
+from embedding.platform.services import dask_services, server_service
+from embedding.platform.supervisor import Supervisor
+from embedding.records import Window
+from embedding.settings import SETTINGS_VARIABLE, Settings, load_settings
+from embedding.snapshots.snapshot import Snapshot
+from embedding.snapshots.store import SnapshotStore
+from embedding.worker.spec import CorpusShare, NodeSpec
+
+RESULTS = Path(__file__).parent / "results"
+VICTIMS = ("server", "gradient", "worker", "reader")
+HELD_OUT = 0.02
+LIMIT_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """kills in a run of `nodes` nodes; words of the corpus and how often they are read."""
+
+    kills: int = 10
+    nodes: int = 2
+    words: int = 2_000_000
+    epochs: int = 3
+    dim: int = 100
+    policy: str = "ssp"
+    seed: int = 1
+
+
+def split(corpus: Path, words: int, folder: Path) -> tuple[Path, list[str], Counter[str]]:
+    """The first `words` words without a part of the lines, those lines, and counts of the rest."""
+    taken: list[str] = []
+    held: list[str] = []
+    counts: Counter[str] = Counter()
+    dice = random.Random(0)
+    with corpus.open(encoding="utf-8") as file:
+        for line in file:
+            if dice.random() < HELD_OUT:
+                held.append(line)
+                continue
+            taken.append(line)
+            counts.update(line.split())
+            if counts.total() >= words:
+                break
+    path = folder / "corpus.txt"
+    path.write_text("".join(taken), encoding="utf-8")
+    return path, held, counts
+
+
+def write_settings(home: Path, setting: Setting) -> Path:
+    """A settings file whose services take free ports and keep everything under `home`."""
+    path = home / "yeoron.toml"
+    path.write_text(
+        f"""
+[paths]
+home = {json.dumps(str(home))}
+[ports]
+dask = {free_port()}
+dask_dashboard = {free_port()}
+[cluster]
+nodes = {setting.nodes}
+[server]
+port = {free_port()}
+http_port = {free_port()}
+checkpoint_every_s = 5.0
+device = "cpu"
+[sync]
+policy = {json.dumps(setting.policy)}
+[model]
+dim = {setting.dim}
+sample = 0.0
+schedule = "linear"
+[text]
+tokenizer = "whitespace"
+mask = false
+[node]
+replay_ratio = 0.0
+""",
+        encoding="utf-8",
+    )
+    return path
+
+
+@contextmanager
+def platform(setting: Setting) -> Iterator[tuple[Settings, Supervisor]]:
+    """Server, Dask's scheduler and workers under supervisord, in a folder that goes afterwards."""
+    with tempfile.TemporaryDirectory(prefix="yeoron-chaos-") as folder:
+        before = os.environ.get(SETTINGS_VARIABLE)
+        os.environ[SETTINGS_VARIABLE] = str(write_settings(Path(folder), setting))
+        settings = load_settings()
+        supervisor = Supervisor(settings.paths.home, settings.paths.logs)
+        services = [server_service(settings), *dask_services(settings)]
+        supervisor.write(services)
+        try:
+            supervisor.start()
+            supervisor.wait_ready(services)
+            yield settings, supervisor
+        finally:
+            supervisor.stop()
+            del os.environ[SETTINGS_VARIABLE]
+            if before is not None:
+                os.environ[SETTINGS_VARIABLE] = before
+
+
+class Killer:
+    """Kills processes of a platform; `killed` says which and when, by tokens learnt."""
+
+    def __init__(self, supervisor: Supervisor, nodes: int, seed: int) -> None:
+        self.killed: list[tuple[str, int]] = []
+        self._supervisor = supervisor
+        self._nodes = nodes
+        self._dice = random.Random(seed)
+
+    def plan(self, kills: int, tokens: int) -> list[tuple[int, str]]:
+        """When (tokens learnt) and what, in order."""
+        victims = [VICTIMS[at % len(VICTIMS)] for at in range(kills)]
+        self._dice.shuffle(victims)
+        moments = sorted(self._dice.uniform(0.03, 0.93) for _ in victims)
+        return [(int(moment * tokens), what) for moment, what in zip(moments, victims, strict=True)]
+
+    def kill(self, what: str, learnt: int) -> bool:
+        """kill -9; False when there is none of the kind at the moment."""
+        name = "server" if what == "server" else f"dask-worker-{self._dice.randrange(self._nodes)}"
+        try:
+            process = psutil.Process(int(self._supervisor.control("pid", name)))
+            if what in ("reader", "gradient"):
+                pair = [p for p in process.children() if "spawn_main" in " ".join(p.cmdline())]
+                pair.sort(key=psutil.Process.create_time)
+                process = pair[("reader", "gradient").index(what)]
+            process.kill()
+        except (ValueError, IndexError, psutil.Error):
+            return False
+        self.killed.append((what, learnt))
+        return True
+
+
+def train(corpus: Path, setting: Setting, kills: int) -> dict[str, Any]:
+    """One training with so many kills: what the server says at the end, and its snapshot."""
+    with platform(setting) as (settings, supervisor), dask_client(settings) as client:
+        killer = Killer(supervisor, setting.nodes, setting.seed)
+        line = ExchangeConfig(connect_timeout_s=180.0)
+        with ParameterClient(settings.server_location, node="bench", config=line) as server:
+            began = time.monotonic()
+            futures = [
+                client.submit(
+                    node_task,
+                    spec.model_dump_json(),
+                    settings.cluster.pool,
+                    key=spec.name,
+                    resources={"node": 1},
+                    retries=1000,
+                    pure=False,
+                )
+                for spec in _specs(settings, corpus, setting)
+            ]
+            total = setting.epochs * sum(1 for _ in _words(corpus))
+            plan = killer.plan(kills, total)
+            while not all(future.done() for future in futures):
+                if time.monotonic() - began > LIMIT_S:
+                    raise TimeoutError("the training stands still")
+                learnt = _learnt(server.status())
+                if plan and learnt >= plan[0][0] and killer.kill(plan[0][1], learnt):
+                    plan.pop(0)
+                time.sleep(0.1)
+            for future in futures:
+                future.result()
+            seconds = time.monotonic() - began
+            status = server.status()
+            found = _cut(server, status, settings)
+        return {
+            "killed": killer.killed,
+            "not_killed": plan,
+            "seconds": seconds,
+            "status": status,
+            "snapshot": found,
+        }
+
+
+def _words(corpus: Path) -> Iterator[str]:
+    with corpus.open(encoding="utf-8") as file:
+        for line in file:
+            yield from line.split()
+
+
+def _learnt(status: dict[str, Any]) -> int:
+    return int(status["sources"].get("corpus", {}).get("tokens", 0))
+
+
+def _specs(settings: Settings, corpus: Path, setting: Setting) -> list[NodeSpec]:
+    return [
+        NodeSpec(
+            name=f"{settings.cluster.pool}-node-{i}",
+            server=settings.server_location,
+            corpus=CorpusShare(
+                path=str(corpus), index=i, count=setting.nodes, epochs=setting.epochs
+            ),
+            text=settings.text,
+            stream=settings.stream,
+            model=settings.model,
+            node=settings.node,
+            exchange=settings.exchange,
+        )
+        for i in range(setting.nodes)
+    ]
+
+
+def _cut(server: ParameterClient, status: dict[str, Any], settings: Settings) -> Snapshot:
+    windows = status["windows"].values()
+    bounds = [
+        (datetime.fromisoformat(w["start"]), datetime.fromisoformat(w["end"])) for w in windows
+    ]
+    start, end = min(start for start, _ in bounds), max(end for _, end in bounds)
+    ref = server.cut(Window(start.astimezone(UTC), end.astimezone(UTC)))
+    opened = SnapshotStore(str(settings.paths.snapshots)).open(ref.id)
+    _ = (opened.vectors, opened.contexts, opened.by_source)  # mapped while the folder is there
+    return opened
+
+
+def judge(
+    run: dict[str, Any], counts: Counter[str], setting: Setting, gold: list[Path]
+) -> dict[str, Any]:
+    """Whether each word was learnt once, and how near the gold sets the vectors are."""
+    status, snapshot = run["status"], run["snapshot"]
+    by_source = snapshot.by_source
+    wrong = sum(
+        n != setting.epochs * counts[word]
+        for word, n in zip(by_source.words, by_source.counts.tolist(), strict=True)
+    )
+    figures = evaluate_snapshot(snapshot, gold, "cpu").metrics
+    return {
+        "killed": run["killed"],
+        "not_killed": run["not_killed"],
+        "seconds": run["seconds"],
+        "tokens": _learnt(status),
+        "tokens_of_the_corpus": setting.epochs * counts.total(),
+        "words": len(by_source.words),
+        "words_with_another_count": wrong,
+        "pushes_applied": status["pushes"],
+        "pushes_of_the_nodes": sum(node["sequence"] for node in status["nodes"].values()),
+        "resent": status["duplicates"],
+        **{name: value for name, value in figures.items() if name.startswith("similarity/")},
+    }
+
+
+def bench_chaos(
+    corpus: Path, setting: Setting, gold: Sequence[Path] = (), *, results: Path = RESULTS
+) -> dict[str, Any]:
+    """A training without kills, one with, and a dated result."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, held, counts = split(corpus, setting.words, Path(folder))
+        runs, snapshots = {}, {}
+        for name, kills in (("quiet", 0), ("quiet again", 0), ("killed", setting.kills)):
+            trained = train(path, setting, kills)
+            snapshots[name] = trained["snapshot"]
+            runs[name] = judge(trained, counts, setting, list(gold))
+            print(json.dumps({name: runs[name]}), flush=True)
+        shared = set.intersection(*(set(snapshot.words) for snapshot in snapshots.values()))
+        for name, snapshot in snapshots.items():
+            runs[name]["held_out_loss"] = held_out_loss(snapshot, held, shared)
+    report = {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "hardware": hardware(),
+        "versions": versions(("numpy", "torch", "pyarrow", "distributed")),
+        "setting": asdict(setting),
+        "runs": runs,
+    }
+    results.mkdir(parents=True, exist_ok=True)
+    file = results / f"chaos-{datetime.now(UTC):%Y-%m-%dT%H%M}.json"
+    file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(report, indent=1))
+    return report
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--gold", type=Path, action="append", default=[])
+    for name, value in asdict(Setting()).items():
+        parser.add_argument(f"--{name}", type=type(value), default=value)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = vars(parser.parse_args(arguments))
+    corpus, gold, results = given.pop("corpus"), given.pop("gold"), given.pop("results")
+    with suppress(KeyboardInterrupt):
+        bench_chaos(corpus, Setting(**given), gold, results=results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

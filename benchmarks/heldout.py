@@ -1,0 +1,42 @@
+"""Skip-gram loss of a snapshot on lines that were not learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import torch
+
+from embedding.evaluation.likelihood import nll
+from embedding.snapshots.snapshot import Snapshot
+
+PAIRS = 100_000
+WINDOW, NEGATIVE = 5, 5
+
+
+def held_out_loss(
+    snapshot: Snapshot, lines: Sequence[str], among: Collection[str], *, seed: int = 1
+) -> float:
+    """Mean nats a pair of words `among` those that all sides have rows of.
+
+    Negatives are drawn by count^0.75; the same pairs and negatives for the same `among` and seed.
+    """
+    places_of = {word: place for place, word in enumerate(snapshot.words)}
+    chosen_words = sorted(among)
+    rows = {word: places_of[word] for word in chosen_words}
+    rng = np.random.default_rng(seed)
+    centres: list[int] = []
+    contexts: list[int] = []
+    for line in lines:
+        known = [rows[word] for word in line.split() if word in rows]
+        for at, centre in enumerate(known):
+            around = known[max(0, at - WINDOW) : at] + known[at + 1 : at + 1 + WINDOW]
+            centres += [centre] * len(around)
+            contexts += around
+    chosen = rng.permutation(len(centres))[:PAIRS]
+    places = np.array([rows[word] for word in chosen_words])
+    counts = np.asarray(snapshot.counts, dtype=np.float64)[places] ** 0.75
+    noise = places[rng.choice(len(places), (len(chosen), NEGATIVE), p=counts / counts.sum())]
+    vectors, out = torch.tensor(snapshot.vectors), torch.tensor(snapshot.contexts)
+    u, v = np.array(centres)[chosen], np.array(contexts)[chosen]
+    return float(nll(vectors[u], out[v], out[noise]).mean())

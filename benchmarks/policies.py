@@ -1,0 +1,219 @@
+"""Every way of synchronising where one node is slow: tokens a second against bsp, and the loss at
+equal tokens against one node.
+
+    yeoron bench policies english.txt.xz --words 2000000
+
+Four nodes over real wires; a block of `block` tokens takes `block_s` seconds and at the slow node
+ten times as long (or, with --turns, a block of any node is slow now and then). All learn the same
+tokens: a common dealer hands out the text, block by block. Losses are of held-out text. A fast
+node's `block_s` is longer than its work, so that the figures are those of the policies and not of
+the cores. A node that is slower for good bounds bsp and ssp alike, unless blocks follow the speeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.corpora import cut, encode, sentences
+from benchmarks.machine import hardware, versions
+from benchmarks.unlike import Text, speeds, train
+from embedding.errors import ConfigError, YeoronError
+from embedding.models import ModelConfig
+from embedding.models.config import Schedule
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
+HELD_OUT = 100_000
+ONE = "one node"
+ASKED = {"speed": 2.5, "loss": 1.02, "quick": ("ssp", "backup", "asp", "auto")}
+WAYS: dict[str, dict[str, Any]] = {
+    "bsp": {"policy": "bsp"},
+    "ssp": {"policy": "ssp"},
+    "backup": {"policy": "backup"},
+    "asp": {"policy": "asp"},
+    "auto": {"policy": "auto", "auto_stay_s": 2.0},
+    "easgd": {"policy": "easgd"},
+    "averaging": {"policy": "averaging"},
+    "bsp-mean": {"policy": "bsp", "combine": "mean"},
+    "asp-4": {"policy": "asp", "n_push": 4, "n_fetch": 4},
+    "bsp-balanced": {"policy": "bsp", "balance": True},
+    "ssp-balanced": {"policy": "ssp", "balance": True},
+}
+"""Blocks are of one size but for the balanced ones, where they follow the speeds of the nodes."""
+
+
+def read(corpus: Path, words: int, block: int, held_out: int = HELD_OUT) -> Text:
+    """The first sentences are held out, those that follow are learnt."""
+    lines = list(sentences(corpus, words + held_out))
+    known = encode(lines)
+    first = next((at for at, end in enumerate(known.sentences) if end >= held_out), len(lines))
+    rest = lines[first:]
+    if not rest:
+        raise ConfigError(f"{corpus}: fewer than {held_out:,} words; a longer corpus is needed.")
+    ends = known.sentences[first:] - known.sentences[first]
+    blocks = [rest[start:end] for start, end in cut(ends, block)]
+    return Text(known.words, known.counts, blocks, block, lines[:first])
+
+
+def bench_policies(
+    corpus: Path,
+    *,
+    ways: Sequence[str] = tuple(WAYS),
+    words: int = 2_000_000,
+    block: int = 5_000,
+    block_s: float = 0.1,
+    slower: float = 10.0,
+    turns: float = 0.0,
+    nodes: int = 4,
+    model: ModelConfig | None = None,
+    held_out: int = HELD_OUT,
+    results: Path = RESULTS,
+) -> dict[str, Any]:
+    """Train once with each policy and once with one node; write dated files, print a table.
+
+    block_s  seconds that a block takes at a fast node; slower: times as many at a slow one
+    turns    0: the last node is slow; above 0: the chance of any block to be a slow one
+    """
+    for way in ways:
+        if way not in WAYS:
+            raise ConfigError(f"--policy {way}: one of {', '.join(WAYS)} is accepted.")
+    model = model or ModelConfig(sample=0.0, schedule=Schedule.LINEAR)
+    text = read(corpus, words, block, held_out)
+    machine = hardware()
+    warm = replace(text, blocks=text.blocks[:2])
+    train(warm, model, WAYS["bsp"], [lambda: 0.0])
+    runs = {ONE: asdict(train(text, model, {"policy": "bsp"}, [lambda: 0.0]))}
+    print(f"{ONE}: held-out loss {runs[ONE]['loss']:.4f}", file=sys.stderr)
+    for way in ways:
+        waits = speeds(nodes, block_s, slower, turns)
+        runs[way] = asdict(train(text, model, {"balance": False, **WAYS[way]}, waits))
+        print(
+            f"{way}: {runs[way]['tokens_per_second']:,.0f} tokens/s, held-out loss "
+            f"{runs[way]['loss']:.4f}",
+            file=sys.stderr,
+        )
+    report = {
+        "bench": "policies",
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "hardware": machine,
+        "versions": versions(PACKAGES),
+        "config": {
+            "nodes": nodes,
+            "block": block,
+            "block_s": block_s,
+            "slower": slower,
+            "turns": turns,
+            "model": model.model_dump(mode="json"),
+            "ways": {way: WAYS[way] for way in ways},
+        },
+        "corpus": {"file": corpus.name, "tokens": text.tokens, "vocabulary": len(text.words)},
+        "summary": summary(runs),
+        "runs": runs,
+    }
+    write(report, results)
+    return report
+
+
+def summary(runs: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Speed against bsp, loss against one node, and whether what was asked is met."""
+    base, one = runs.get("bsp"), runs[ONE]
+    found = {}
+    for way, run in runs.items():
+        speed = run["tokens_per_second"] / base["tokens_per_second"] if base else None
+        loss = run["loss"] / one["loss"]
+        found[way] = {
+            "speed_to_bsp": None if way == ONE else speed,
+            "loss_to_one_node": loss,
+            "diverges": not math.isfinite(run["loss"]) or run["longest_row"] > 1e3,
+            "dropped": run["dropped_tokens"] / max(run["tokens"], 1),
+            "quick_enough": speed is not None and speed >= ASKED["speed"]
+            if way in ASKED["quick"]
+            else None,
+            "good_enough": loss <= ASKED["loss"],
+        }
+    return found
+
+
+def write(report: dict[str, Any], results: Path) -> None:
+    results.mkdir(parents=True, exist_ok=True)
+    kind = "turns" if report["config"]["turns"] else "slow"
+    name = f"policies-{datetime.now(UTC):%Y-%m-%dT%H%M%S}-{kind}"
+    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    text = table(report)
+    (results / f"{name}.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+def table(report: dict[str, Any]) -> str:
+    hard, corpus, config = report["hardware"], report["corpus"], report["config"]
+    numbers = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+    if config["turns"]:
+        slow = f"a block of any node takes {config['slower']:g} times as long with a chance of "
+        slow += f"{config['turns']:g}"
+    else:
+        slow = f"the last node takes {config['slower']:g} times as long"
+    lines = [
+        f"# Policies with unlike nodes, {report['when'][:10]}",
+        "",
+        f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f}; {numbers}.",
+        (
+            f"{corpus['file']}, {corpus['tokens']:,} tokens learnt, "
+            f"{corpus['vocabulary']:,} words; "
+            f"{config['nodes']} nodes, blocks of {config['block']:,} tokens that take "
+            f"{config['block_s']:g} s each; {slow}. Model: {config['model']['model']}, dim "
+            f"{config['model']['dim']}. Loss of held-out text, nats a pair."
+        ),
+        "",
+        "| way | tokens/s | speed / bsp | loss | loss / one node | dropped | pushes | diverges |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for way, figures in report["summary"].items():
+        run, speed = report["runs"][way], figures["speed_to_bsp"]
+        lines.append(
+            f"| {way} | {run['tokens_per_second']:,.0f} | {'' if speed is None else f'{speed:.2f}'}"
+            f" | {run['loss']:.4f} | {figures['loss_to_one_node']:.4f} | {figures['dropped']:.1%} "
+            f"| {run['pushes']} | {'yes' if figures['diverges'] else 'no'} |"
+        )
+    switches = [(w, s) for w, run in report["runs"].items() for s in run["switches"]]
+    lines += ["", *(f"{w} after {s['s']:.1f} s: {s['to']}; {s['why']}." for w, s in switches), ""]
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("corpus", type=Path, help="plain text, one sentence a line (.xz is read)")
+    parser.add_argument("--policy", action="append", help=f"one of {', '.join(WAYS)}")
+    parser.add_argument("--words", type=int, default=2_000_000)
+    parser.add_argument("--block", type=int, default=5_000)
+    parser.add_argument("--block-s", type=float, default=0.1)
+    parser.add_argument("--slower", type=float, default=10.0)
+    parser.add_argument("--turns", type=float, default=0.0)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args(arguments)
+    try:
+        bench_policies(
+            given.corpus,
+            ways=given.policy or tuple(WAYS),
+            words=given.words,
+            block=given.block,
+            block_s=given.block_s,
+            slower=given.slower,
+            turns=given.turns,
+            results=given.results,
+        )
+    except YeoronError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""A node's own view of the rows: what the server sends, what the node keeps and has not sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from embedding.exchange.codec import position, whole
+from embedding.exchange.compression import unpacked
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.feedback import Feedback
+from embedding.exchange.halves import widen
+from embedding.exchange.protocol import Push, Rows, Welcome
+from embedding.exchange.rowcache import NAMES, RowCache
+from embedding.exchange.wire import Message
+from embedding.records import FloatArray, HalfArray, IntArray, Table
+
+Asked = Mapping[Table, IntArray]
+
+
+class OwnRows:
+    """Completes what is pulled. Not thread-safe: the client's stream lock guards it.
+
+    direct  rows come from this server and what moves them goes to it, by nobody else
+    """
+
+    def __init__(self, config: ExchangeConfig, feedback: Feedback) -> None:
+        self.feedback = feedback
+        self.cache = RowCache(config.cache_bytes)
+        self.direct = False
+
+    @property
+    def keeps(self) -> bool:
+        """Whether rows are kept from one pull to the next."""
+        return bool(self.cache.memory) and self.direct
+
+    def greeted(self, welcome: Welcome, *, first: bool) -> None:
+        """The server greeted; `first`: this process has pushed nothing yet."""
+        if first:
+            self.cache.sequence = welcome.sequence
+        self.cache.follow(welcome.epoch)
+        self.direct = not welcome.shards
+
+    def asking(self, message: Message, asked: Asked) -> Message:
+        """A pull, with what is kept of the rows that it asks for."""
+        if not self.keeps or not any(map(len, asked.values())):
+            return message
+        header, parts = self.cache.ask(asked)
+        return Message({**message.header, **header}, {**message.arrays, **parts})
+
+    def read(self, answer: Message, asked: Asked) -> Rows | None:
+        """The rows in an answer, with what this node has learnt and not sent; None: it waits."""
+        header = answer.header
+        if header["status"] != "ok":
+            return None
+        sequence = whole(header, "sequence")
+        found: dict[Table, FloatArray | HalfArray] = {
+            table: answer.array(NAMES[table], "f4 f2", 2) for table in asked
+        }
+        if self.keeps and any(map(len, asked.values())):
+            found = {**self.cache.filled(asked, found, answer, sequence=sequence)}
+        if self.feedback.leaves:
+            for table, ids in asked.items():
+                rows = widen(found[table])
+                self.feedback.add_to(table, ids, rows, sequence)
+                found[table] = rows
+        elif self.feedback.kind == "none":
+            # A delta travels in the type of its rows, unless it is told otherwise.
+            found = {
+                table: rows if rows.dtype == np.float32 else widen(rows)
+                for table, rows in found.items()
+            }
+        return Rows(
+            clock=whole(header, "clock"),
+            vectors=found[Table.IN],
+            contexts=found[Table.OUT],
+            sequence=sequence,
+            nll=header.get("nll"),
+            grams=found.get(Table.SUB),
+            at=position(header.get("at")),
+        )
+
+    def taken(self, push: Push) -> None:
+        """The server has taken this push."""
+        if push.keeps:
+            self.cache.learnt(unpacked(push), push.sequence)
+
+    def figures(self) -> dict[str, dict[str, object]]:
+        """What is held, JSON-safe; may be asked for by any thread."""
+        return {
+            "compression": {
+                "kind": self.feedback.kind,
+                "residual_rows": self.feedback.rows,
+                "residual_bytes": self.feedback.nbytes,
+            },
+            "cache": {
+                "bytes": self.cache.nbytes,
+                "rows_asked": self.cache.asked,
+                "rows_spared": self.cache.spared,
+            },
+        }
+
+    def alive(self, ids: IntArray) -> None:
+        """Words with a row, increasing: nothing is held of others."""
+        self.feedback.keep(ids)
+        self.cache.keep(ids)

@@ -1,0 +1,116 @@
+"""Messages of any header and any parts: decoded, or refused in a sentence; nothing else happens."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from embedding.errors import RefusedError
+from embedding.exchange import codec
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
+from embedding.exchange.protocol import Push
+from embedding.exchange.wire import Message, decode, encode
+from embedding.records import ScorePairs, SourceProgress, Table
+
+DIM = 3
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
+PUSH = codec.encode_push(
+    Push(
+        node="n",
+        sequence=1,
+        clock=0,
+        deltas=(RowDelta(Table.IN, ints(0, 1), np.ones((2, DIM), dtype=np.float32)),),
+        counts=BlockCounts(
+            (CountGroup("s", 0, 2),), ints(0, -1), pa.array(["새말"]), ints(2, 1), ints(1, 1)
+        ),
+        progress=(SourceProgress("s", 1, 3, 0.0, 0, (1.0,)),),
+        tokens=3,
+    )
+)
+PULL = codec.encode_pull(
+    ints(0, 1), ints(1), 0, ScorePairs("s", ints(0), ints(1), ints(0, 1).reshape(1, 2), ints(0))
+)
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.text(max_size=4)
+    | st.sampled_from(["in", "out", "sub", "threshold", "onebit", "topk", "s"]),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=12,
+)
+arrays = st.builds(
+    lambda dtype, shape, seed, scale: (
+        np.random.default_rng(seed).normal(size=shape) * scale
+    ).astype(dtype),
+    st.sampled_from(["f2", "f4", "f8", "i4", "i8", "u1"]),
+    st.sampled_from([(0,), (1,), (2,), (7,), (0, 3), (1, 3), (2, 3), (2, 2), (3, 0)]),
+    st.integers(0, 9),
+    st.sampled_from([0.0, 1.0, 5.0]),
+)
+texts = st.lists(st.text(max_size=3), max_size=3).map(lambda words: pa.array(words, pa.string()))
+
+
+def changed(message: Message, data: st.DataObject) -> Message:
+    """The message with some of its keys and parts exchanged, left out or added."""
+    header, parts, words = dict(message.header), dict(message.arrays), dict(message.texts)
+    for held, drawn, more in (
+        (header, values, ["packed", "place", "entries", "busy_s", "at", "keeps", "rows", "score"]),
+        (parts, arrays, ["in.packed", "sub.ids", "sub.values", "young.ids", "grams"]),
+        (words, texts, ["words"]),
+    ):
+        names = st.sampled_from([*held, *more])
+        for name in data.draw(st.lists(names, max_size=2)):
+            if data.draw(st.booleans()) and name in held:
+                del held[name]
+            else:
+                held[name] = data.draw(drawn)
+    return Message(header, parts, words)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from([PUSH, PULL]), st.data())
+@pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
+def test_any_message_is_read_or_refused_in_a_sentence(message, data):
+    bad = changed(message, data)
+    for read in (codec.decode_push, codec.decode_pull, codec.decode_grams):
+        reason = refusal(read, bad)
+        assert reason is None or (reason.endswith(".") and "\n" not in reason)
+
+
+def refusal(read, message: Message) -> str | None:
+    """Why a message was refused; None when it was read."""
+    try:
+        read(message)
+    except RefusedError as error:
+        return str(error)
+    return None
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from([PUSH, PULL]), st.data())
+@pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
+def test_what_is_sent_arrives_or_is_refused(message, data):
+    """Whatever a header says, its parts come out as they went in, or not at all."""
+    bad = changed(message, data)
+    try:
+        batch, header = encode(bad)
+        found = decode(batch, pa.py_buffer(header))
+    except (RefusedError, UnicodeEncodeError):
+        return
+    assert found.arrays.keys() == bad.arrays.keys()
+    for name, array in bad.arrays.items():
+        assert np.array_equal(found.arrays[name], array, equal_nan=array.dtype.kind == "f")
+    assert {k: v.to_pylist() for k, v in found.texts.items()} == {
+        k: v.to_pylist() for k, v in bad.texts.items()
+    }

@@ -1,0 +1,260 @@
+"""Vectors of young words: laid over for readers, never trained on; bounded, kept, counted once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from embedding.errors import RefusedError
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Surroundings
+from embedding.exchange.protocol import VERSION, Push
+from embedding.models.inference import Frame, sampled
+from embedding.records import Table, Window, WindowUnit
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.live import LiveModel
+from embedding.server.overlay import trust
+from embedding.server.service import running_server
+from embedding.server.state import ServerState
+from embedding.snapshots.store import SnapshotStore
+
+DIM, KNOWN, YOUNG = 4, 40, 10
+WINDOW = Window.holding(datetime(2020, 2, 1, tzinfo=UTC), WindowUnit.DAY)
+AT = int(WINDOW.start.timestamp())
+NAMES = [f"말{i}" for i in range(KNOWN)]
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
+def told(ids, *, slope: float = 5.0, mentions: int = 5, pairs: float = 40.0) -> Surroundings:
+    n = len(ids)
+    slopes = np.full((n, DIM), slope, dtype=np.float16)
+    return Surroundings(
+        np.asarray(ids, np.int64), slopes, np.full(n, pairs, np.float32), np.full(n, mentions)
+    )
+
+
+def counts(ids, n: int) -> BlockCounts:
+    ids = np.asarray(ids, dtype=np.int64)
+    group = (CountGroup("뉴스", AT, len(ids)),)
+    return BlockCounts(group, ids, (), np.full(len(ids), n), np.ones(len(ids), dtype=np.int64))
+
+
+class Server:
+    """A state with known words, whose rows differ, and the pushes of one node."""
+
+    def __init__(self, **changes) -> None:
+        settings = {"min_count": 1, "half_life_tokens": None, "device": "cpu"}
+        settings |= {"young_mentions": YOUNG} | changes
+        self.state = ServerState(
+            ServerConfig(**settings), SyncConfig(policy="asp"), dim=DIM, seed=1
+        )
+        self.state.hello("n0", version=VERSION, digest="", clock=0)
+        self.sequence = 0
+        self.known = self.admit(*NAMES)
+        rng = np.random.default_rng(3)
+        rows = [rng.normal(size=(KNOWN, DIM)).astype(np.float32) for _ in range(2)]
+        deltas = tuple(map(RowDelta, (Table.IN, Table.OUT), (self.known,) * 2, rows))
+        self.push(deltas=deltas, counts=counts(self.known, 200))
+
+    def admit(self, *words: str) -> np.ndarray:
+        return self.state.admit(list(words), np.ones(len(words), dtype=np.int64))
+
+    def push(self, **fields) -> None:
+        self.sequence += 1
+        self.state.push(Push("n0", self.sequence, 0, **fields))
+
+    def held(self, ids) -> list[int]:
+        """Which of these ids are read with an inferred vector."""
+        ids = np.asarray(ids)
+        return ids[self.state.young.held(ids, self.state.vocabulary.counts(ids)).at].tolist()
+
+    def row(self, id_: int) -> np.ndarray:
+        slots = self.state.vocabulary.slots(ints(id_), "t")
+        return self.state.tables.read(Table.IN, slots)[0]
+
+    def read(self, id_: int) -> np.ndarray:
+        live = LiveModel(self.state)
+        with live._taking_turns():
+            return live._copied(ints(id_), Table.IN)[0].numpy()
+
+
+def test_readers_get_what_is_inferred_and_training_the_row():
+    server = Server()
+    (young,) = server.admit("새말")
+    row = server.row(young)
+    server.push(counts=counts([young], 4), young=told([young]))
+    known, noise = sampled(server.state.vocabulary.counts(server.state.vocabulary.alive()))
+    ids = server.state.vocabulary.alive()
+    tables, slots = server.state.tables, server.state.vocabulary.slots
+    frame = Frame.of(
+        tables.read(Table.IN, slots(ids[known], "t")),
+        tables.read(Table.OUT, slots(ids[noise], "t")),
+    )
+    inferred = frame.infer(np.full((1, DIM), 5.0, np.float32), np.array([40.0], np.float32))[0]
+    share = float(trust(np.array([4.0]), YOUNG)[0])
+    np.testing.assert_allclose(
+        server.read(young), share * row + (1 - share) * inferred, rtol=1e-4, atol=1e-5
+    )
+    assert np.array_equal(server.row(young), row)
+    pulled = server.state.pull("n0", ints(young), ints(young), 0, None)
+    assert np.array_equal(np.asarray(pulled.vectors)[0], row)
+    assert np.array_equal(server.read(server.known[3]), server.row(server.known[3]))
+
+
+def test_sums_of_pushes_add_up_and_too_few_mentions_say_nothing():
+    server = Server()
+    (young,) = server.admit("새말")
+    server.push(young=told([young], mentions=2))
+    assert server.held([young]) == []
+    server.push(young=told([young], mentions=2, slope=3.0))
+    held = server.state.young.held(ints(young), np.ones(1))
+    assert held.slopes.tolist() == [[8.0] * DIM]
+    assert held.pairs.tolist() == [80.0]
+
+
+def test_a_word_goes_over_to_its_row_without_a_jump():
+    shares = trust(np.arange(0.0, 2 * YOUNG), YOUNG)
+    assert shares[0] == 0.0
+    assert shares[YOUNG] == shares[-1] == 1.0
+    assert np.abs(np.diff(shares)).max() <= 1.5 / YOUNG
+
+
+def test_a_grown_word_keeps_its_row_even_when_it_is_read_less():
+    server = Server(half_life_tokens=1000.0)
+    (young,) = server.admit("새말")
+    server.push(counts=counts([young], 5), young=told([young]))
+    assert server.held([young]) == [young]
+    server.push(counts=counts([young], YOUNG), young=told([young]))
+    assert server.held([young]) == []
+    server.push(counts=counts(server.known, 1), tokens=5000)
+    assert server.state.vocabulary.counts(ints(young))[0] < YOUNG
+    server.push(young=told([young]))
+    assert server.held([young]) == []
+    assert len(server.state.young) == 0
+
+
+def test_an_evicted_word_is_forgotten_and_its_place_is_young_again():
+    server = Server(max_words=KNOWN + 1)
+    (young,) = server.admit("새말")
+    server.push(counts=counts([young], 2), young=told([young]))
+    server.state.vocabulary._born[:] = -1000
+    (other,) = server.admit("딴말")
+    assert server.state.vocabulary.slots(ints(young), "t")[0] < 0
+    assert len(server.state.young) == 0
+    server.push(young=told([young]))
+    assert len(server.state.young) == 0, "late sums of an evicted word"
+    server.push(counts=counts([other], 2 * YOUNG))
+    server.state.vocabulary._stored[server.state.vocabulary.slots(ints(other), "t")] = 0.0
+    server.state.vocabulary._born[:] = -1000
+    (third,) = server.admit("셋말")
+    server.push(counts=counts([third], 2), young=told([third]))
+    assert server.held([third]) == [third], "the grown word before it left nothing behind"
+
+
+def test_the_words_kept_are_bounded_and_the_latest_stay():
+    server = Server(young_words=3)
+    ids = server.admit(*[f"새말{i}" for i in range(8)])
+    for id_ in ids:
+        server.push(young=told([id_]))
+    assert server.held(ids) == ids[-3:].tolist()
+
+
+def test_a_server_that_wants_none_keeps_none():
+    server = Server(young_mentions=0)
+    (young,) = server.admit("새말")
+    server.push(young=told([young]))
+    assert len(server.state.young) == 0
+    assert np.array_equal(server.read(young), server.row(young))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"slopes": np.zeros((1, DIM + 1), np.float16)}, "shape"),
+        ({"slopes": np.full((1, DIM), np.nan, np.float32)}, "finite"),
+        ({"slopes": np.full((1, DIM), 1e30, np.float32)}, "large"),
+        ({"pairs": np.array([-1.0], np.float32)}, "negative"),
+        ({"pairs": np.array([np.inf], np.float32)}, "finite"),
+        ({"mentions": ints(0)}, "negative"),
+        ({"ids": ints(10_000)}, "ids given so far"),
+        ({"ids": ints(-1)}, "ids given so far"),
+    ],
+)
+def test_wrong_sums_are_refused_and_nothing_of_the_push_is_taken(change, reason):
+    server = Server()
+    (young,) = server.admit("새말")
+    bad = replace(told([young]), **change)
+    with pytest.raises(RefusedError, match=reason):
+        server.push(counts=counts([young], 3), young=bad)
+    assert len(server.state.young) == 0
+    assert server.state.vocabulary.counts(ints(young))[0] == 0.0
+
+
+def test_a_word_is_named_once():
+    server = Server()
+    (young,) = server.admit("새말")
+    with pytest.raises(RefusedError, match="twice"):
+        server.push(young=told([young, young]))
+
+
+def prepared(node) -> np.ndarray:
+    """Known words and two young ones, learnt over the wire; ids of all."""
+    ids = node.words(*NAMES, "새말", "딴말")
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(KNOWN, DIM)).astype(np.float32)
+    node.push(
+        (RowDelta(Table.IN, ids[:KNOWN], rows), RowDelta(Table.OUT, ids[:KNOWN], rows)),
+        counts(ids[:KNOWN], 200),
+        window=AT,
+    )
+    node.push(counts=counts(ids[KNOWN:], 4), window=AT)
+    return ids
+
+
+def test_a_snapshot_has_it_a_push_counts_once_and_a_restart_keeps_it(tmp_path, connect):
+    config = ServerConfig(
+        snapshots=str(tmp_path / "snapshots"),
+        state_dir=tmp_path / "state",
+        min_count=2,
+        half_life_tokens=None,
+        young_mentions=YOUNG,
+        checkpoint_every_s=600.0,
+    )
+    with running_server(config, dim=DIM, seed=5) as server:
+        node = connect(server)
+        ids = prepared(node)
+        push = Push(node.name, node.sequence + 1, node.clock, young=told(ids[-2:-1]))
+        server.state.push(push)
+        assert server.state.push(push).duplicate
+        held = server.state.young.held(ids, server.state.vocabulary.counts(ids))
+        assert held.slopes.tolist() == [[5.0] * DIM]
+        assert server.status()["young_words"] == {"held": 1, "mentions": YOUNG}
+        trained = node.client.pull(ids, ints(), clock=push.clock + 1).vectors
+    with running_server(config, dim=DIM, seed=5) as server:
+        assert server.state.young._sums.keys() == [ids[-2]]
+        assert server.state.young._grown[: KNOWN + 2].sum() == KNOWN
+        ref = connect(server).client.cut(WINDOW)
+        snapshot = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id)
+        read = np.stack(
+            [snapshot.vectors[snapshot.index(word)] for word in (*NAMES, "새말", "딴말")]
+        )
+        other = np.flatnonzero(np.any(read != trained, axis=1))
+        assert other.tolist() == [KNOWN], "every other word is as it is trained"
+        live = LiveModel(server.state)
+        with live._taking_turns():
+            same = live._copied(ids[-2:-1], Table.IN)[0].numpy()
+        np.testing.assert_allclose(read[KNOWN], same, rtol=1e-4, atol=1e-5)
+
+
+def test_it_travels_over_the_wire_and_a_server_says_what_it_wants(connect):
+    with running_server(ServerConfig(min_count=2, young_mentions=YOUNG), dim=DIM) as server:
+        node = connect(server)
+        assert node.client.hello().young_mentions == YOUNG
+        ids = prepared(node)
+        node.client.push(Push(node.name, node.sequence + 1, node.clock, young=told(ids[-1:])))
+        assert server.state.young._sums.keys() == [ids[-1]]
