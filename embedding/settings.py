@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import ClassVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -32,6 +32,7 @@ from embedding.text.config import TextConfig
 from embedding.trends.config import TrendsConfig
 from embedding.web.config import WebConfig
 from embedding.worker.config import NodeConfig
+from embedding.worker.spec import check_replay
 
 SETTINGS_VARIABLE = "YEORON_SETTINGS"
 _REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - listening there, reached here
@@ -152,6 +153,11 @@ class Settings(BaseSettings):
     """Trend reports."""
     web: WebConfig = WebConfig()
     """The trends page."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Settings:
+        check_replay(self.model, self.stream, self.node)
+        return self
 
     @classmethod
     def settings_customise_sources(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -58,6 +59,7 @@ class Accounts:
         self.tokenizers: dict[str, None] = {}
         self.cut: set[int] = set()
         self.closed: dict[str, dict[str, Any]] = {}
+        self.on_complete: Callable[[Window], None] | None = None
 
     def learnt(self, arrival: Arrival, now: float) -> None:
         """A push was applied."""
@@ -85,6 +87,22 @@ class Accounts:
             seen[~known],
             arrival.push.tokens,
         )
+
+    def complete(self, arrivals: Sequence[Arrival], now: float) -> None:
+        """Cut what these pushes show to be complete, while the rows know nothing of them yet.
+
+        A window of which they hold something themselves is left for later.
+        """
+        if self.on_complete is None:
+            return
+        own = set()
+        for arrival in arrivals:
+            for each in arrival.push.progress:
+                self.tracker.progress(each.source, each.published, now=now, node=arrival.push.node)
+                own.add(each.window)
+        for window in self.due(now):
+            if int(window.start.timestamp()) not in own:
+                self.on_complete(window)
 
     def due(self, now: float) -> list[Window]:
         """Windows that the watermark has passed and that were not cut."""

@@ -142,7 +142,8 @@ class Cutter:
     def start(self, window: Window) -> Future[SnapshotRef]:
         """Begin to publish; the copy is taken before this returns."""
         key = (window.start.timestamp(), window.end.timestamp())
-        with self._lock:
+        # The state's lock goes first: a push that completes a window holds it already.
+        with self._state.lock, self._lock:
             known = self._futures.get(key)
             if known is not None and not (known.done() and known.exception() is not None):
                 return known
@@ -153,6 +154,13 @@ class Cutter:
             future = self._pool.submit(self._publish, copied)
             self._futures[key] = future
             return future
+
+    def complete(self, window: Window) -> None:
+        """Begin to publish a window that is complete; what cannot be is tried again later."""
+        try:
+            self.start(window)
+        except YeoronError as error:
+            logger.warning("window %s: %s", window.label, error)
 
     def forget_published(self) -> None:
         """Free the counts of windows whose snapshots exist already (after a restart)."""

@@ -84,6 +84,8 @@ class ParameterServer:
                 self._recovery = Recovery(self.state, folder, every_s=config.checkpoint_every_s)
             self.cutter = Cutter(self.state, config)
             self._shards = self._sharded(folder)
+            if config.cut == "watermark":
+                self.state.accounts.on_complete = self.cutter.complete
         except BaseException:
             if folder is not None:
                 folder.close()
@@ -236,7 +238,7 @@ class ParameterServer:
                     self.state.follow_frequent()
                 if self.config.cut == "watermark":
                     for window in self.state.due():
-                        self.cutter.start(window)
+                        self.cutter.complete(window)
             except Exception:
                 logger.exception("the ticker goes on after an error")
 

@@ -281,6 +281,7 @@ class ServerState(HoldsRows):
             arrivals = [self._held.pop((t.node, t.sequence)) for t in instruction.tickets]
             pushes = [arrival.push for arrival in arrivals]
             if isinstance(instruction, Apply):
+                self.accounts.complete(arrivals, now)
                 own = instruction.scale == 1.0 and not instruction.average
                 for push in averaged(pushes) if instruction.average else pushes:
                     self.tables.versions.writing(push.node if own and push.keeps else None)

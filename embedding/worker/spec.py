@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from embedding.config import Config
 from embedding.crawl.config import CrawlConfig
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.topology import RingSpec, TopologyConfig
-from embedding.models.config import ModelConfig
+from embedding.models.config import Model, ModelConfig
 from embedding.records import WindowUnit
 from embedding.sources.config import SourceConfig
 from embedding.stream.config import StreamConfig
@@ -33,6 +33,17 @@ class CorpusShare(Config):
     """Tokens after which reading stops; None reads all."""
     window: WindowUnit | None = None
     """No block holds lines of two windows of this unit; None does not care."""
+
+
+def check_replay(model: ModelConfig, stream: StreamConfig, node: NodeConfig) -> None:
+    """ValueError when the replay memory would rank sentences that the model does not weigh."""
+    ranks = bool(node.replay_ratio) and stream.replay != "uniform"
+    if ranks and model.model is Model.GLOVE:
+        raise ValueError(
+            f"stream.replay {stream.replay} with model.model glove: GloVe learns cells of a "
+            "running table, so no sentence has a loss or a gradient of its own; uniform is "
+            "accepted, or another model"
+        )
 
 
 class NodeSpec(Config):
@@ -72,3 +83,8 @@ class NodeSpec(Config):
     """Name of the group whose nodes push together; "" when this node is in none."""
     aggregator: str = ""
     """Address at which the pushes of the group are added up; "" when this node is in none."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> NodeSpec:
+        check_replay(self.model, self.stream, self.node)
+        return self

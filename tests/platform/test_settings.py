@@ -40,6 +40,10 @@ def test_one_key_of_a_section_leaves_the_others(tmp_path: Path) -> None:
         ("[ports\n", ["not valid TOML", "y.toml"]),
         ("[nothing]\na = 1\n", ["unknown setting", "nothing"]),
         ("[model]\ndim = 0\n", ["model.dim"]),
+        (
+            "[model]\nmodel = 'glove'\n[stream]\nreplay = 'loss'\n",
+            ["stream.replay loss", "glove", "uniform"],
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence(tmp_path: Path, text: str, parts: list[str]) -> None:

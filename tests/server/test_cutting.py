@@ -144,6 +144,27 @@ def test_the_watermark_cuts_windows_by_itself(tmp_path, connect):
         assert node.client.cut(WINDOW) == ref
 
 
+def test_a_complete_window_is_cut_before_the_push_that_shows_it(tmp_path, connect):
+    chosen = config(tmp_path, cut="watermark", source_idle_s=60.0)
+    with running_server(chosen, dim=DIM) as server:
+        node = connect(server)
+        ids = node.words("말")
+        node.push(counts=counted(["말"]), window=AT, published=AT + 10.0)
+        before = node.pull(ids, ids).vectors
+        moved = RowDelta(Table.IN, ids, np.ones((1, DIM), dtype=np.float32))
+        late = AT + DAY
+        node.push(
+            (moved,),
+            counts=counted(["말"], window=late),
+            window=late,
+            published=late + 10.0,
+        )
+        store = SnapshotStore(str(tmp_path / "snapshots"))
+        snapshot = store.open(node.client.cut(WINDOW).id)
+        assert snapshot.vectors.tolist() == before.tolist()
+        assert snapshot.counts.tolist() == [1]
+
+
 def test_quality_is_measured_on_the_way(tmp_path, connect):
     from embedding.records import ScorePairs
 

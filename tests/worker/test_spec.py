@@ -1,0 +1,32 @@
+"""What a node may be asked for."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from embedding.models.config import Model, ModelConfig
+from embedding.stream.config import StreamConfig
+from embedding.worker.config import NodeConfig
+from embedding.worker.spec import NodeSpec
+
+
+def spec(model: Model, stream: StreamConfig, ratio: float) -> NodeSpec:
+    return NodeSpec(
+        name="n",
+        server="grpc://127.0.0.1:1",
+        model=ModelConfig(model=model),
+        stream=stream,
+        node=NodeConfig(replay_ratio=ratio),
+    )
+
+
+def test_glove_takes_no_ranked_replay() -> None:
+    with pytest.raises(ValidationError, match="glove"):
+        spec(Model.GLOVE, StreamConfig(replay="gradient"), 1.0)
+
+
+def test_without_replay_nothing_is_ranked() -> None:
+    assert spec(Model.GLOVE, StreamConfig(replay="loss"), 0.0).node.replay_ratio == 0.0
+    assert spec(Model.GLOVE, StreamConfig(), 1.0).stream.replay == "uniform"
+    assert spec(Model.CBOW, StreamConfig(replay="loss"), 1.0).stream.replay == "loss"
