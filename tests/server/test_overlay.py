@@ -11,6 +11,7 @@ import pytest
 from embedding.errors import RefusedError
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Surroundings
 from embedding.exchange.protocol import VERSION, Push
+from embedding.exchange.together import decode_together, encode_together
 from embedding.models.inference import Frame, sampled
 from embedding.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
@@ -258,3 +259,13 @@ def test_it_travels_over_the_wire_and_a_server_says_what_it_wants(connect):
         ids = prepared(node)
         node.client.push(Push(node.name, node.sequence + 1, node.clock, young=told(ids[-1:])))
         assert server.state.young._sums.keys() == [ids[-1]]
+
+
+def test_sums_of_a_group_travel_with_its_first_push():
+    pushes = [Push(node, 1, 0, young=told(ids)) for node, ids in (("a", [3]), ("b", [3, 1]))]
+    first, second = decode_together(encode_together(pushes, [1, 1]))[0]
+    assert first.young is not None
+    assert first.young.ids.tolist() == [1, 3]
+    assert first.young.mentions.tolist() == [5, 10]
+    assert first.young.slopes[:, 0].tolist() == [5.0, 10.0]
+    assert second.young is None
