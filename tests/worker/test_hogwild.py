@@ -7,7 +7,7 @@ import pytest
 from in_process import InProcess, make_state
 
 from embedding.errors import ConfigError, RefusedError
-from embedding.exchange.protocol import SharedTables
+from embedding.exchange.protocol import VERSION, SharedTables
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
 from embedding.records import FloatArray, Table, TokenBlock, WindowUnit
@@ -31,7 +31,7 @@ def make(state: ServerState, name: str = "n0") -> tuple[HogwildLearner, InProces
         config=NodeConfig(replay_ratio=0.0),
         unit=WindowUnit.DAY,
     )
-    shared = state._shared()
+    shared = state.hello("n0", version=VERSION, digest="", clock=0).shared
     assert shared is not None
     learner.tables = MappedTables.attach(shared, DIM)
     return learner, line
