@@ -117,7 +117,13 @@ def run_side(side: str, corpus: Path, setting: Setting, seed: int, vectors: Path
         _, export = call(
             "embedding.cli", "snapshot", "export", store, "--format=word2vec", f"--out={vectors}"
         )
-    kept: tuple[str, ...] = ("tokens_trained", "vocabulary", "train_seconds", "words_per_second", "loss")
+    kept: tuple[str, ...] = (
+        "tokens_trained",
+        "vocabulary",
+        "train_seconds",
+        "words_per_second",
+        "loss",
+    )
     kept += ("peak_memory", "bytes_pushed_per_token", "bytes_pulled_per_token")
     figures = {name: run[name] for name in kept}
     return {
@@ -283,7 +289,11 @@ def table(report: dict[str, Any]) -> str:
         ),
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    columns: tuple[str, ...] = (f"speed_to_{REFERENCE}", f"whole_to_{REFERENCE}", "speed_to_nodes-1")
+    columns: tuple[str, ...] = (
+        f"speed_to_{REFERENCE}",
+        f"whole_to_{REFERENCE}",
+        "speed_to_nodes-1",
+    )
     columns += ("speed_to_core-1", "quality", "quality_ratio")
     for side, figures in report["summary"].items():
         cells = [f"{figures['words_per_second']:,.0f}", f"{figures['seconds']:.1f}"]

@@ -23,7 +23,7 @@ from embedding.records import (
     WordCounts,
 )
 
-VERSION = 3
+VERSION = 4
 """Version of the wire protocol; another version is refused at the greeting."""
 
 

@@ -143,7 +143,8 @@ def _header(metadata: pa.Buffer | None) -> dict[str, Any]:
     try:
         header = strictjson.loads(metadata.to_pybytes())
     except ValueError as error:
-        raise RefusedError("message: the header is not JSON in UTF-8.") from error
+        reason = str(error) if type(error) is ValueError else "it cannot be read"
+        raise RefusedError(f"message: the header is not JSON in UTF-8: {reason}.") from error
     if not isinstance(header, dict):
         raise RefusedError("message: the header is not a JSON object.")
     return header

@@ -81,11 +81,11 @@ class TrainRequest(Config):
 
     @property
     def young_mentions(self) -> int:
-        """Until when vectors of words are inferred: only where words come in by and by.
+        """Until when vectors of words are inferred: only where snapshots follow what is new.
 
-        A counted vocabulary has every word from the start, and inferring takes time.
+        In one snapshot of a whole corpus a rare word's rough vector would only be in the way.
         """
-        return 0 if self.counts_first else ServerConfig().young_mentions
+        return 0 if self.dated is None else ServerConfig().young_mentions
 
     @property
     def lines_are_dated(self) -> bool:

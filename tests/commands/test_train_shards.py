@@ -106,5 +106,3 @@ def test_how_many_shards_is_checked(yeoron, corpus):
     done = yeoron("train", corpus, "--shards", 0)
     assert done.code == 2
     assert "shards" in done.err
-
-

@@ -119,7 +119,7 @@ def counts(**changes) -> Push:
         (a_push(sequence=0), "sequence"),
         (a_push(clock=-1), "clock"),
         (a_push(tokens=-1), "tokens"),
-        (a_push(loss_sum=float("inf")), "loss_sum"),
+        (a_push(loss_sum=float("inf")), "Infinity is no JSON"),
         (a_push(node="n" * 5000), "node"),
         (counts(counts=ints(3)), "differ in length"),
         (counts(groups=(CountGroup("뉴스", 0, 2),)), "differ in length"),
@@ -140,8 +140,11 @@ def counts(**changes) -> Push:
         (counts(documents=ints(2, -1, 1)), "below 0"),
         (counts(documents=ints(2, 4, 1)), "more documents"),
         (a_push(progress=(SourceProgress("s", -1, 0, 0.0, 0),)), "negative"),
-        (a_push(progress=(SourceProgress("s", 1, 0, float("nan"), 0),)), "finite"),
-        (a_push(progress=(SourceProgress("s", 1, 0, 0.0, 0, (float("inf"),)),)), "finite"),
+        (a_push(progress=(SourceProgress("s", 1, 0, float("nan"), 0),)), "NaN is no JSON"),
+        (
+            a_push(progress=(SourceProgress("s", 1, 0, 0.0, 0, (float("inf"),)),)),
+            "Infinity is no JSON",
+        ),
         (a_push(progress=(SourceProgress("s", 1.5, 0, 0.0, 0),)), "whole"),
     ],
 )

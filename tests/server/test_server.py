@@ -53,7 +53,9 @@ def test_rows_go_out_as_they_were_made_and_come_back_changed(server, connect, ma
 
 
 def test_rows_in_half_precision_are_added_up_in_float32(server, connect, make_delta):
-    node = connect(server, config=QUICK.model_copy(update={"rows": "float16", "compression": "fp16"}))
+    node = connect(
+        server, config=QUICK.model_copy(update={"rows": "float16", "compression": "fp16"})
+    )
     (id_,) = ids = node.words("말")
     node.push((make_delta(Table.OUT, ids),))
     step = np.full((1, DIM), 2.0**-12, dtype=np.float16)
@@ -250,7 +252,7 @@ def test_the_policy_can_be_changed_while_running(connect, make_delta):
             one.pull()
             one.push((make_delta(Table.IN, ids),))
         assert one.client.hello().policy == "asp"
-        with pytest.raises(RefusedError, match="one of asp, .*bsp, .*ssp is accepted"):
+        with pytest.raises(RefusedError, match=r"one of asp, .*bsp, .*ssp is accepted"):
             one.client.configure(policy="none")
         with pytest.raises(RefusedError, match="unknown setting 'colour'"):
             one.client.configure(colour="red")

@@ -28,7 +28,9 @@ from embedding.worker.ticks import Learnt
 
 DIM, TICKS, WORDS = 8, 12, [f"말{i}" for i in range(40)]
 MODEL = ModelConfig(dim=DIM, window=2, sample=0.0, learning_rate=0.1)
-LINE = ExchangeConfig(rows="float32", compression="none", pull_timeout_s=60.0, request_timeout_s=60.0)
+LINE = ExchangeConfig(
+    rows="float32", compression="none", pull_timeout_s=60.0, request_timeout_s=60.0
+)
 NEVER = 10_000
 """Blocks after which the vocabulary is looked at again."""
 
