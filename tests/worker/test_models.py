@@ -30,7 +30,9 @@ from embedding.worker.learner import Learner
 from embedding.worker.pipeline import Pipeline, When
 
 DIM, BUCKETS = 16, 3000
-LINE = ExchangeConfig(rows="float32", pull_timeout_s=60.0, request_timeout_s=60.0)
+LINE = ExchangeConfig(
+    rows="float32", compression="none", pull_timeout_s=60.0, request_timeout_s=60.0
+)
 DAY = Window(datetime(1970, 1, 1, tzinfo=UTC), datetime(1970, 1, 2, tzinfo=UTC))
 TOPICS = [["감염병", "마스크", "병원", "확진"], ["축구", "경기장", "선수", "감독"]]
 EVERY = [word for topic in TOPICS for word in topic]
