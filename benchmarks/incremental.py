@@ -183,12 +183,17 @@ def _rows(words: Words, shared: Iterable[str]) -> tuple[FloatArray, FloatArray]:
 
 def sides(model: ModelConfig) -> dict[str, Side]:
     fresh = model.model_copy(update=FRESH_NOISE)
+    # A stream does not know where a period ends, so its rate is constant; at half the rate it is
+    # on average that of gensim, whose rate falls to nought in every period.
+    half = fresh.model_copy(update={"learning_rate": model.learning_rate / 2})
     return {
         "ours, one pass": Ours(fresh, replay_ratio=0.0),
+        "ours, one pass, half the rate": Ours(half, replay_ratio=0.0),
         "ours, one pass, noise as with train": Ours(model, replay_ratio=0.0),
         "gensim, one pass, falling rate": Gensim(model, epochs=1, falling=True),
         "gensim, one pass, constant rate": Gensim(model, epochs=1, falling=False),
         "ours, replay 3": Ours(fresh, replay_ratio=3.0),
+        "ours, replay 3, half the rate": Ours(half, replay_ratio=3.0),
         "gensim, 4 epochs, falling rate": Gensim(model, epochs=4, falling=True),
         "gensim, 4 epochs, constant rate": Gensim(model, epochs=4, falling=False),
     }
