@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import itertools
 import logging
 import secrets
@@ -161,7 +162,8 @@ class ParameterServer:
 
         def leave(number: int, frame: FrameType | None) -> None:
             del number, frame
-            ended.set()
+            # Not in this thread, which may hold the event's lock.
+            _thread.start_new_thread(ended.set, ())
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, leave)

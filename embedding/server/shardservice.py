@@ -9,6 +9,7 @@ it, however that died.
 
 from __future__ import annotations
 
+import _thread
 import json
 import logging
 import os
@@ -268,7 +269,8 @@ def main() -> None:
 
     def leave(number: int, frame: FrameType | None) -> None:
         del number, frame
-        ended.set()
+        # Not in this thread, which may hold the event's lock.
+        _thread.start_new_thread(ended.set, ())
 
     def wait_for_parent() -> None:
         while os.read(stdin, 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import os
 import resource
@@ -29,7 +30,8 @@ def stop_on_signals() -> threading.Event:
     stop = threading.Event()
 
     def handle(_signal: int, _frame: FrameType | None) -> None:
-        stop.set()
+        # Not in this thread: it may hold the event's lock, or be setting it for an earlier signal.
+        _thread.start_new_thread(stop.set, ())
 
     signal.signal(signal.SIGTERM, handle)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
