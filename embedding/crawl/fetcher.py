@@ -16,13 +16,15 @@ import httpx
 from embedding.crawl.addresses import host_of
 from embedding.crawl.charset import decode
 from embedding.crawl.config import CrawlConfig
-from embedding.crawl.guard import AddressGuard, Resolver, system_resolver
-from embedding.crawl.limiter import Gate
+from embedding.crawl.guard import AddressGuard, Resolver
+from embedding.crawl.limiter import LONGEST_ASKED, Gate
 from embedding.crawl.robots import MAX_BYTES, Robots
-from embedding.crawl.transport import GuardedTransport
+from embedding.crawl.transport import GuardedTransport, ProxiedTransport
 from embedding.crawl.unpack import ENCODINGS, Unpacker
 from embedding.errors import FetchError
 
+_ROBOTS_REDIRECTS = 5
+"""RFC 9309 section 2.3.1.2: at least five redirects of a robots.txt are followed."""
 _SLOW = 1.0
 """A site whose Crawl-delay is at least this many seconds gets one request at a time."""
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -46,6 +48,8 @@ class Request:
     url: str
     accept: str = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"
     rate: float | None = None
+    patience: float = float("inf")
+    """Seconds to wait for the host's next turn; beyond it FetchError (`host_busy`) is raised."""
     proxy: str | None = None
     cookies: Mapping[str, str] = field(default_factory=dict)
     cookie_host: str = ""
@@ -75,7 +79,7 @@ class Answer:
 class Fetcher:
     """One pool of connections for all sources, inside one event loop; `close` it at the end."""
 
-    def __init__(self, config: CrawlConfig, resolver: Resolver = system_resolver) -> None:
+    def __init__(self, config: CrawlConfig, resolver: Resolver | None = None) -> None:
         self._config = config
         self._guard = AddressGuard(config.allow_private_hosts, resolver)
         self._gate = Gate(config.per_host, config.concurrency)
@@ -104,37 +108,44 @@ class Fetcher:
 
     async def _polite(self, request: Request) -> Answer:
         """One hop with robots and rate."""
-        verdict = await self.robots.verdict(request.url)
-        if not verdict.allowed:
+        verdict = await self.robots.verdict(request.url, request.proxy)
+        if verdict.trouble:
             raise FetchError(
-                "robots",
-                f"{request.url}: robots.txt forbids it or cannot be read.",
+                "robots_unreadable",
+                f"{request.url}: robots.txt cannot be read, so nothing may be: {verdict.trouble}",
                 retry_after=verdict.retry_after,
             )
+        if not verdict.allowed:
+            raise FetchError("robots", f"{request.url}: robots.txt forbids it.")
         interval = max(1.0 / (request.rate or self._config.rate), verdict.crawl_delay)
         async with self._gate.slot(
-            host_of(request.url), interval, single=verdict.crawl_delay >= _SLOW
+            host_of(request.url),
+            interval,
+            single=verdict.crawl_delay >= _SLOW,
+            patience=request.patience,
         ):
             return await self._once(request, self._config.max_bytes)
 
-    async def _robots_txt(self, url: str) -> tuple[int, str]:
+    async def _robots_txt(self, url: str, proxy: str | None) -> tuple[int, str]:
         """A robots.txt with its redirects, whatever the status."""
-        request = Request(url, accept="text/plain,*/*;q=0.5")
-        for _ in range(self._config.max_redirects + 1):
+        request = Request(url, accept="text/plain,*/*;q=0.5", proxy=proxy)
+        for _ in range(max(_ROBOTS_REDIRECTS, self._config.max_redirects) + 1):
             async with self._gate.slot(host_of(request.url), 0.0):
                 answer = await self._once(request, MAX_BYTES, truncate=True, any_status=True)
             following = self._redirect(answer)
             if following is None:
-                return answer.status, answer.body.decode("utf-8", errors="replace")
+                return answer.status, answer.body.decode("utf-8-sig", errors="replace")
             request = replace(request, url=following)
         raise FetchError("redirect_loop", f"{url}: robots.txt redirects too often.")
 
     @staticmethod
     def _redirect(answer: Answer) -> str | None:
         """Where a redirect leads, without fragment; None when the answer is none."""
-        location = answer.headers.get("location", "")
-        if answer.status not in _REDIRECTS or not location:
+        location = answer.headers.get("location", "").strip()
+        if answer.status not in _REDIRECTS:
             return None
+        if not location:
+            raise FetchError("protocol", f"{answer.url}: redirects without saying where.")
         try:
             target = urljoin(answer.url, location).partition("#")[0]
             parts = urlsplit(target)
@@ -205,13 +216,13 @@ class Fetcher:
         return headers
 
     def _transport(self, proxy: str | None) -> httpx.AsyncBaseTransport:
-        """The guarded transport, or one for each proxy (which then resolves names itself)."""
+        """The guarded transport, or one for each proxy."""
         if proxy not in self._transports:
             connections = max(self._config.concurrency, self._config.per_host)
             self._transports[proxy] = (
                 GuardedTransport(self._guard, connections)
                 if proxy is None
-                else httpx.AsyncHTTPTransport(proxy=proxy, http2=True, trust_env=False)
+                else ProxiedTransport(self._guard, proxy, connections)
             )
         return self._transports[proxy]
 
@@ -220,6 +231,7 @@ class Fetcher:
         for transport in self._transports.values():
             await transport.aclose()
         self._transports.clear()
+        self._guard.close()
 
 
 async def _read(
@@ -262,12 +274,16 @@ def _refuse_status(url: str, status: int, headers: Mapping[str, str]) -> None:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
-    """Seconds that Retry-After asks for; 0 when it says nothing usable (RFC 9110 10.2.3)."""
+    """Seconds that Retry-After asks for, at most a day; 0 when it says nothing usable.
+
+    RFC 9110 section 10.2.3.
+    """
     value = headers.get("retry-after", "").strip()
-    if value.isdigit() and len(value) < 10:
-        return float(value)
+    if value.isascii() and value.isdigit():
+        return min(float(value[:12]), LONGEST_ASKED)
     try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+        asked = parsedate_to_datetime(value).timestamp() - time.time()
+        return min(max(0.0, asked), LONGEST_ASKED)
     except (ValueError, TypeError, IndexError, OverflowError):
         return 0.0
 

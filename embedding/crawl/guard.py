@@ -11,6 +11,8 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import httpcore
 
@@ -37,19 +39,39 @@ def is_public(address: str) -> bool:
     return ip.is_global and not ip.is_multicast
 
 
-async def system_resolver(host: str, port: int) -> Sequence[str]:
-    """Addresses of a name by the system's resolver."""
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+class SystemResolver:
+    """Names by the system's resolver, in threads of its own.
+
+    A name server that does not answer holds its thread up for many seconds; the threads that all
+    other work shares must not wait for it.
+    """
+
+    def __init__(self, threads: int = 16) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="resolve")
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        """Addresses of a name; raises OSError."""
+        found = await asyncio.get_running_loop().run_in_executor(
+            self._threads, partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        )
+        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 class AddressGuard:
     """Resolves names and refuses those with a private, loopback or link-local address."""
 
-    def __init__(self, allowed: Iterable[str] = (), resolver: Resolver = system_resolver) -> None:
+    def __init__(self, allowed: Iterable[str] = (), resolver: Resolver | None = None) -> None:
         self._allowed = frozenset(host.lower() for host in allowed)
-        self._resolver = resolver
+        self._system = SystemResolver()
+        self._resolver = resolver or self._system
+
+    def close(self) -> None:
+        """End the resolver."""
+        self._system.close()
 
     def trusts(self, host: str, port: int) -> bool:
         """Whether the host is named as an exception."""
@@ -69,6 +91,17 @@ class AddressGuard:
                 f"{host}:{port}: a private address; hosts in allow_private_hosts are excepted.",
             )
         return found
+
+    async def judge_named(self, host: str, port: int) -> None:
+        """The same judgement for a name that somebody else will resolve.
+
+        A name that is unknown here passes. Raises FetchError (`private_address`).
+        """
+        try:
+            await self.addresses(host, port)
+        except FetchError as error:
+            if error.reason != "dns":
+                raise
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):

@@ -17,8 +17,11 @@ _TOLERATED = 3
 """Failures in a row after which a host is left alone for a while."""
 _COOL_DOWN = 5.0
 _LONGEST = 600.0
+LONGEST_ASKED = 86400.0
+"""Retry-After is obeyed up to a day; what asks for more is taken for a mistake."""
 _PATIENCE = 20.0
 """Seconds that a fetch waits for a host that is left alone before it gives its place away."""
+_MOST_HOSTS = 10_000
 
 
 @dataclass
@@ -44,7 +47,10 @@ class HostLimiter:
         `interval` is the least time between two starts; `single` allows one request in flight.
         `inf` means: wait for a release.
         """
-        state = self._hosts.setdefault(host, HostState())
+        state = self._hosts.get(host)
+        if state is None:
+            self._forget(now)
+            state = self._hosts[host] = HostState()
         if state.in_flight >= (1 if single else self._per_host):
             return float("inf")
         wait = max(state.next_at, state.blocked_until) - now
@@ -64,10 +70,20 @@ class HostLimiter:
         state = self._hosts[host]
         state.in_flight -= 1
         state.failures = 0 if ok else state.failures + 1
-        rest = min(retry_after, _LONGEST)
+        rest = min(retry_after, LONGEST_ASKED)
         if state.failures >= _TOLERATED:
             rest = max(rest, min(_COOL_DOWN * 2 ** (state.failures - _TOLERATED), _LONGEST))
         state.blocked_until = max(state.blocked_until, now + rest)
+
+    def _forget(self, now: float) -> None:
+        """Drop hosts that nothing is known of any more, once there are many."""
+        if len(self._hosts) < _MOST_HOSTS:
+            return
+        self._hosts = {
+            host: state
+            for host, state in self._hosts.items()
+            if state.in_flight or max(state.next_at, state.blocked_until) > now
+        }
 
 
 class Gate:
@@ -77,16 +93,23 @@ class Gate:
         self._limiter = HostLimiter(per_host)
         self._places = asyncio.Semaphore(concurrency)
         self._released: dict[str, asyncio.Event] = {}
+        """Of the hosts that somebody waits for."""
 
     @asynccontextmanager
     async def slot(
-        self, host: str, interval: float, *, single: bool = False
+        self,
+        host: str,
+        interval: float,
+        *,
+        single: bool = False,
+        patience: float = float("inf"),
     ) -> AsyncIterator[None]:
         """One request to `host`; a FetchError inside counts as the host's failure.
 
-        Raises FetchError (`host_down`) when the host is left alone for longer.
+        Raises FetchError when the turn would come too late to wait for it: `host_down` for a
+        host that is left alone, `host_busy` for one that asks for long pauses.
         """
-        await self._enter(host, interval, single)
+        await self._enter(host, interval, single, patience)
         ok, retry_after = True, 0.0
         try:
             async with self._places:
@@ -96,9 +119,11 @@ class Gate:
             raise
         finally:
             self._limiter.release(host, time.monotonic(), ok=ok, retry_after=retry_after)
-            self._released.setdefault(host, asyncio.Event()).set()
+            waiting = self._released.pop(host, None)
+            if waiting is not None:
+                waiting.set()
 
-    async def _enter(self, host: str, interval: float, single: bool) -> None:
+    async def _enter(self, host: str, interval: float, single: bool, patience: float) -> None:
         while True:
             now = time.monotonic()
             wait = self._limiter.ask(host, interval, now, single=single)
@@ -109,9 +134,11 @@ class Gate:
                 raise FetchError(
                     "host_down", f"{host}: left alone for {blocked:.0f} s.", retry_after=blocked
                 )
+            if float("inf") > wait > patience:
+                raise FetchError(
+                    "host_busy", f"{host}: its next turn is in {wait:.0f} s.", retry_after=wait
+                )
             if wait == float("inf"):
-                event = self._released.setdefault(host, asyncio.Event())
-                event.clear()
-                await event.wait()
+                await self._released.setdefault(host, asyncio.Event()).wait()
             else:
                 await asyncio.sleep(wait)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,69 +18,96 @@ MAX_BYTES = 500 * 1024
 _RETRY = 300.0
 """Seconds for which an unreachable robots.txt forbids everything before it is asked again."""
 _MOST_ORIGINS = 10_000
+_LONGEST_DELAY = 86400.0
+_Place = tuple[str, str | None]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether an address may be fetched, and the seconds to keep between two requests."""
+    """Whether an address may be fetched, and the seconds to keep between two requests.
+
+    `retry_after` is set when robots.txt could not be read: all is forbidden until then.
+    `trouble` says why.
+    """
 
     allowed: bool
     crawl_delay: float
     retry_after: float | None = None
+    trouble: str = ""
 
 
 @dataclass(frozen=True)
 class _Rules:
     parsed: Protego | None
     expires: float
+    trouble: str = ""
+    refused: FetchError | None = None
 
 
 class Robots:
-    """Asks each origin once a day. `get` fetches a robots.txt: (status, text) or FetchError."""
+    """Asks each origin once a day. `get` fetches a robots.txt: (status, text) or FetchError.
+
+    It is fetched by the same proxy as the page, by which alone the origin may be reachable.
+    """
 
     def __init__(
-        self, agent: str, ttl: float, get: Callable[[str], Awaitable[tuple[int, str]]]
+        self, agent: str, ttl: float, get: Callable[[str, str | None], Awaitable[tuple[int, str]]]
     ) -> None:
         self._agent = agent
         self._ttl = ttl
         self._get = get
-        self._rules: dict[str, _Rules] = {}
-        self._asking: dict[str, asyncio.Lock] = {}
+        self._rules: dict[_Place, _Rules] = {}
+        self._asking: dict[_Place, asyncio.Lock] = {}
 
-    async def verdict(self, url: str) -> Verdict:
-        """What robots.txt says of `url`; a server that fails forbids all for some minutes."""
-        rules = await self._of(origin_of(url))
+    async def verdict(self, url: str, proxy: str | None = None) -> Verdict:
+        """What robots.txt says of `url`; a server that fails forbids all for some minutes.
+
+        Raises FetchError (`private_address`) when reading it would lead to a private address.
+        """
+        rules = await self._of((origin_of(url), proxy))
+        if rules.refused is not None:
+            raise rules.refused
         if rules.parsed is None:
-            return Verdict(False, 0.0, retry_after=max(1.0, rules.expires - time.monotonic()))
-        delay = float(rules.parsed.crawl_delay(self._agent) or 0.0)
+            again = max(1.0, rules.expires - time.monotonic())
+            return Verdict(False, 0.0, retry_after=again, trouble=rules.trouble)
+        delay = _finite(rules.parsed.crawl_delay(self._agent))
         rate = rules.parsed.request_rate(self._agent)
         if rate is not None and rate.requests:
-            delay = max(delay, rate.seconds / rate.requests)
+            delay = max(delay, _finite(rate.seconds / rate.requests))
         return Verdict(bool(rules.parsed.can_fetch(url, self._agent)), delay)
 
-    async def _of(self, origin: str) -> _Rules:
-        known = self._rules.get(origin)
+    async def _of(self, place: _Place) -> _Rules:
+        known = self._rules.get(place)
         if known is not None and known.expires > time.monotonic():
             return known
-        async with self._asking.setdefault(origin, asyncio.Lock()):
-            known = self._rules.get(origin)
-            if known is not None and known.expires > time.monotonic():
-                return known
-            if len(self._rules) >= _MOST_ORIGINS:
-                self._rules.pop(next(iter(self._rules)))
-            self._rules[origin] = rules = await self._ask(origin)
-            return rules
+        async with self._asking.setdefault(place, asyncio.Lock()):
+            known = self._rules.get(place)
+            if known is None or known.expires <= time.monotonic():
+                while len(self._rules) >= _MOST_ORIGINS:
+                    self._asking.pop(oldest := next(iter(self._rules)), None)
+                    self._rules.pop(oldest)
+                self._rules[place] = known = await self._ask(*place)
+            return known
 
-    async def _ask(self, origin: str) -> _Rules:
+    async def _ask(self, origin: str, proxy: str | None) -> _Rules:
+        """RFC 9309 section 2.3.1: 4xx allows all, 5xx and no answer forbid all.
+
+        429 is taken for a server that has too much to do, as 5xx.
+        """
         now = time.monotonic()
         try:
-            status, text = await self._get(f"{origin}/robots.txt")
+            status, text = await self._get(f"{origin}/robots.txt", proxy)
         except FetchError as error:
-            if error.reason == "private_address":
-                raise
-            return _Rules(None, now + _RETRY)
+            refused = error if error.reason == "private_address" else None
+            return _Rules(None, now + _RETRY, f"{error.reason}: {error}", refused)
         if status >= 500 or status == 429:
-            return _Rules(None, now + _RETRY)
+            return _Rules(None, now + _RETRY, f"it answers with status {status}.")
         if status >= 400:
             text = ""
         return _Rules(await asyncio.to_thread(Protego.parse, text), now + self._ttl)
+
+
+def _finite(seconds: float | None) -> float:
+    """A delay that makes sense: 0 for none, at most a day."""
+    value = float(seconds or 0.0)
+    return min(max(value, 0.0), _LONGEST_DELAY) if math.isfinite(value) else _LONGEST_DELAY

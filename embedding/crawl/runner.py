@@ -8,6 +8,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -27,6 +28,10 @@ from embedding.sources.base import Adapter, Inline, Item, Reference
 log = logging.getLogger(__name__)
 
 _LEASE = 900.0
+_PATIENCE = 20.0
+"""Seconds that a page waits for its host's turn before pages of other hosts get its place."""
+_RESTING = ("host_down", "host_busy")
+"""What is the host's trouble and not the address's: such a try does not count."""
 _LOOK = 2.0
 """Seconds after which an idle source looks at the frontier again."""
 _PATIENT_POLLS = 5
@@ -197,7 +202,8 @@ class SourceRunner:
 
     async def _process(self, claim: Claim) -> None:
         try:
-            answer = await self._services.fetcher.fetch(self._web.request(claim.key))
+            request = replace(self._web.request(claim.key), patience=_PATIENCE)
+            answer = await self._services.fetcher.fetch(request)
             self.counters.fetched += 1
             found = await self._read(answer)
         except FetchError as error:
@@ -267,7 +273,7 @@ class SourceRunner:
     def _failed(self, claim: Claim, error: FetchError) -> None:
         """Postpone or give up, and count it; a resting host is not the address's fault."""
         now = time.time()
-        resting = error.reason == "host_down"
+        resting = error.reason in _RESTING
         if not resting:
             self.counters.failed(error.reason, str(error))
         if error.retry_after is None or (claim.attempts >= self._config.attempts and not resting):

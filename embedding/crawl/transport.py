@@ -1,4 +1,4 @@
-"""The httpx transport whose connections pass the address guard."""
+"""The httpx transports whose requests pass the address guard."""
 
 from __future__ import annotations
 
@@ -65,3 +65,30 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close all connections."""
         await self._pool.aclose()
+
+
+class ProxiedTransport(httpx.AsyncBaseTransport):
+    """Requests by way of a proxy, which resolves names itself.
+
+    So the name is judged here first: a private address, or a name that is private as seen from
+    here, is refused. What the proxy makes of a name that only it knows is the proxy's to guard.
+    """
+
+    def __init__(self, guard: AddressGuard, proxy: str, connections: int) -> None:
+        self._guard = guard
+        self._inner = httpx.AsyncHTTPTransport(
+            proxy=proxy,
+            http2=True,
+            trust_env=False,
+            limits=httpx.Limits(max_connections=connections, keepalive_expiry=15.0),
+        )
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request."""
+        url = request.url
+        await self._guard.judge_named(url.host, url.port or (443 if url.scheme == "https" else 80))
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._inner.aclose()

@@ -194,7 +194,7 @@ async def test_a_closed_port_is_a_connect_error(quick: Any, unused: str) -> None
     async with fetching(quick(unused)) as fetcher:
         # Its robots.txt cannot be read, so nothing may be fetched, but it may be tried later.
         error = await refused(fetcher, f"http://{unused}/a")
-    assert error.reason == "robots"
+    assert error.reason == "robots_unreadable"
     assert error.retry_after is not None
 
 

@@ -9,7 +9,7 @@ URL = "https://example.org/news/1"
 
 
 def robots(status: int, text: str = "", asked: list[str] | None = None, ttl: float = 60) -> Robots:
-    async def get(url: str) -> tuple[int, str]:
+    async def get(url: str, proxy: str | None) -> tuple[int, str]:
         if asked is not None:
             asked.append(url)
         await asyncio.sleep(0.01)
@@ -32,7 +32,7 @@ async def test_a_failing_server_forbids_all_and_says_when_to_ask_again(status: i
 
 
 async def test_an_unreachable_server_forbids_all() -> None:
-    async def get(url: str) -> tuple[int, str]:
+    async def get(url: str, proxy: str | None) -> tuple[int, str]:
         raise FetchError("timeout", "no answer", retry_after=0)
 
     assert not (await Robots("yeoron", 60, get).verdict(URL)).allowed
