@@ -31,10 +31,10 @@ from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rowsteps import RowSteps, TorchSteps, pick_steps
+from embedding.server.rows.steps import RowSteps, TorchSteps, pick_steps
+from embedding.server.rows.tables import pick_device
+from embedding.server.rows.transfer import to_device, to_host
 from embedding.server.service import running_server
-from embedding.server.tables import pick_device
-from embedding.server.transfer import to_device, to_host
 
 RESULTS = Path(__file__).parent / "results"
 BOUND = 2.15e9

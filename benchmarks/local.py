@@ -11,9 +11,9 @@ from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelt
 from embedding.models import ModelConfig, make_trainer
 from embedding.models.inference import Frame, sampled
 from embedding.records import FloatArray, IntArray, ScorePairs, Table, TimeArray, TokenBlock
-from embedding.server.checkpoint import Content
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.recovery import assemble, collect, restore
+from embedding.server.recovery.checkpoint import Content
+from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.state import ServerState
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig

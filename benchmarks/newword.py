@@ -32,8 +32,8 @@ from benchmarks.local import FRESH_NOISE, Local, Sentences, Words, nearest_ranks
 from benchmarks.machine import hardware, versions
 from embedding.errors import InputError, YeoronError
 from embedding.models import ModelConfig
-from embedding.server.checkpoint import Content
 from embedding.server.config import ServerConfig
+from embedding.server.recovery.checkpoint import Content
 from embedding.worker.config import NodeConfig
 
 RESULTS = Path(__file__).parent / "results"

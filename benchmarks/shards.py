@@ -32,13 +32,13 @@ from embedding.exchange.codec import encode_push
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.shardstream import ShardStream
+from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message
 from embedding.records import IntArray, Table
 from embedding.server.config import ServerConfig
-from embedding.server.fleet import Fleet, shard_specs
-from embedding.server.shardlink import ShardLinks
-from embedding.server.shardlog import Change, ShardLog
+from embedding.server.shards.fleet import Fleet, shard_specs
+from embedding.server.shards.link import ShardLinks
+from embedding.server.shards.log import Change, ShardLog
 
 RESULTS = Path(__file__).parent / "results"
 BATCH = 8_192

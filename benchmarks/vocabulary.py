@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.machine import hardware, versions
 from embedding.exchange.protocol import VocabularyDelta
-from embedding.server.vocabulary import Vocabulary
+from embedding.server.words.vocabulary import Vocabulary
 from embedding.worker.lexicon import Lexicon
 
 RESULTS = Path(__file__).parent / "results"

@@ -19,8 +19,8 @@ from embedding.exchange.codec import (
     encode_pull,
     encode_push,
 )
+from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.feedback import Feedback
 from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta, Welcome
 from embedding.exchange.pushlog import PushLog

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from embedding.exchange.codec import position, whole
-from embedding.exchange.compression import unpacked
+from embedding.exchange.compression.base import unpacked
+from embedding.exchange.compression.feedback import Feedback
+from embedding.exchange.compression.halves import widen
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.feedback import Feedback
-from embedding.exchange.halves import widen
 from embedding.exchange.protocol import Push, Rows, Welcome
 from embedding.exchange.rowcache import NAMES, RowCache
 from embedding.exchange.wire import Message

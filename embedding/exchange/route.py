@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from embedding.exchange.density import Touches
+from embedding.exchange.allreduce.density import Touches
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack, Push, Rows, VocabularyDelta
 from embedding.records import IntArray, ScorePairs, Table

@@ -2,8 +2,8 @@
 
 Each pull names the rows and, for those that are kept, of which pull they are; the server answers
 which of them somebody else has changed, and sends these and the ones that are not kept
-(`server/versions.py`). What the node pushes itself it adds to the rows that it keeps, as the server
-does; so a kept row is the server's to within the rounding of the one pull that brought it.
+(`server/rows/versions.py`). What the node pushes itself it adds to the rows that it keeps, as the
+server does; so a kept row is the server's to within the rounding of the one pull that brought it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from embedding.errors import RefusedError
-from embedding.exchange.halves import widen
+from embedding.exchange.compression.halves import widen
+from embedding.exchange.compression.residuals import Residuals
 from embedding.exchange.payload import ByteArray, RowDelta
-from embedding.exchange.residuals import Residuals
 from embedding.exchange.wire import Array, Message
 from embedding.records import FloatArray, HalfArray, IntArray, Table
 

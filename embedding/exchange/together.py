@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from embedding.errors import RefusedError
 from embedding.exchange.codec import decode_push, encode_push, surroundings_arrays, whole
-from embedding.exchange.halves import narrow, widen
+from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import RowDelta, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Array, Message

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.credentials import read_credentials
-from embedding.server.http import HttpService
+from embedding.server.figures.http import HttpService
+from embedding.server.flight.credentials import read_credentials
 from embedding.server.service import ParameterServer
 from embedding.settings import Settings
 

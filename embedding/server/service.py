@@ -19,20 +19,20 @@ import pyarrow as pa
 import torch
 
 from embedding.errors import PlatformError
-from embedding.server.checkpoint import CheckpointFolder
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.controls import Controls
-from embedding.server.credentials import read_credentials
-from embedding.server.cutting import Cutter
-from embedding.server.flight import FlightService, NodeSession
-from embedding.server.hangup import end
-from embedding.server.http import HttpService, Pages
-from embedding.server.leading import LeadingState
-from embedding.server.metrics import render
-from embedding.server.recovery import Recovery
-from embedding.server.sharding import Shards
+from embedding.server.cutting.cutter import Cutter
+from embedding.server.figures.http import HttpService, Pages
+from embedding.server.figures.metrics import render
+from embedding.server.figures.status import build_status
+from embedding.server.flight.controls import Controls
+from embedding.server.flight.credentials import read_credentials
+from embedding.server.flight.hangup import end
+from embedding.server.flight.shell import FlightService, NodeSession
+from embedding.server.recovery.checkpoint import CheckpointFolder
+from embedding.server.recovery.restoring import Recovery
+from embedding.server.shards.leading import LeadingState
+from embedding.server.shards.sharding import Shards
 from embedding.server.state import ServerState
-from embedding.server.status import build_status
 
 logger = logging.getLogger(__name__)
 

@@ -17,23 +17,23 @@ import numpy as np
 from embedding.errors import RefusedError, ReplacedError
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta, Welcome
 from embedding.records import IntArray, ScorePairs, Table, Window
-from embedding.server.accounting import Accounts, Arrival, by_source
-from embedding.server.averaging import averaged
 from embedding.server.balance import Balance
-from embedding.server.composing import Composer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.consistency import ConsistencyMachine
-from embedding.server.greeting import acknowledgement, welcome
-from embedding.server.holding import HoldsRows
-from embedding.server.journal import Journal
-from embedding.server.overlay import Overlay
+from embedding.server.cutting.quality import ScoreKeeper
+from embedding.server.figures.reports import as_sent, read_report
+from embedding.server.flight.greeting import acknowledgement, welcome
+from embedding.server.flight.validation import check_buckets, check_score, check_words, checked
 from embedding.server.policies import Apply, Instruction, Ticket
-from embedding.server.quality import ScoreKeeper
-from embedding.server.reports import as_sent, read_report
-from embedding.server.sequence import Ledger, Verdict
-from embedding.server.tables import Optimizer, Tables, pick_device
-from embedding.server.validation import check_buckets, check_score, check_words, checked
-from embedding.server.vocabulary import Vocabulary
+from embedding.server.recovery.journal import Journal
+from embedding.server.recovery.sequence import Ledger, Verdict
+from embedding.server.rows.averaging import averaged
+from embedding.server.rows.composing import Composer
+from embedding.server.rows.tables import Optimizer, Tables, pick_device
+from embedding.server.shards.holding import HoldsRows
+from embedding.server.words.accounting import Accounts, Arrival, by_source
+from embedding.server.words.overlay import Overlay
+from embedding.server.words.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
 

@@ -129,7 +129,7 @@ def placed(request: TrainRequest, server: str) -> Iterator[Placement]:
 
 
 def _rings(request: TrainRequest, stack: ExitStack) -> list[RingSpec]:
-    from embedding.exchange.ring import rendezvous
+    from embedding.exchange.allreduce.ring import rendezvous
 
     topology, nodes = request.topology, request.nodes
     enough = request.device != "cpu" and _gpus() >= nodes

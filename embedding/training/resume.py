@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from embedding.errors import ConfigError, InputError
-from embedding.server.checkpoint import sync
+from embedding.server.recovery.checkpoint import sync
 from embedding.training.request import TrainRequest
 
 FILE = "training.json"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from embedding.exchange.halves import narrow, widen
+from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import RowDelta
 from embedding.models.jit import kernel
 from embedding.records import FloatArray, HalfArray, IntArray

@@ -19,7 +19,7 @@ from embedding.errors import (
     ReplacedError,
     UnavailableError,
 )
-from embedding.exchange.sharded import connect
+from embedding.exchange.shards.client import connect
 from embedding.models.base import make_trainer
 from embedding.records import TokenBlock, WindowUnit
 from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty

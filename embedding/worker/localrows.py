@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.records import FloatArray, IntArray
-from embedding.server.slotmap import SlotMap
+from embedding.server.rows.slotmap import SlotMap
 from embedding.worker.combining import Steps
 
 _LEAST = 1024

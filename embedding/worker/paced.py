@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from embedding.exchange.halves import narrow, widen
+from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import RowDelta
 from embedding.models.base import BlockLoss

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from embedding.exchange.allreduce.density import threshold
+from embedding.exchange.allreduce.reducing import ReducingRoute
+from embedding.exchange.allreduce.ring import Ring
 from embedding.exchange.client import ParameterClient
-from embedding.exchange.density import threshold
 from embedding.exchange.protocol import Welcome
-from embedding.exchange.reducing import ReducingRoute
 from embedding.exchange.relay import Relay
-from embedding.exchange.ring import Ring
 from embedding.exchange.route import Route
 from embedding.worker.spec import NodeSpec
 

@@ -3,8 +3,8 @@
 A gradient step sees each mention once, at a learning rate that suits words with thousands of them;
 a word with thirty mentions would hardly have left its random start. So a node adds up what the
 contexts of its young words say (see `models/inference.py`) and sends the sums beside its deltas;
-the server infers vectors from them for those who read (see `server/overlay.py`). What is trained
-is not touched (docs/adr/0008-young-words.md).
+the server infers vectors from them for those who read (see `server/words/overlay.py`). What is
+trained is not touched (docs/adr/0008-young-words.md).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from embedding.exchange.halves import narrow
+from embedding.exchange.compression.halves import narrow
 from embedding.exchange.payload import Surroundings
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig

@@ -58,7 +58,7 @@ class Server:
     def __init__(self) -> None:
         import threading
 
-        from embedding.server.meters import Meters
+        from embedding.server.figures.meters import Meters
 
         self.state = SimpleNamespace(lock=threading.Lock(), meters=Meters(), reports={})
 

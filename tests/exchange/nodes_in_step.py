@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from embedding.exchange.allreduce.reducing import ReducingRoute
+from embedding.exchange.allreduce.ring import Ring, rendezvous
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
-from embedding.exchange.reducing import ReducingRoute
-from embedding.exchange.ring import Ring, rendezvous
 from embedding.exchange.topology import RingSpec, TopologyConfig
 from embedding.records import FloatArray, IntArray, ScorePairs, SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from embedding.errors import RefusedError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.codec import encode_push
-from embedding.exchange.compression import PACKING
+from embedding.exchange.compression.base import PACKING
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push

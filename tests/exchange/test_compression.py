@@ -13,9 +13,9 @@ from hypothesis.extra import numpy as arrays
 
 from embedding.errors import RefusedError
 from embedding.exchange import codec
-from embedding.exchange.compression import PACKING, compressor, unpack
+from embedding.exchange.compression.base import PACKING, compressor, unpack
+from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.feedback import Feedback
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import decode, encode

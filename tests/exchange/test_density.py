@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.exchange.density import MOST, STAYS, Touches, choose, threshold
+from embedding.exchange.allreduce.density import MOST, STAYS, Touches, choose, threshold
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from embedding.exchange import halves
-from embedding.exchange.halves import narrow, widen
+from embedding.exchange.compression import halves
+from embedding.exchange.compression.halves import narrow, widen
 
 SHAPES = st.tuples(st.integers(0, 5), st.integers(0, 11))
 FLOATS = st.floats(width=32, allow_nan=False)

@@ -15,7 +15,7 @@ from embedding.errors import ExchangeError
 from embedding.exchange.topology import TopologyConfig
 from embedding.records import Table
 from embedding.server.config import SyncConfig
-from embedding.server.tables import first_vectors
+from embedding.server.rows.tables import first_vectors
 
 WORDS = [f"w{i}" for i in range(12)]
 BLOCKS = st.builds(

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from embedding.errors import ExchangeError
-from embedding.exchange.ring import Ring, rendezvous
+from embedding.exchange.allreduce.ring import Ring, rendezvous
 from embedding.exchange.topology import RingSpec
 
 

@@ -18,8 +18,8 @@ from embedding.exchange.rowcache import Kept, RowCache
 from embedding.exchange.wire import Message
 from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.rows.versions import RowVersions
 from embedding.server.service import running_server
-from embedding.server.versions import RowVersions
 
 DIM, WORDS = 4, 12
 CONFIG = ExchangeConfig(

@@ -15,7 +15,7 @@ import torch
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.payload import BlockCounts, RowDelta
 from embedding.exchange.protocol import Ack, Push, nothing_read
-from embedding.exchange.sharded import connect as greet
+from embedding.exchange.shards.client import connect as greet
 from embedding.records import SourceProgress
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from named import joined, named
 
 from embedding.exchange.payload import BlockCounts, CountGroup
-from embedding.server import counts as module
-from embedding.server.counts import Decay, IdCounts, WindowCounts, as_word_counts
+from embedding.server.words import counts as module
+from embedding.server.words.counts import Decay, IdCounts, WindowCounts, as_word_counts
 
 VOCABULARY = ["말", "글", "집", "길"]
 WINDOWS = [0, 60, 120]

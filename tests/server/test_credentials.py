@@ -7,7 +7,7 @@ from certificates import DAY, make_certificate, make_token
 
 from embedding.errors import ConfigError
 from embedding.server.config import ServerConfig
-from embedding.server.credentials import read_credentials
+from embedding.server.flight.credentials import read_credentials
 
 
 def read(**given):

@@ -22,15 +22,15 @@ from rawgrpc import exchange, flight_data, greeting, ipc, parts
 from embedding.errors import RefusedError
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_pull, encode_push
-from embedding.exchange.compression import PACKING, compressor
+from embedding.exchange.compression.base import PACKING, compressor
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.strictjson import loads
 from embedding.exchange.wire import SCHEMA, Message, decode
 from embedding.records import ScorePairs, SourceProgress, Table
-from embedding.server import limits
 from embedding.server.config import ServerConfig
+from embedding.server.flight import limits
 from embedding.server.service import running_server
 
 DIM, BUCKETS = 4, 16

@@ -20,7 +20,7 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.payload import RowDelta
 from embedding.records import ScorePairs, Table
 from embedding.server.config import ServerConfig
-from embedding.server.live import LiveModel
+from embedding.server.cutting.live import LiveModel
 from embedding.server.service import running_server
 from embedding.snapshots.query import inverse_norms, nearest
 
@@ -241,7 +241,7 @@ def test_a_word_that_is_evicted_meanwhile_is_left_out(server, node, monkeypatch)
 
 
 def test_questions_wait_their_turn_for_a_while(server, node, monkeypatch):
-    monkeypatch.setattr("embedding.server.live._PATIENCE_S", 0.05)
+    monkeypatch.setattr("embedding.server.cutting.live._PATIENCE_S", 0.05)
     live = LiveModel(server.state)
     with live._turn, pytest.raises(UnavailableError, match="ask again"):
         live.neighbours("w0", 1)

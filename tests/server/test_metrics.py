@@ -15,7 +15,7 @@ from embedding.errors import RefusedError, UnavailableError
 from embedding.exchange.payload import RowDelta
 from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.http import HttpService, Pages
+from embedding.server.figures.http import HttpService, Pages
 from embedding.server.service import ParameterServer, running_server
 
 DIM = 4
@@ -208,7 +208,7 @@ def test_health_tells_of_a_failed_checkpoint_until_one_succeeds(tmp_path, connec
 
 
 def server_checkpoint(server) -> None:
-    from embedding.server.controls import Controls
+    from embedding.server.flight.controls import Controls
 
     Controls(server).checkpoint({})
 

@@ -18,10 +18,10 @@ from embedding.exchange.payload import RowDelta
 from embedding.models.gramindex import GramIndex
 from embedding.models.subwords import Subwords
 from embedding.records import ScorePairs, Table, Window
-from embedding.server.composing import Composer
 from embedding.server.config import ServerConfig
+from embedding.server.rows.composing import Composer
+from embedding.server.rows.tables import Optimizer, Tables, pick_device
 from embedding.server.service import ParameterServer, running_server
-from embedding.server.tables import Optimizer, Tables, pick_device
 from embedding.snapshots.store import SnapshotStore
 
 DIM, BUCKETS = 4, 500

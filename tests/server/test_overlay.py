@@ -15,10 +15,10 @@ from embedding.exchange.together import decode_together, encode_together
 from embedding.models.inference import Frame, sampled
 from embedding.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.live import LiveModel
-from embedding.server.overlay import trust
+from embedding.server.cutting.live import LiveModel
 from embedding.server.service import running_server
 from embedding.server.state import ServerState
+from embedding.server.words.overlay import trust
 from embedding.snapshots.store import SnapshotStore
 
 DIM, KNOWN, YOUNG = 4, 40, 10

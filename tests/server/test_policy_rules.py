@@ -13,10 +13,10 @@ from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.records import Table
-from embedding.server.averaging import averaged
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
 from embedding.server.policies import Apply, Drop, Ticket
+from embedding.server.rows.averaging import averaged
 
 
 def machine_of(*nodes: str, **sync: Any) -> ConsistencyMachine:

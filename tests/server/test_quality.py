@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from embedding.records import ScorePairs, Table, Window
-from embedding.server.composing import Composer
 from embedding.server.config import ServerConfig
-from embedding.server.gold import measure_gold
-from embedding.server.quality import Cooccurrence, PairRing, ScoreKeeper, positions
-from embedding.server.tables import Optimizer, Tables, pick_device
+from embedding.server.cutting.gold import measure_gold
+from embedding.server.cutting.quality import Cooccurrence, PairRing, ScoreKeeper, positions
+from embedding.server.rows.composing import Composer
+from embedding.server.rows.tables import Optimizer, Tables, pick_device
 
 
 def ints(*values: int) -> np.ndarray:

@@ -22,9 +22,9 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.records import SourceProgress, Table
-from embedding.server.checkpoint import CheckpointFolder, Content
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.journal import Journal, read_journal
+from embedding.server.recovery.checkpoint import CheckpointFolder, Content
+from embedding.server.recovery.journal import Journal, read_journal
 from embedding.server.service import ParameterServer, running_server
 
 DIM = 4

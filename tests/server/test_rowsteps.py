@@ -10,9 +10,9 @@ import torch
 
 from embedding.errors import ConfigError
 from embedding.records import Table
-from embedding.server.rowsteps import RowSteps, TorchSteps, pick_steps
-from embedding.server.tables import Optimizer, Tables, pick_device
-from embedding.server.transfer import to_device, to_host
+from embedding.server.rows.steps import RowSteps, TorchSteps, pick_steps
+from embedding.server.rows.tables import Optimizer, Tables, pick_device
+from embedding.server.rows.transfer import to_device, to_host
 
 ROWS = 50
 
@@ -28,7 +28,7 @@ def steps(request, device) -> tuple[RowSteps, torch.device]:
             pytest.skip("kernels are compiled for the GPU here")
         os.environ["TRITON_INTERPRET"] = "1"
     pytest.importorskip("triton", reason="no Triton here")
-    from embedding.server import tritonsteps
+    from embedding.server.rows import tritonsteps
 
     return tritonsteps.TritonSteps(where, 1), where
 

@@ -152,7 +152,7 @@ def test_addresses_that_are_none_are_refused(text):
 def test_a_server_that_restores_or_ails_says_so_in_the_status(tmp_path, monkeypatch, capsys):
     from embedding.commands.operate import status
     from embedding.errors import UnavailableError
-    from embedding.server.http import HttpService, Pages
+    from embedding.server.figures.http import HttpService, Pages
 
     http = HttpService(host="127.0.0.1", port=0)
     http.start()

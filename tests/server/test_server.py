@@ -15,8 +15,8 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.records import ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.rows.tables import first_vectors
 from embedding.server.service import running_server
-from embedding.server.tables import first_vectors
 
 DIM = 4
 

@@ -15,15 +15,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from embedding.errors import RefusedError
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.split import split_deltas
+from embedding.exchange.shards.split import split_deltas
 from embedding.records import Table
-from embedding.server.checkpoint import CheckpointFolder
 from embedding.server.config import ServerConfig
-from embedding.server.shardlog import Admit, Change, CopyRows, ShardLog, as_json, from_json
-from embedding.server.shardrecovery import ShardRecovery
-from embedding.server.shardspec import ShardSpec
-from embedding.server.shardstate import ShardState
-from embedding.server.tables import first_vectors
+from embedding.server.recovery.checkpoint import CheckpointFolder
+from embedding.server.rows.tables import first_vectors
+from embedding.server.shards.log import Admit, Change, CopyRows, ShardLog, as_json, from_json
+from embedding.server.shards.recovery import ShardRecovery
+from embedding.server.shards.spec import ShardSpec
+from embedding.server.shards.state import ShardState
 
 DIM, SEED, COUNT = 2, 7, 2
 NODES = ("a", "b")

@@ -19,11 +19,11 @@ from embedding.errors import PlatformError
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.exchange.sharded import connect
+from embedding.exchange.shards.client import connect
 from embedding.records import Table
 from embedding.server.config import ServerConfig
-from embedding.server.fleet import Fleet, shard_specs
 from embedding.server.service import running_server
+from embedding.server.shards.fleet import Fleet, shard_specs
 
 CLIENT = ExchangeConfig(rows="float32", max_backoff_s=0.2, max_unconfirmed=64)
 DIM = 4

@@ -16,12 +16,12 @@ from embedding.errors import AheadError, BehindError, ConfigError, RefusedError
 from embedding.exchange.channel import Channel
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.sharded import ShardedClient, reached
-from embedding.exchange.sharded import connect as greet
+from embedding.exchange.shards.client import ShardedClient, reached
+from embedding.exchange.shards.client import connect as greet
 from embedding.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.rows.tables import first_vectors
 from embedding.server.service import ParameterServer
-from embedding.server.tables import first_vectors
 from embedding.snapshots.store import SnapshotStore
 
 DIM = 4

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from embedding.errors import ConfigError
 from embedding.records import Table
-from embedding.server.tables import Optimizer, Tables, first_vectors, pick_device
+from embedding.server.rows.tables import Optimizer, Tables, first_vectors, pick_device
 
 
 def ints(*values: int) -> np.ndarray:

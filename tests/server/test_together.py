@@ -13,8 +13,8 @@ from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import VERSION, Push
 from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.flight.together import push_together
 from embedding.server.state import ServerState
-from embedding.server.together import push_together
 
 NODES = ("a", "b")
 DIM = 2

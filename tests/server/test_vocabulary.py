@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from embedding.errors import RefusedError
-from embedding.server.vocabulary import Vocabulary
+from embedding.server.words.vocabulary import Vocabulary
 
 
 def ints(*values: int) -> np.ndarray:

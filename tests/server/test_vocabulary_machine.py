@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from embedding.server.vocabulary import Vocabulary
+from embedding.server.words.vocabulary import Vocabulary
 
 WORDS = st.integers(0, 12).map(lambda n: f"말{n}")
 ROWS, CANDIDATES, HISTORY = 5, 6, 1

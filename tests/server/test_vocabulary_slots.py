@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from embedding.server.slotmap import SlotMap
+from embedding.server.rows.slotmap import SlotMap
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -16,7 +16,7 @@ from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
 from embedding.records import Table, TokenBlock, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.cutting import Cutter
+from embedding.server.cutting.cutter import Cutter
 from embedding.server.state import ServerState
 from embedding.stream.replay import UniformReplay
 from embedding.worker import lexicon

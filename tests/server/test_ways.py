@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from embedding.server.config import ServerConfig
-from embedding.server.meters import Meters
-from embedding.server.metrics import render
+from embedding.server.figures.meters import Meters
+from embedding.server.figures.metrics import render
+from embedding.server.figures.ways import topology
 from embedding.server.service import running_server
-from embedding.server.ways import topology
 
 REPORT = {
     "topology": {

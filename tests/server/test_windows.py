@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.records import WindowUnit
-from embedding.server.windows import WindowTracker
+from embedding.server.words.windows import WindowTracker
 
 HOUR = 3600
 

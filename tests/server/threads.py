@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
-from embedding.server.shardservice import ShardServer
-from embedding.server.shardspec import ShardSpec
+from embedding.server.shards.service import ShardServer
+from embedding.server.shards.spec import ShardSpec
 
 
 class ThreadFleet:
@@ -56,7 +56,7 @@ def sharded(
 ) -> Iterator[ParameterServer]:
     """A running server whose shards, where it has any, are threads."""
     with (
-        patch("embedding.server.sharding.Fleet", ThreadFleet),
+        patch("embedding.server.shards.sharding.Fleet", ThreadFleet),
         running_server(config, sync, dim=dim, seed=seed) as server,
     ):
         yield server

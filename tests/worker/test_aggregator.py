@@ -20,8 +20,8 @@ from embedding.exchange.protocol import Push
 from embedding.exchange.relay import Relay
 from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.rows.tables import first_vectors
 from embedding.server.service import ParameterServer, running_server
-from embedding.server.tables import first_vectors
 from embedding.worker.aggregator import running_aggregator
 
 pytestmark = pytest.mark.slow

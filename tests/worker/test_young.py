@@ -14,7 +14,7 @@ from embedding.models.inference import CURVATURE, PRIOR, Frame, Viewpoint, sampl
 from embedding.models.sampling import NoiseTable
 from embedding.records import Table, TokenBlock, WindowUnit
 from embedding.server.config import SyncConfig
-from embedding.server.live import LiveModel
+from embedding.server.cutting.live import LiveModel
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.hogwild import HogwildLearner, MappedTables

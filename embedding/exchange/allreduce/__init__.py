@@ -1,0 +1,1 @@
+"""Rows that live in replicas, summed over all nodes (docs/topologies.md)."""

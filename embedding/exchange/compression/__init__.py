@@ -1,0 +1,1 @@
+"""Compressing pushes, and error feedback (docs/wire.md)."""

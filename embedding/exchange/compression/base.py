@@ -1,0 +1,94 @@
+"""Compressing pushes: what every way of it does, and which there are.
+
+A compressor writes a delta in few bytes and says what it left out. What was left out is added to
+the next delta of the same rows (error feedback, `feedback.py`), so that over time the server gets
+all that was learnt.
+
+    none       float32, nothing is left out
+    fp16       float16, rounded to nearest
+    threshold  whole multiples of a step (Strom 2015)
+    onebit     a bit an entry and two values a row (Seide 2014)
+    topk       the entries that moved farthest (Aji and Heafield 2017)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from importlib import import_module
+from typing import ClassVar
+
+from embedding.errors import RefusedError
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.payload import PackedDelta, RowDelta
+from embedding.exchange.protocol import Push
+from embedding.records import FloatArray, IntArray, Table
+
+
+class Compressor(ABC):
+    """One way of writing a delta in few bytes."""
+
+    kind: ClassVar[str]
+    """Its name in ExchangeConfig.compression and on the wire."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, config: ExchangeConfig) -> Compressor:
+        """As the settings say."""
+
+    @abstractmethod
+    def pack(self, table: Table, ids: IntArray, values: FloatArray) -> PackedDelta:
+        """Write values float32 [n, dim] of increasing ids int64 [n].
+
+        What the receiver will lack is left in `values`, exactly: unpacked + left = given, to
+        within the rounding of one float32 subtraction.
+        """
+
+    @classmethod
+    @abstractmethod
+    def unpack(cls, packed: PackedDelta) -> RowDelta:
+        """Distinct ids and float32 values; RefusedError says what is malformed."""
+
+
+PACKING = {
+    "threshold": ("embedding.exchange.compression.threshold", "Threshold"),
+    "onebit": ("embedding.exchange.compression.onebit", "OneBit"),
+    "topk": ("embedding.exchange.compression.topk", "TopK"),
+}
+"""Ways that leave something out, by name: where each is. They are loaded when they are used."""
+
+
+def compressor(kind: str) -> type[Compressor]:
+    """The compressor of that name; RefusedError when there is none."""
+    if kind not in PACKING:
+        raise RefusedError(
+            f"push: rows are packed as {kind[:40]!r}; one of {', '.join(PACKING)} is accepted."
+        )
+    module, name = PACKING[kind]
+    found: type[Compressor] = getattr(import_module(module), name)
+    return found
+
+
+def unpack(packed: PackedDelta, *, dim: int, most_bytes: int) -> RowDelta:
+    """The delta that a node packed, checked; RefusedError says what is wrong with it.
+
+    dim         columns of the tables
+    most_bytes  memory that the rows may take when unpacked: few bytes can stand for many
+    """
+    where = f"push: packed rows of table {packed.table}"
+    if packed.dim != dim:
+        raise RefusedError(f"{where} have {packed.dim} columns; {dim} are accepted.")
+    if not packed.entries <= packed.rows * dim:
+        raise RefusedError(f"{where}: {packed.entries} entries do not fit in {packed.rows} rows.")
+    if packed.rows > packed.data.nbytes:
+        raise RefusedError(f"{where}: {packed.rows} rows do not fit in {packed.data.nbytes} bytes.")
+    if 4 * packed.rows * dim > most_bytes:
+        raise RefusedError(
+            f"{where} take {4 * packed.rows * dim} bytes unpacked; max_message_bytes of the "
+            f"server allows {most_bytes}."
+        )
+    return compressor(packed.kind).unpack(packed)
+
+
+def unpacked(push: Push) -> list[RowDelta]:
+    """What the server adds for a push of one's own, at most two deltas a table."""
+    return [*push.deltas, *(compressor(each.kind).unpack(each) for each in push.packed)]

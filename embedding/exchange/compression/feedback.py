@@ -1,0 +1,210 @@
+"""Error feedback: what a compressor leaves out of one push is added to the next of the same rows.
+
+    sent = C(delta + residual)      residual = delta + residual - sent
+    (Seide 2014, section 3; Strom 2015, section 3; Karimireddy 2019, algorithm 2)
+
+A node also adds its residual to the rows that it pulls, so that it sees all that it learnt itself
+(read my writes), sent or not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from embedding.errors import RefusedError
+from embedding.exchange.compression.base import PACKING, Compressor, compressor
+from embedding.exchange.compression.halves import narrow, widen
+from embedding.exchange.compression.residuals import Residuals
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.payload import PackedDelta, RowDelta
+from embedding.exchange.protocol import Push
+from embedding.records import FloatArray, HalfArray, IntArray, Table
+
+Rows = tuple[IntArray, FloatArray]
+"""Increasing ids int64 [n] and rows float32 [n, dim]."""
+
+MOST_SQUARED_NORM = 1e12
+"""As on the server: beyond it training has diverged; NaN and infinity exceed it too."""
+
+
+class Feedback:
+    """Turns the pushes of one node into what is sent, and keeps what is left. Not thread-safe.
+
+    memory  bytes that all residuals may take; rows that were used longest ago are sent whole
+            (float16) when they take more
+    """
+
+    def __init__(self, config: ExchangeConfig) -> None:
+        self.kind = config.compression
+        self._memory = config.residual_bytes
+        self._compressor: Compressor | None = None
+        if self.kind in PACKING:
+            self._compressor = compressor(self.kind).of(config)
+        self._held: dict[Table, Residuals] = {}
+        self._last, self._place = 0, ""
+        self._before: dict[Table, Rows] = {}
+        self._flushed: dict[Table, Rows] = {}
+
+    @property
+    def leaves(self) -> bool:
+        """Whether anything is ever left out."""
+        return self._compressor is not None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all residuals."""
+        return sum(held.nbytes for held in list(self._held.values()))
+
+    @property
+    def rows(self) -> int:
+        """Rows of which something was not sent yet."""
+        return sum(len(held) for held in list(self._held.values()))
+
+    def encode(self, push: Push) -> Push:
+        """The push as it is sent, and sent again; RefusedError when training has diverged."""
+        entries = sum(delta.values.size for delta in push.deltas)
+        if self._compressor is None:
+            as_sent = _halves if self.kind == "fp16" else _floats
+            return replace(push, deltas=tuple(map(as_sent, push.deltas)), entries=entries)
+        self._check(push)
+        self._place = push.place
+        plain: list[RowDelta] = []
+        packed: list[PackedDelta] = []
+        before, flushed = {}, {}
+        for delta in push.deltas:
+            held = self._store(delta)
+            order = np.argsort(delta.ids, kind="stable")
+            ids, values = delta.ids[order], widen(delta.values)[order]
+            room = min(len(ids), held.limit)
+            # More rows at once than may be held: the rest goes whole, with what is held of it.
+            over_ids, over = held.take(ids[room:])
+            values[np.searchsorted(ids, over_ids)] += over
+            whole = RowDelta(delta.table, ids[room:], values[room:])
+            ids, values = ids[:room], values[:room]
+            old_ids, old = held.make_room(ids)
+            plain += [_halves(each) for each in (whole, RowDelta(delta.table, old_ids, old))]
+            flushed[delta.table] = _joined((over_ids, over), (old_ids, old))
+            residual = np.zeros_like(values)
+            held.add_to(ids, residual)
+            before[delta.table] = (ids, residual)
+            values += residual
+            packed.append(self._compressor.pack(delta.table, ids, values))
+            held.put(ids, values)
+        self._last, self._before, self._flushed = push.sequence, before, flushed
+        return replace(push, deltas=_merged(plain), packed=tuple(packed), entries=entries)
+
+    def undo(self, sent: Push) -> None:
+        """The server refused this push, the last one: nothing of it was taken."""
+        if self._compressor is None or sent.sequence != self._last:
+            return
+        for table, (ids, residual) in self._before.items():
+            self._held[table].take(ids)
+            some = residual.any(axis=1)
+            self._held[table].put(ids[some], residual[some])
+        for table, (ids, rows) in self._flushed.items():
+            self._held[table].put(ids, rows)
+        self._before, self._flushed = {}, {}
+
+    def add_to(self, table: Table, ids: IntArray, values: FloatArray, sequence: int) -> None:
+        """Add to rows float32 [n, dim] what they lack of what this node learnt up to `sequence`.
+
+        sequence  the last push of this node that is in the rows. When the newest is not in them,
+                  the node adds that push's delta itself, and what was left before it is added here.
+        """
+        held = self._held.get(table)
+        if held is None or not len(ids):
+            return
+        if sequence >= self._last or table not in self._before:
+            held.add_to(ids, values)
+            return
+        left = np.zeros_like(values)
+        held.add_to(ids, left)
+        last, residual = self._before[table]
+        at = np.minimum(np.searchsorted(last, ids), max(len(last) - 1, 0))
+        known = last[at] == ids if len(last) else np.zeros(len(ids), dtype=np.bool_)
+        left[known] = residual[at[known]]
+        values += left
+
+    def keep(self, alive: IntArray) -> None:
+        """Words with a row, increasing: what is held of others will never be asked for."""
+        for table in (Table.IN, Table.OUT):
+            if table in self._held:
+                self._held[table].keep(alive)
+
+    def drain(self, most_bytes: int) -> list[RowDelta]:
+        """Take out everything: deltas to be sent whole (float16), each of at most so many bytes."""
+        found: list[RowDelta] = []
+        for table, held in self._held.items():
+            ids, rows = held.take_all()
+            size = max(1, most_bytes // (2 * held.dim + 8))
+            found.extend(
+                _halves(RowDelta(table, ids[at : at + size], rows[at : at + size]))
+                for at in range(0, len(ids), size)
+            )
+        self._before, self._flushed = {}, {}
+        return found
+
+    def whole(self, delta: RowDelta, node: str, sequence: int, clock: int) -> Push:
+        """A push of what `drain` gave; the reader goes on where it did after the last one."""
+        return Push(node, sequence, clock, (delta,), place=self._place)
+
+    def restore(self, deltas: Sequence[RowDelta]) -> None:
+        """What `drain` gave was not sent."""
+        for delta in deltas:
+            rows = widen(delta.values)
+            self._held[delta.table].add_to(delta.ids, rows)
+            self._held[delta.table].put(delta.ids, rows)
+
+    def _store(self, delta: RowDelta) -> Residuals:
+        held = self._held.get(delta.table)
+        if held is None:
+            dim = delta.values.shape[1]
+            # Each row also takes its id, place, last use and, while free, its place again.
+            limit = max(1, self._memory // (len(Table) * (4 * dim + 32)))
+            held = self._held[delta.table] = Residuals(dim, limit)
+        return held
+
+    def _check(self, push: Push) -> None:
+        for delta in push.deltas:
+            flat = delta.values.reshape(-1)
+            flat = widen(flat) if flat.dtype == np.float16 else flat
+            with np.errstate(over="ignore", invalid="ignore"):
+                norm = float(np.dot(flat, flat))
+            if not (math.isfinite(norm) and norm <= MOST_SQUARED_NORM):
+                raise RefusedError(
+                    f"push {push.sequence} of node {push.node}: table {delta.table} holds values "
+                    "that are not finite or are absurdly large: the node's training has diverged."
+                )
+
+
+def _joined(one: Rows, other: Rows) -> Rows:
+    """Rows of ids that do not overlap, by increasing id."""
+    ids = np.concatenate([one[0], other[0]])
+    order = np.argsort(ids, kind="stable")
+    return ids[order], np.concatenate([one[1], other[1]])[order]
+
+
+def _merged(deltas: Sequence[RowDelta]) -> tuple[RowDelta, ...]:
+    """One delta for each table that has rows; the ids of several do not overlap."""
+    found = []
+    for table in dict.fromkeys(delta.table for delta in deltas if len(delta.ids)):
+        parts = [delta for delta in deltas if delta.table is table and len(delta.ids)]
+        ids = np.concatenate([part.ids for part in parts])
+        values = np.concatenate([part.values for part in parts])
+        found.append(RowDelta(table, ids, values))
+    return tuple(found)
+
+
+def _halves(delta: RowDelta) -> RowDelta:
+    if delta.values.dtype == np.float16:
+        return delta
+    values: HalfArray = narrow(np.asarray(delta.values, dtype=np.float32))
+    return replace(delta, values=values)
+
+
+def _floats(delta: RowDelta) -> RowDelta:
+    return replace(delta, values=widen(delta.values)) if delta.values.dtype != np.float32 else delta

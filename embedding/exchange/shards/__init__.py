@@ -1,0 +1,1 @@
+"""The node's side where rows lie on several shards."""

@@ -1,0 +1,299 @@
+"""The node's side where rows lie on several shards (docs/parameter-server.md, Topology)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from embedding.errors import ConfigError, RefusedError, UnavailableError
+from embedding.exchange.channel import Channel
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.codec import acknowledged
+from embedding.exchange.compression.halves import widen
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.protocol import Ack, Push, Rows, Welcome
+from embedding.exchange.shards.split import joined, places, split_deltas
+from embedding.exchange.shards.stream import ShardStream
+from embedding.exchange.wire import Message
+from embedding.records import IntArray, ScorePairs
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+KEEP_S = 1.0
+"""An idle node looks at its shards so often, so that one that was started again gets its pushes."""
+CLOSE_S = 5.0
+"""How long a goodbye waits for the last pushes to be in every shard's checkpoint."""
+_NONE: IntArray = np.empty(0, dtype=np.int64)
+
+
+def connect(
+    location: str,
+    *,
+    node: str,
+    config: ExchangeConfig,
+    config_digest: str = "",
+    stop: threading.Event | None = None,
+) -> ParameterClient:
+    """A client that has greeted the server, of the kind that the server's topology needs."""
+    client = ParameterClient(
+        location, node=node, config=config, config_digest=config_digest, stop=stop
+    )
+    try:
+        welcome = client.hello()
+        if not welcome.shards:
+            return client
+    except BaseException:
+        client.close()
+        raise
+    client.close()
+    sharded = ShardedClient(
+        location, node=node, config=config, config_digest=config_digest, stop=stop
+    )
+    try:
+        sharded.hello()
+    except BaseException:
+        sharded.close()
+        raise
+    return sharded
+
+
+class ShardedClient(ParameterClient):
+    """A ParameterClient whose rows go to and come from all shards at the same time.
+
+    A push is sent to every shard and then, without its rows, to the primary, which says to all
+    shards when it is to be applied. A pull asks the primary first, which lets it through as the
+    policy says and names the position of its log from which on the shards may be read.
+    """
+
+    def __init__(
+        self,
+        location: str,
+        *,
+        node: str,
+        config: ExchangeConfig,
+        config_digest: str = "",
+        stop: threading.Event | None = None,
+    ) -> None:
+        if config.compression not in ("none", "fp16"):
+            raise ConfigError(
+                f"compression {config.compression}: what it packs is not split over shards; none "
+                "and fp16 are accepted with more than one shard."
+            )
+        if config.cache_bytes:
+            raise ConfigError(
+                f"cache_bytes {config.cache_bytes}: rows that lie on shards are not kept by nodes; "
+                "0 is accepted with more than one shard."
+            )
+        super().__init__(location, node=node, config=config, config_digest=config_digest, stop=stop)
+        self._shards: list[ShardStream] = []
+        self._pool: ThreadPoolExecutor | None = None
+        self._closed = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, name="shard-keeper", daemon=True)
+
+    def pull(
+        self,
+        vectors: IntArray,
+        contexts: IntArray,
+        *,
+        clock: int,
+        score: ScorePairs | None = None,
+        grams: IntArray | None = None,
+    ) -> Rows:
+        """See ParameterClient.pull."""
+        if grams is not None:
+            raise RefusedError("pull: rows of n-grams are not split over shards; use one shard.")
+        deadline = time.monotonic() + self.config.pull_timeout_s
+        rows = super().pull(_NONE, _NONE, clock=clock, score=score)
+        while True:
+            found = self._gather(rows, vectors, contexts)
+            if found is not None:
+                return found
+            if time.monotonic() > deadline:
+                raise UnavailableError(
+                    f"pull at clock {clock}: the shards were not told of what the primary had "
+                    f"applied for {self.config.pull_timeout_s:.0f} s."
+                )
+            # A restarted primary counts anew; what was scored before is scored.
+            nll, waited = rows.nll, rows.waited_s
+            rows = replace(super().pull(_NONE, _NONE, clock=clock), nll=nll, waited_s=waited)
+
+    def durable(self) -> int:
+        """The last push of this node that is in a checkpoint of every shard and of the primary."""
+        with self._stream_lock:
+            self._tend()
+            return min([super().durable(), *(shard.durable for shard in self._shards)])
+
+    def close(self) -> None:
+        """Say goodbye, once the last pushes are in a checkpoint or `CLOSE_S` have passed."""
+        self._closed.set()
+        if self._shards and len(self.log):
+            self._settle()
+        super().close()
+        with self._stream_lock:
+            for shard in self._shards:
+                shard.close()
+            self._shards = []
+            if self._pool is not None:
+                self._pool.shutdown()
+                self._pool = None
+        if self._keeper.is_alive():
+            self._keeper.join(timeout=5)
+
+    def _greet(self) -> Welcome:
+        with self._stream_lock:
+            welcome = super()._greet()
+            found = [reached(shard, self.location) for shard in welcome.shards]
+            if [shard.location for shard in self._shards] != found:
+                self._attach(found)
+            return welcome
+
+    def _attach(self, locations: Sequence[str]) -> None:
+        if not locations:
+            raise ConfigError(f"server {self.location}: it has no shards any more.")
+        for shard in self._shards:
+            shard.close()
+        self._shards = [
+            ShardStream(
+                location,
+                node=self.node,
+                config=self.config,
+                unconfirmed=partial(self._parts, index, len(locations)),
+                first=lambda: self.log.forgotten + 1,
+                stop=self._stop,
+            )
+            for index, location in enumerate(locations)
+        ]
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(len(locations), thread_name_prefix="shard")
+            self._keeper.start()
+
+    def _parts(self, index: int, count: int, sequence: int) -> list[Push]:
+        """One shard's parts of the pushes after `sequence`."""
+        return [
+            _part(push, split_deltas(push.deltas, count)[index])
+            for push in self.log.since(sequence)
+        ]
+
+    def _send(self, push: Push) -> Ack:
+        """Rows to the shards, all at once; then what was read to the primary, which orders."""
+        self._stream()  # the first greeting tells where the shards are
+        parts = split_deltas(push.deltas, len(self._shards))
+        self._each(
+            [
+                partial(shard.push, _part(push, part))
+                for shard, part in zip(self._shards, parts, strict=True)
+            ]
+        )
+        return super()._send(push)
+
+    def _stripped(self, push: Push) -> Push:
+        return replace(push, deltas=())
+
+    def _taken(self, ack: Ack) -> None:
+        durable = min([ack.durable, *(shard.durable for shard in self._shards)])
+        super()._taken(replace(ack, durable=durable))
+
+    def _held_back(self) -> None:
+        """A pull waits; meanwhile a shard may have been started again and lack this node's rows."""
+        with self._stream_lock:
+            self._tend()
+
+    def _gather(self, rows: Rows, vectors: IntArray, contexts: IntArray) -> Rows | None:
+        """The rows from all shards; None when the primary was restarted meanwhile."""
+        with self._stream_lock:
+            if rows.at is None:
+                raise RefusedError("pull: the server did not say what its shards have to hold.")
+            count = len(self._shards)
+            where_in, where_out = places(vectors, count), places(contexts, count)
+            answers = self._each(
+                [
+                    partial(self._read, shard, rows.at, vectors[ours], contexts[theirs])
+                    for shard, ours, theirs in zip(self._shards, where_in, where_out, strict=True)
+                ]
+            )
+        if any(answer is None for answer in answers):
+            return None
+        got = [answer for answer in answers if answer is not None]
+        inputs = joined(where_in, [each.array("vectors", "f4 f2", 2) for each in got])
+        outputs = joined(where_out, [each.array("contexts", "f4 f2", 2) for each in got])
+        if self.feedback.kind != "fp16":
+            inputs, outputs = widen(inputs), widen(outputs)
+        return replace(rows, vectors=inputs, contexts=outputs)
+
+    def _read(
+        self, shard: ShardStream, at: tuple[int, int], vectors: IntArray, contexts: IntArray
+    ) -> Message | None:
+        header = {"op": "pull", "at": list(at), "rows": self.config.rows}
+        answer = shard.request(Message(header, {"vectors": vectors, "contexts": contexts}))
+        return answer if answer.header["status"] == "ok" else None
+
+    def _each(self, calls: Sequence[Callable[[], T]]) -> list[T]:
+        """Run one call for each shard at the same time; raises the first error once all ended."""
+        if self._pool is None:
+            raise UnavailableError(f"server {self.location}: the client was closed.")
+        futures = [self._pool.submit(call) for call in calls]
+        for future in futures:
+            future.exception()
+        return [future.result() for future in futures]
+
+    def _tend(self) -> None:
+        """Look at every shard; one that was started again gets what it lost."""
+        self._each([shard.confirm for shard in self._shards])
+
+    def _look(self) -> None:
+        """As `durable`, but what is away now is left alone."""
+        self._each([partial(shard.confirm, patient=False) for shard in self._shards])
+        if self._channel is not None:
+            self._taken(acknowledged(self._channel.request(Message({"op": "confirm"}))))
+
+    def _keep(self) -> None:
+        while not self._closed.wait(KEEP_S):
+            if not self._stream_lock.acquire(blocking=False):
+                continue
+            try:
+                if not self._closed.is_set() and len(self.log):
+                    self._look()
+            except (UnavailableError, RefusedError) as error:
+                logger.debug("node %s: %s", self.node, error)  # who pulls or pushes hears of it
+            finally:
+                self._stream_lock.release()
+
+    def _settle(self) -> None:
+        """What this node pushed is lost if it dies with a shard: wait until both are safe."""
+        deadline = time.monotonic() + CLOSE_S
+        control = Channel(self.location, self.config)
+        try:
+            with self._stream_lock:
+                self._look()
+                if len(self.log):
+                    control.action("checkpoint", {"wait": False}, CLOSE_S)
+                while len(self.log) and time.monotonic() < deadline:
+                    time.sleep(0.02)
+                    self._look()
+        except (UnavailableError, RefusedError) as error:
+            logger.warning("node %s: its last pushes may be in no checkpoint: %s", self.node, error)
+        finally:
+            control.close()
+
+
+def reached(shard: str, server: str) -> str:
+    """Where a node reaches a shard: one that listens on every address, at the server's host."""
+    scheme, _, place = shard.partition("://")
+    host, _, port = place.rpartition(":")
+    if host not in ("0.0.0.0", "[::]"):  # noqa: S104 - looked for, not bound
+        return shard
+    return f"{scheme}://{server.partition('://')[2].rpartition(':')[0]}:{port}"
+
+
+def _part(push: Push, deltas: Sequence[object]) -> Push:
+    """What a shard gets of a push: its rows."""
+    return Push(push.node, push.sequence, push.clock, tuple(deltas))  # type: ignore[arg-type]

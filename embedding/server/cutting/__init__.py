@@ -1,0 +1,1 @@
+"""What is made of the tables: snapshots, quality figures, answers to questions."""

@@ -1,0 +1,288 @@
+"""Cutting windows: a consistent copy under the lock, written to the store behind its back."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+
+from embedding.errors import RefusedError, UnavailableError, YeoronError
+from embedding.exchange.protocol import no_counts
+from embedding.models.inference import Frame, sampled
+from embedding.records import (
+    FloatArray,
+    IntArray,
+    SnapshotData,
+    SnapshotRef,
+    TimeArray,
+    Window,
+    WordCounts,
+)
+from embedding.server.config import ServerConfig
+from embedding.server.cutting.gold import measure_gold
+from embedding.server.rows.composing import Composer
+from embedding.server.rows.tables import TablesCopy
+from embedding.server.shards.leading import RemoteCopy
+from embedding.server.state import ServerState
+from embedding.server.words.counts import as_word_counts
+from embedding.server.words.overlay import Held
+from embedding.snapshots.store import SnapshotStore
+
+logger = logging.getLogger(__name__)
+
+Key = tuple[float, float]
+_TRIES = 3
+"""A shard that was started again while it copied its rows has to copy them again."""
+_NONE: FloatArray = np.empty((0, 0), dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A window as it was when it was cut. slots int64 [n]; rows are still being copied.
+
+    young   what is laid over the vectors of words that were read only a few times
+    counts  float64 [n], running counts
+    """
+
+    data: SnapshotData
+    starts: list[int]
+    tables: list[pa.Table]
+    slots: IntArray
+    rows: TablesCopy | RemoteCopy
+    young: Held
+    counts: TimeArray
+
+    @property
+    def closed(self) -> set[int]:
+        """Starts of windows that take no more counts, also one of which nothing was read."""
+        return {*self.starts, int(self.data.window.start.timestamp())}
+
+    def complete(self, composer: Composer, parent: str | None) -> SnapshotData:
+        """The snapshot's data, once the rows are there."""
+        data = self.data
+        vectors, contexts = composer.copied(self.rows, data.ids, self.slots, data.words)
+        vectors = self._with_young(vectors, contexts)
+        keep = set(data.words)
+        parts = [
+            as_word_counts(table, start, keep)
+            for start, table in zip(self.starts, self.tables, strict=True)
+        ]
+        return replace(
+            data,
+            vectors=vectors,
+            contexts=contexts,
+            by_source=_joined(parts),
+            parent=parent,
+        )
+
+    def _with_young(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:
+        """The vectors as they are read: inferred ones in place of those of young words."""
+        at = self.young.at
+        if not len(at):
+            return vectors
+        known, noise = sampled(self.counts)
+        frame = Frame.of(vectors[known], contexts[noise])
+        if frame is not None:
+            vectors = vectors.copy()
+            vectors[at] = self.young.over(vectors[at], frame)
+        return vectors
+
+
+class Cutter:
+    """Publishes each window once; concurrent and later calls get the same reference."""
+
+    def __init__(self, state: ServerState, config: ServerConfig) -> None:
+        self._state = state
+        self._config = config
+        self._store = None if config.snapshots is None else SnapshotStore(config.snapshots)
+        self._lock = threading.Lock()
+        self._futures: dict[Key, Future[SnapshotRef]] = {}
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="cut")
+        for ref in [] if self._store is None else self._store.list():
+            future: Future[SnapshotRef] = Future()
+            future.set_result(ref)
+            self._futures[ref.window_start.timestamp(), ref.window_end.timestamp()] = future
+        self.forget_published()
+
+    def refs(self) -> list[SnapshotRef]:
+        """Published snapshots, by window start."""
+        with self._lock:
+            futures = list(self._futures.values())
+        done = [f.result() for f in futures if f.done() and f.exception() is None]
+        return sorted(done, key=lambda ref: (ref.window_start, ref.window_end))
+
+    def failed(self) -> str | None:
+        """A sentence about a window that could not be published when it was last tried."""
+        with self._lock:
+            futures = list(self._futures.items())
+        for (start, _), future in futures:
+            error = future.exception() if future.done() else None
+            if error is not None:
+                when = datetime.fromtimestamp(start, UTC).isoformat()
+                return f"the window of {when} could not be published ({type(error).__name__})."
+        return None
+
+    def cut(self, window: Window) -> SnapshotRef:
+        """Publish the window, or wait for whoever does, or return what was published before."""
+        for _ in range(_TRIES - 1):
+            try:
+                return self.start(window).result()
+            except UnavailableError as error:
+                logger.warning("window %s is cut again: %s", window.label, error)
+        return self.start(window).result()
+
+    def start(self, window: Window) -> Future[SnapshotRef]:
+        """Begin to publish; the copy is taken before this returns."""
+        key = (window.start.timestamp(), window.end.timestamp())
+        # The state's lock goes first: a push that completes a window holds it already.
+        with self._state.lock, self._lock:
+            known = self._futures.get(key)
+            if known is not None and not (known.done() and known.exception() is not None):
+                return known
+            if self._store is None:
+                raise RefusedError("cut: the server has no snapshot store (setting `snapshots`).")
+            self._refuse_overlap(key, window)
+            copied = self._copy(window)
+            future = self._pool.submit(self._publish, copied)
+            self._futures[key] = future
+            return future
+
+    def complete(self, window: Window) -> None:
+        """Begin to publish a window that is complete; what cannot be is tried again later."""
+        try:
+            self.start(window)
+        except YeoronError as error:
+            logger.warning("window %s: %s", window.label, error)
+
+    def forget_published(self) -> None:
+        """Free the counts of windows whose snapshots exist already (after a restart)."""
+        refs = self.refs()
+        with self._state.lock:
+            for ref in refs:
+                starts = self._starts(Window(ref.window_start, ref.window_end))
+                self._state.accounts.close(starts, ref)
+
+    def close(self) -> None:
+        """Finish what was begun."""
+        self._pool.shutdown(wait=True)
+
+    def _refuse_overlap(self, key: Key, window: Window) -> None:
+        for (start, end), future in self._futures.items():
+            failed = future.done() and future.exception() is not None
+            if not failed and start < key[1] and key[0] < end and (start, end) != key:
+                raise RefusedError(
+                    f"cut {window.label}: it overlaps a window that was cut before, "
+                    f"{datetime.fromtimestamp(start, UTC):%Y-%m-%dT%H:%M} – "
+                    f"{datetime.fromtimestamp(end, UTC):%Y-%m-%dT%H:%M}."
+                )
+
+    def _starts(self, window: Window) -> list[int]:
+        low, high = window.start.timestamp(), window.end.timestamp()
+        return [start for start in self._state.accounts.windows.windows() if low <= start < high]
+
+    def _copy(self, window: Window) -> Copied:
+        """Everything the snapshot needs, consistent; rows follow (see rowcopy.py)."""
+        state, vocabulary = self._state, self._state.vocabulary
+        with state.lock:
+            began = time.monotonic()
+            ids = vocabulary.alive()
+            ids = ids[vocabulary.counts(ids) >= 0.5]
+            if not len(ids):
+                raise RefusedError(f"cut {window.label}: no word has a row yet.")
+            starts = self._starts(window)
+            tables = [state.accounts.windows.table(start) for start in starts]
+            data = SnapshotData(
+                window=window,
+                words=vocabulary.names(ids),
+                ids=ids,
+                counts=np.rint(vocabulary.counts(ids)).astype(np.int64),
+                last_seen=vocabulary.last_seen(ids),
+                vectors=_NONE,
+                contexts=_NONE,
+                by_source=no_counts(),
+                tokens=_sum(state.accounts.windows.tokens.get(start, {}) for start in starts),
+                documents=_sum(state.accounts.windows.documents.get(start, {}) for start in starts),
+                config=self._described(),
+                config_digest=state.config_digest,
+                tokenizer_digest=_digest(list(state.accounts.tokenizers)),
+            )
+            copy = state.copy_rows()
+            counts = vocabulary.counts(ids)
+            held = state.young.held(ids, counts)
+            slots = vocabulary.slots(ids, "cut")
+            copied = Copied(data, starts, tables, slots, copy, held, counts)
+            state.accounts.cut |= copied.closed
+            state.meters.cut_pause_s = time.monotonic() - began
+        return copied
+
+    def _described(self) -> dict[str, object]:
+        hidden = {"token_file", "tls_key", "snapshots"}
+        return {
+            "server": self._config.model_dump(mode="json", exclude=hidden),
+            "sync": self._state.machine.config.model_dump(mode="json"),
+            "dim": self._state.dim,
+            **self._state.composer.described(),
+        }
+
+    def _publish(self, copied: Copied) -> SnapshotRef:
+        state, window = self._state, copied.data.window
+        try:
+            longest = copied.rows.finish(state.lock)
+            state.meters.cut_pause_s = max(state.meters.cut_pause_s, longest)
+            data = copied.complete(state.composer, self._parent(window))
+            quality = state.scores.measure(window, data.ids, data.vectors, data.contexts)
+            if self._config.gold is not None:
+                device = state.tables.device
+                quality |= measure_gold(self._config.gold, data.words, data.vectors, device)
+            if self._store is None:
+                raise RefusedError("cut: the server has no snapshot store.")
+            ref = self._store.publish(replace(data, quality=quality))
+        except Exception as error:
+            with state.lock:
+                state.accounts.cut -= copied.closed
+            if not isinstance(error, YeoronError):
+                logger.exception("window %s could not be cut", window.label)
+            raise
+        finally:
+            copied.rows.release()
+        with state.lock:
+            state.accounts.close(copied.starts, ref)
+        logger.info("snapshot %s: %d words", ref.id, ref.words)
+        return ref
+
+    def _parent(self, window: Window) -> str | None:
+        before = [ref for ref in self.refs() if ref.window_end <= window.start]
+        return before[-1].id if before else None
+
+
+def _joined(parts: Sequence[WordCounts]) -> WordCounts:
+    """Several windows' counts as one record."""
+    if not parts:
+        return no_counts()
+    return WordCounts(
+        words=[word for part in parts for word in part.words],
+        sources=[source for part in parts for source in part.sources],
+        windows=np.concatenate([part.windows for part in parts]),
+        counts=np.concatenate([part.counts for part in parts]),
+        documents=np.concatenate([part.documents for part in parts]),
+    )
+
+
+def _sum(by_source: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for figures in by_source:
+        total.update(figures)
+    return dict(total)
+
+
+def _digest(seen: Sequence[str]) -> str:
+    """The tokenizer digest; all of them when nodes used several."""
+    return seen[0] if len(seen) == 1 else "mixed:" + ",".join(sorted(seen)) if seen else ""

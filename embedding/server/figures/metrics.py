@@ -1,0 +1,289 @@
+"""The status in Prometheus' text format, from a registry of its own on each request.
+
+Names follow prometheus.io/docs/practices/naming: `yeoron_`, base units, `_total` for counters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from embedding import __version__
+from embedding.server.figures.meters import Meters
+
+_BUCKETS = (0, 1, 2, 4, 8, 16, 32, 64, 128)
+
+_TOTALS = {
+    "tokens": ("tokens", "Tokens learnt"),
+    "documents": ("documents", "Documents learnt"),
+    "pushes": ("pushes", "Pushes applied"),
+    "duplicate_pushes": ("duplicates", "Pushes that had been taken before, counted once"),
+    "dropped_pushes": ("dropped_pushes", "Pushes whose rows came too late for the policy"),
+    "dropped_tokens": ("dropped_tokens", "Tokens of pushes whose rows came too late"),
+    "dropped_rows": ("dropped_rows", "Rows of pushes whose word had been evicted"),
+    "dropped_counts": ("dropped_counts", "Occurrences of words evicted too long ago to name"),
+    "pushed_rows": ("rows_in", "Rows received in pushes"),
+    "pulled_rows": ("rows_out", "Rows sent in pulls"),
+    "received_bytes": ("bytes_in", "Bytes of messages received from nodes"),
+    "sent_bytes": ("bytes_out", "Bytes of messages sent to nodes"),
+    "checkpoints": ("checkpoints", "Checkpoints completed"),
+    "checkpoint_failures": ("checkpoint_failures", "Checkpoints that could not be written"),
+}
+"""Name → field of Meters and help."""
+
+_NODE_GAUGES = {
+    "clock": ("clock", "Clocks the node has finished"),
+    "block_share": ("block_share", "Factor on the node's block size, by its speed"),
+    "sequence": ("sequence", "Last push taken"),
+    "durable_sequence": ("durable", "Last push in a checkpoint"),
+    "words_per_second": ("words_per_second", "Tokens learnt a second, over ten seconds"),
+    "last_seen_seconds": ("last_seen_s", "Seconds since the node's last sign of life"),
+}
+"""Name → key of a node in the status and help."""
+
+_SHARD_GAUGES = {
+    "rows": "Rows held",
+    "bytes": "Memory of rows and their places",
+    "position": "Entries of the primary's log carried out",
+    "behind": "Entries of the primary's log to be carried out",
+}
+_SHARD = {
+    "pushes": "Pushes applied",
+    "duplicates": "Pushes that had been taken before",
+    "lost_pushes": "Pushes lost with their node",
+    "rows_in": "Rows received in pushes",
+    "rows_out": "Rows sent in pulls",
+    "bytes_in": "Bytes received",
+    "bytes_out": "Bytes sent",
+}
+
+
+class _StatusCollector(Collector):
+    """One scrape."""
+
+    def __init__(self, status: dict[str, Any], meters: Meters) -> None:
+        self._status = status
+        self._meters = meters
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._infos()
+        yield from self._totals()
+        yield from self._gauges()
+        yield from self._rates()
+        yield from self._checkpoints()
+        yield self._staleness()
+        yield from self._nodes()
+        yield from self._sources()
+        yield from self._shards()
+        yield from self._ways()
+
+    def _infos(self) -> Iterator[Metric]:
+        status = self._status
+        yield InfoMetricFamily(
+            "yeoron_server",
+            "Version, device and columns of a row",
+            {"version": __version__, "device": status["device"], "dim": str(status["dim"])},
+        )
+        yield InfoMetricFamily(
+            "yeoron_policy",
+            "The consistency policy",
+            {
+                "policy": status["policy"],
+                "running": status["sync"]["running"],
+                "staleness": str(status["staleness"]),
+            },
+        )
+
+    def _ways(self) -> Iterator[Metric]:
+        for name, text in (
+            ("bytes", "Bytes sent, by way (server: both directions)"),
+            ("rows", "Rows sent, by way"),
+        ):
+            family = CounterMetricFamily(f"yeoron_way_{name}", text, labels=["way"])
+            for way, n in self._status["topology"][name].items():
+                family.add_metric([way], n)
+            yield family
+
+    def _totals(self) -> Iterator[Metric]:
+        for name, (field, text) in _TOTALS.items():
+            value = getattr(self._meters, field)
+            yield CounterMetricFamily(f"yeoron_{name}", text, value=value)
+        refused = CounterMetricFamily(
+            "yeoron_refused_messages", "Messages refused since the start", labels=["kind"]
+        )
+        for kind, n in sorted(self._meters.refusals.items()):
+            refused.add_metric([kind], n)
+        yield refused
+
+    def _gauges(self) -> Iterator[Metric]:
+        status = self._status
+        windows = list(status["windows"].values())
+        nodes = list(status["nodes"].values())
+        for name, text, value in (
+            ("vocabulary_words", "Words that have a row", status["vocabulary"]),
+            ("vocabulary_candidates", "Words counted without a row", status["candidates"]),
+            (
+                "words_per_second",
+                "Tokens learnt a second, over ten seconds",
+                status["words_per_second"],
+            ),
+            ("uptime_seconds", "Seconds since the start", status["uptime_s"]),
+            ("snapshots", "Snapshots published", len(status["snapshots"])),
+            (
+                "open_windows",
+                "Windows read that are in no snapshot",
+                sum(window["snapshot"] is None for window in windows),
+            ),
+            (
+                "young_words",
+                "Words with context sums, shown with an inferred vector",
+                status["young_words"]["held"],
+            ),
+            ("active_nodes", "Nodes that take part", sum(n["state"] == "active" for n in nodes)),
+        ):
+            yield GaugeMetricFamily(f"yeoron_{name}", text, value=value)
+        sync = status["sync"]
+        yield CounterMetricFamily(
+            "yeoron_policy_switches", "Changes of the ruling policy", value=sync["switched"]
+        )
+        if sync["variation"] is not None:
+            yield GaugeMetricFamily(
+                "yeoron_rate_variation_ratio",
+                "Coefficient of variation of the sources' token rates",
+                value=sync["variation"],
+            )
+        yield _quantiles("yeoron_lag_seconds", "Lag from publication", [({}, status["lag"])])
+
+    def _rates(self) -> Iterator[Metric]:
+        rates = self._status["rows_per_second"]
+        for name, direction, text in (
+            ("pushed", "in", "Rows received a second, over ten seconds"),
+            ("pulled", "out", "Rows sent a second, over ten seconds"),
+        ):
+            yield GaugeMetricFamily(f"yeoron_{name}_rows_per_second", text, value=rates[direction])
+
+    def _checkpoints(self) -> Iterator[Metric]:
+        pauses = self._status["pause_ms"]
+        for name, text in (
+            ("checkpoint", "Longest time the last checkpoint held training up"),
+            ("cut", "Longest time the last snapshot held training up"),
+        ):
+            value = pauses[name] / 1000
+            yield GaugeMetricFamily(f"yeoron_{name}_pause_seconds", text, value=value)
+        age = self._status.get("checkpoint_age_s")
+        if age is not None:
+            text = "Seconds since the last checkpoint was complete"
+            yield GaugeMetricFamily("yeoron_checkpoint_age_seconds", text, value=age)
+
+    def _staleness(self) -> Metric:
+        seen = dict(self._meters.staleness)
+        buckets = [(f"{le}.0", sum(n for s, n in seen.items() if s <= le)) for le in _BUCKETS]
+        buckets.append(("+Inf", sum(seen.values())))
+        family = HistogramMetricFamily(
+            "yeoron_push_staleness", "Other pushes applied between a node's pull and its push"
+        )
+        family.add_metric([], buckets, sum(s * n for s, n in seen.items()))
+        return family
+
+    def _nodes(self) -> Iterator[Metric]:
+        nodes = self._status["nodes"]
+        for name, (key, text) in _NODE_GAUGES.items():
+            family = GaugeMetricFamily(f"yeoron_node_{name}", text, labels=["node"])
+            for node, figures in nodes.items():
+                family.add_metric([node], figures[key])
+            yield family
+        tokens = CounterMetricFamily(
+            "yeoron_node_tokens", "Tokens that the node pushed", labels=["node"]
+        )
+        active = GaugeMetricFamily(
+            "yeoron_node_active", "Whether the node takes part", labels=["node"]
+        )
+        depth = GaugeMetricFamily(
+            "yeoron_node_queue_tokens", "Tokens waiting in the node's queue", labels=["node"]
+        )
+        for node, figures in nodes.items():
+            tokens.add_metric([node], figures["tokens"])
+            active.add_metric([node], float(figures["state"] == "active"))
+            queue = figures["report"].get("queue")
+            queue = queue.get("depth") if isinstance(queue, dict) else queue
+            if isinstance(queue, int | float) and not isinstance(queue, bool):
+                depth.add_metric([node], queue)
+        yield from (tokens, active, depth)
+
+    def _shards(self) -> Iterator[Metric]:
+        shards = self._status["shards"]
+        if not shards:
+            return
+        up = GaugeMetricFamily("yeoron_shard_up", "Whether the shard is used", labels=["shard"])
+        for shard in shards:
+            up.add_metric([str(shard["shard"])], float(shard["state"] == "up"))
+        yield up
+        for kind, figures in ((GaugeMetricFamily, _SHARD_GAUGES), (CounterMetricFamily, _SHARD)):
+            for name, text in figures.items():
+                family = kind(f"yeoron_shard_{name}", text, labels=["shard"])
+                for shard in shards:
+                    if name in shard:
+                        family.add_metric([str(shard["shard"])], shard[name])
+                yield family
+
+    def _sources(self) -> Iterator[Metric]:
+        sources = self._status["sources"]
+        for name, text in (
+            ("documents", "Documents learnt"),
+            ("tokens", "Tokens learnt"),
+            ("late_documents", "Documents learnt after the cut of their window"),
+        ):
+            total = CounterMetricFamily(f"yeoron_source_{name}", text, labels=["source"])
+            for source, figures in sources.items():
+                total.add_metric([source], figures[name])
+            yield total
+        loss = GaugeMetricFamily(
+            "yeoron_source_nll", "Mean loss before learning, in nats a pair", labels=["source"]
+        )
+        for source, figures in sources.items():
+            if figures["nll"] is not None:
+                loss.add_metric([source], figures["nll"])
+        yield loss
+        lags = [
+            ({"source": name}, {"p50_s": f["lag_p50_s"], "p95_s": f["lag_p95_s"]})
+            for name, f in sources.items()
+        ]
+        yield _quantiles("yeoron_source_lag_seconds", "Lag from publication", lags, ["source"])
+
+
+def _quantiles(
+    name: str,
+    text: str,
+    rows: list[tuple[dict[str, str], dict[str, float | None]]],
+    labels: list[str] | None = None,
+) -> Metric:
+    """Quantiles `p50_s` and `p95_s` of each row, as far as there are any."""
+    names = labels or []
+    family = GaugeMetricFamily(
+        name, f"{text}, by quantile of a sample", labels=[*names, "quantile"]
+    )
+    for of, figures in rows:
+        for key, quantile in (("p50_s", "0.5"), ("p95_s", "0.95")):
+            value = figures[key]
+            if value is not None:
+                family.add_metric([*(of[each] for each in names), quantile], value)
+    return family
+
+
+def render(status: dict[str, Any], meters: Meters) -> bytes:
+    """The metrics page."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    registry.register(_StatusCollector(status, meters))
+    page: bytes = generate_latest(registry)
+    return page

@@ -1,0 +1,36 @@
+"""What comes in from a node as JSON, and rows as they go out to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from embedding.exchange.compression.halves import narrow
+from embedding.records import FloatArray, HalfArray
+from embedding.server.rows.transfer import to_host
+
+
+def as_sent(rows: torch.Tensor, half: bool) -> FloatArray | HalfArray:
+    """Rows as they leave the server; a GPU rounds them before they leave it."""
+    if not half:
+        found: FloatArray = to_host(rows)
+        return found
+    if rows.is_cuda:
+        rounded: HalfArray = to_host(rows.half())
+        return rounded
+    return narrow(rows.numpy())
+
+
+def read_report(report: dict[str, Any]) -> tuple[dict[str, int], float | None]:
+    """`sources.*.pending` and `event_now` of a node's report; anything else is only shown."""
+    pending: dict[str, int] = {}
+    sources = report.get("sources")
+    for name, figures in (sources if isinstance(sources, dict) else {}).items():
+        found = figures.get("pending") if isinstance(figures, dict) else None
+        if type(found) is int and found >= 0:
+            pending[str(name)] = found
+    event_now = report.get("event_now")
+    if isinstance(event_now, (int, float)) and abs(event_now) < 1e12:
+        return pending, float(event_now)
+    return pending, None

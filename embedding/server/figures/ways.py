@@ -1,0 +1,61 @@
+"""Which way rows and bytes went, put together from what the nodes report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from embedding.server.figures.meters import Meters
+
+
+def topology(
+    reports: Mapping[str, Mapping[str, Any]],
+    meters: Meters,
+    shards: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """JSON-safe; the server's part is that of all its shards.
+
+    kind        topology of the nodes, ps when none has told
+    bytes       by way: `server` as the server meters both directions, `allreduce` and `host`
+                (between nodes and the aggregator of their group) as the nodes sent them
+    rows        by way: those that the server took and sent; those of blocks that were summed by
+                all-reduce; those that reached an aggregator
+    dense_rows  by table, rows that go by all-reduce
+    density     by table, mean share of the known rows that a block moves
+    """
+    told = [report["topology"] for report in reports.values() if "topology" in report]
+    told = [each for each in told if isinstance(each, dict)]
+    rows = {"server": meters.rows_in + meters.rows_out}
+    sent = {"server": meters.bytes_in + meters.bytes_out}
+    for shard in shards:
+        rows["server"] += sum(int(shard.get(name) or 0) for name in ("rows_in", "rows_out"))
+        sent["server"] += sum(int(shard.get(name) or 0) for name in ("bytes_in", "bytes_out"))
+    for each in told:
+        _add(rows, each.get("rows"))
+        _add(sent, each.get("bytes"))
+    densities = [each["density"] for each in told if isinstance(each.get("density"), dict)]
+    tables = sorted({table for each in densities for table in each})
+    return {
+        "kind": str(told[0].get("kind", "ps")) if told else "ps",
+        "groups": len({str(each["group"]) for each in told if "group" in each}),
+        "bytes": sent,
+        "rows": rows,
+        "dense_rows": next((each["dense_rows"] for each in told if "dense_rows" in each), {}),
+        "density": {
+            table: sum(known) / len(known)
+            for table in tables
+            if (known := [float(each[table]) for each in densities if _number(each.get(table))])
+        },
+    }
+
+
+def _add(totals: dict[str, int], part: object) -> None:
+    """What the server meters itself is not added again."""
+    if isinstance(part, dict):
+        for way, n in part.items():
+            if way != "server" and _number(n):
+                totals[str(way)] = totals.get(str(way), 0) + int(n)
+
+
+def _number(value: object) -> bool:
+    return type(value) in (int, float) and value == value

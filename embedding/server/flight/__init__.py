@@ -1,0 +1,1 @@
+"""The Arrow Flight shell: streams, control calls, credentials, limits, checks of messages."""

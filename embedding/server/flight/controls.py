@@ -1,0 +1,130 @@
+"""Control calls: what can be asked of a running server beside the streams of its nodes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Protocol
+
+from embedding.config import validate
+from embedding.errors import RefusedError, UnavailableError
+from embedding.evaluation.gold import read_gold
+from embedding.records import Window
+from embedding.server.config import SyncConfig
+from embedding.server.cutting.cutter import Cutter
+from embedding.server.cutting.live import LiveModel, read_gold_set
+from embedding.server.flight.limits import check_node, check_report
+from embedding.server.flight.shell import Control
+from embedding.server.recovery.restoring import Recovery
+from embedding.server.state import ServerState
+
+
+class Controlled(Protocol):
+    """What the calls act on."""
+
+    state: ServerState
+    cutter: Cutter
+
+    @property
+    def recovery(self) -> Recovery | None:
+        """Writes checkpoints, when any are kept."""
+        ...
+
+    def status(self) -> dict[str, Any]:
+        """The status JSON."""
+        ...
+
+
+class Controls:
+    """The calls of one server; each takes a JSON object and returns a JSON-safe value."""
+
+    def __init__(self, server: Controlled) -> None:
+        self._server = server
+        self._live = LiveModel(server.state)
+
+    def calls(self) -> dict[str, Control]:
+        """The calls by name."""
+        return {
+            "ping": self.ping,
+            "status": self.status,
+            "report": self.report,
+            "idle": self.idle,
+            "cut": self.cut,
+            "configure": self.configure,
+            "checkpoint": self.checkpoint,
+            "neighbours": self.neighbours,
+            "evaluate": self.evaluate,
+        }
+
+    def ping(self, body: dict[str, Any]) -> bool:
+        """Whether the server takes requests."""
+        del body
+        return not self._server.state.closing
+
+    def status(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The status, as /status gives it."""
+        del body
+        return self._server.status()
+
+    def report(self, body: dict[str, Any]) -> None:
+        """Figures of a node: {"node", "report"}."""
+        report = body.get("report")
+        if not isinstance(report, dict):
+            raise RefusedError("report: a JSON object is accepted.")
+        node = _node(body)
+        check_report(self._server.state, node, report)
+        self._server.state.report(node, report)
+
+    def idle(self, body: dict[str, Any]) -> None:
+        """A node has nothing to learn at the moment: {"node"}."""
+        node = _node(body)
+        check_node(self._server.state, node)
+        self._server.state.idle(node)
+
+    def cut(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Publish the snapshot of a window: {"start", "end"} in ISO 8601."""
+        try:
+            bounds = [datetime.fromisoformat(str(body[name])) for name in ("start", "end")]
+        except (KeyError, ValueError) as error:
+            raise RefusedError("cut: start and end in ISO 8601 are accepted.") from error
+        return dict(self._server.cutter.cut(Window(*bounds)).to_dict())
+
+    def configure(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Change the policy or its settings from now on."""
+        before = self._server.state.machine.config.model_dump()
+        sync = validate(SyncConfig, {**before, **body}, "configure")
+        self._server.state.configure(sync)
+        return sync.model_dump(mode="json")
+
+    def checkpoint(self, body: dict[str, Any]) -> None:
+        """Write a checkpoint; with {"wait": false} only begin to."""
+        wait, recovery = body.get("wait", True) is True, self._server.recovery
+        if recovery is None:
+            self._server.state.checkpoint_shards(wait=wait)
+            return
+        failed = recovery.request(wait=wait)
+        if failed is not None:
+            raise UnavailableError(f"{failed}.")
+
+    def neighbours(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+        """Words nearest to one in the tables as they are now: {"word", "n": 10}."""
+        word, n = body.get("word"), body.get("n", 10)
+        if not isinstance(word, str) or type(n) is not int:
+            raise RefusedError(
+                "neighbours: a `word` and a whole number `n` are accepted.", kind="control"
+            )
+        return [each.__dict__ for each in self._live.neighbours(word, n)]
+
+    def evaluate(self, body: dict[str, Any]) -> dict[str, float]:
+        """Quality of the tables as they are now, on their device: {"gold": …} or {}."""
+        gold = read_gold_set(body)
+        path = self._server.state.config.gold
+        if gold is None and path is not None:
+            gold = read_gold(path)
+        return self._live.evaluate(gold)
+
+
+def _node(body: dict[str, Any]) -> str:
+    node = body.get("node")
+    if not isinstance(node, str) or not node:
+        raise RefusedError("a node's name is needed.")
+    return node

@@ -1,0 +1,349 @@
+"""The Arrow Flight shell around the server's state: streams of nodes, and control calls."""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from embedding.errors import RefusedError, ReplacedError, UnavailableError, YeoronError
+from embedding.exchange import strictjson
+from embedding.exchange.codec import (
+    decode_grams,
+    decode_pull,
+    decode_push,
+    encode_vocabulary,
+    string,
+    whole,
+)
+from embedding.exchange.rowcache import NAMES, Kept
+from embedding.exchange.together import OPERATION, decode_together
+from embedding.exchange.wire import COMMAND, SCHEMA, Array, Message, decode, encode
+from embedding.records import Table
+from embedding.server.figures.meters import Meters
+from embedding.server.flight.credentials import Credentials
+from embedding.server.flight.greeting import lost
+from embedding.server.flight.keeping import spared
+from embedding.server.flight.limits import check_answer, check_node, check_push, check_words
+from embedding.server.flight.together import push_together
+from embedding.server.flight.unserved import ClosedService
+from embedding.server.state import ServerState
+
+logger = logging.getLogger(__name__)
+
+_MAX_BODY = 8 * 1024 * 1024
+
+Control = Callable[[dict[str, Any]], Any]
+"""A control call: JSON object in, JSON-safe value out."""
+
+
+class Conversation(Protocol):
+    """What one stream has said so far."""
+
+    node: str
+
+    def handle(self, chunk: Any, size: int) -> Message:
+        """Answer one message."""
+        ...
+
+    def ended(self) -> None:
+        """The stream is over."""
+        ...
+
+
+class Served(Protocol):
+    """What a service counts its messages in."""
+
+    closing: bool
+
+    @property
+    def meters(self) -> Meters:
+        """Figures."""
+        ...
+
+
+class FlightService(ClosedService):
+    """Serves one state. Each connected node has one stream; a bad message harms only its sender."""
+
+    def __init__(
+        self,
+        location: str,
+        state: Served,
+        controls: Mapping[str, Control],
+        *,
+        credentials: Credentials,
+        session: Callable[[], Conversation],
+    ) -> None:
+        self._state = state
+        self._session = session
+        self._controls = controls
+        token = credentials.token
+        super().__init__(
+            location,
+            tls_certificates=None if credentials.pair is None else [credentials.pair],
+            verify_client=credentials.client_ca is not None,
+            root_certificates=credentials.client_ca,
+            middleware={} if token is None else {"token": _TokenCheck(token, state.meters)},
+        )
+
+    def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """One node's stream: request, answer, request, answer, …"""
+        del context
+        if descriptor.command != COMMAND:
+            raise flight.FlightServerError("this stream is not Yeoron's exchange")
+        writer.begin(SCHEMA)
+        session = self._session()
+        try:
+            while not self._state.closing:
+                chunk = reader.read_chunk()
+                # Not `nbytes`: it follows the offsets of a message that nobody has checked yet.
+                size = 0 if chunk.data is None else chunk.data.get_total_buffer_size()
+                answer = _answer(lambda: session.handle(chunk, size), self._state)  # noqa: B023
+                self._send(writer, answer)
+                self._state.meters.bytes_in += size
+        except StopIteration:
+            pass
+        except (pa.ArrowException, OSError, MemoryError) as error:
+            # MemoryError: a claimed length that no machine has.
+            logger.info("stream of node %r ended: %s", session.node, type(error).__name__)
+            self._broken(writer, error)
+        finally:
+            session.ended()
+
+    def _send(self, writer: Any, answer: Message) -> None:
+        batch, header = encode(answer)
+        writer.write_with_metadata(batch, pa.py_buffer(header))
+        self._state.meters.bytes_out += batch.nbytes
+
+    def _broken(self, writer: Any, error: Exception) -> None:
+        """Tell a sender whose bytes are no message; its stream cannot go on after them."""
+        if isinstance(error, flight.FlightError):
+            return
+        with contextlib.suppress(pa.ArrowException, OSError):
+            refusal = RefusedError("message: its bytes are no Arrow record batch.", kind="message")
+            self._send(writer, _refused(refusal, self._state))
+
+    def do_action(self, context: Any, action: Any) -> Iterator[Any]:
+        """A control call."""
+        del context
+        control = self._controls.get(action.type)
+
+        def call() -> Message:
+            if control is None:
+                raise RefusedError(
+                    f"action {str(action.type)[:40]!r}: one of {', '.join(self._controls)} is "
+                    "accepted.",
+                    kind="control",
+                )
+            return Message({"status": "ok", "result": control(_body(action))})
+
+        answer = _answer(call, self._state).header
+        yield flight.Result(json.dumps(answer, ensure_ascii=False).encode())
+
+    def list_actions(self, context: Any) -> list[tuple[str, str]]:
+        """Names of the control calls."""
+        del context
+        return [(name, (call.__doc__ or name).strip()) for name, call in self._controls.items()]
+
+
+class NodeSession:
+    """What one stream has said so far."""
+
+    def __init__(self, state: ServerState) -> None:
+        self.state = state
+        self.node = ""
+        self.number = 0
+        self._calls = {
+            "admit": self._admit,
+            "vocabulary": self._vocabulary,
+            "pull": self._pull,
+            "push": self._push,
+            "confirm": self._confirm,
+            "bye": self._bye,
+        }
+
+    def handle(self, chunk: Any, size: int) -> Message:
+        """Answer one message."""
+        if size > self.state.config.max_message_bytes:
+            raise RefusedError(
+                f"message of {size} bytes; max_message_bytes of the server allows "
+                f"{self.state.config.max_message_bytes}.",
+                kind="size",
+            )
+        with _of_kind("message"):
+            message = decode(chunk.data, chunk.app_metadata)
+        operation = message.header.get("op")
+        if operation == "hello":
+            return self._hello(message)
+        if operation == OPERATION:
+            return self._together(message)
+        if not self.node:
+            raise RefusedError("the first message of a stream must be `hello`.")
+        call = self._calls.get(operation) if isinstance(operation, str) else None
+        if call is None:
+            raise RefusedError(f"operation {str(operation)[:40]!r}: not known.")
+        self.state.check_session(self.node, self.number)
+        return call(message)
+
+    def _hello(self, message: Message) -> Message:
+        header = message.header
+        node = string(header, "node")
+        check_node(self.state, node)
+        welcome = self.state.hello(
+            node,
+            version=whole(header, "version"),
+            digest=string(header, "config_digest"),
+            clock=whole(header, "clock"),
+        )
+        self.node, self.number = node, welcome.session
+        return Message({"status": "ok", **welcome.to_dict()})
+
+    def _admit(self, message: Message) -> Message:
+        words, counts = message.text("words"), message.array("counts", "i8", 1)
+        check_words(words)
+        ids = self.state.admit(words.to_pylist(), counts)
+        return Message({"status": "ok"}, {"ids": ids})
+
+    def _vocabulary(self, message: Message) -> Message:
+        return encode_vocabulary(self.state.delta(whole(message.header, "since")))
+
+    def _pull(self, message: Message) -> Message:
+        with _of_kind("message"):
+            vectors, contexts, clock, score = decode_pull(message)
+            grams = decode_grams(message)
+        half = message.header.get("rows") == "float16"
+        wanted = [ids for ids in (vectors, contexts, grams) if ids is not None]
+        check_answer(self.state, wanted, score, half=half)
+        named = zip(Table, (vectors, contexts, grams), strict=True)
+        asked = {table: ids for table, ids in named if ids is not None}
+        kept = None if self.state.leads else Kept.read(message, asked)
+        # What is spared is looked up among the rows as they were read.
+        with self.state.lock if kept is not None else nullcontext():
+            rows = self.state.pull(
+                self.node, vectors, contexts, clock, score, grams=grams, half=half
+            )
+            if isinstance(rows, list):
+                return Message({"status": "waiting", "waiting_for": rows})
+            versions = None if kept is None else self.state.tables.versions.start()
+            arrays: dict[str, Array] = {NAMES[t]: each for t, each in rows.by_table().items()}
+            if kept is not None:
+                arrays = spared(self.state, self.node, kept, asked, rows)
+        header = {
+            "status": "ok",
+            "clock": rows.clock,
+            "sequence": rows.sequence,
+            "nll": rows.nll,
+            "at": rows.at,
+            "versions": versions,
+        }
+        return Message(header, arrays)
+
+    def _push(self, message: Message) -> Message:
+        with _of_kind("message"):
+            push = decode_push(message)
+        check_push(self.state, push)
+        if push.node != self.node:
+            raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
+        return _acknowledged(self.state.push(push, self.number))
+
+    def _together(self, message: Message) -> Message:
+        """Pushes of a group; its aggregator is no node and greets nobody."""
+        with _of_kind("message"):
+            pushes, sessions = decode_together(message)
+        for push in pushes:
+            check_push(self.state, push)
+        acks = push_together(self.state, pushes, sessions)
+        return Message({"status": "ok", "acks": [_fields(ack) for ack in acks]})
+
+    def _confirm(self, message: Message) -> Message:
+        del message
+        return _acknowledged(self.state.confirm(self.node))
+
+    def _bye(self, message: Message) -> Message:
+        del message
+        self.state.leave(self.node, self.number)
+        self.node = ""
+        return Message({"status": "ok"})
+
+    def ended(self) -> None:
+        """The stream is over, perhaps without a goodbye."""
+        if self.node and lost(self.state, self.node, self.number):
+            self.state.want_checkpoint()
+
+
+def _acknowledged(ack: Any) -> Message:
+    return Message({"status": "ok", **_fields(ack)})
+
+
+def _fields(ack: Any) -> dict[str, Any]:
+    return {**ack.__dict__, "pace": ack.pace.to_dict()}
+
+
+def _answer(call: Callable[[], Message], state: Served) -> Message:
+    """The call's answer, or its error as an answer."""
+    try:
+        return call()
+    except UnavailableError as error:
+        return Message({"status": "unavailable", "reason": str(error)})
+    except YeoronError as error:
+        return _refused(error, state)
+    except Exception as error:
+        logger.exception("a request failed")
+        return Message({"status": "failed", "reason": type(error).__name__})
+
+
+def _refused(error: YeoronError, state: Served) -> Message:
+    state.meters.refuse(error.kind if isinstance(error, RefusedError) else "request")
+    replaced = isinstance(error, ReplacedError)
+    return Message({"status": "refused", "reason": str(error), "replaced": replaced})
+
+
+@contextmanager
+def _of_kind(kind: str) -> Iterator[None]:
+    """Refusals in here are counted as of this kind."""
+    try:
+        yield
+    except RefusedError as error:
+        error.kind = kind
+        raise
+
+
+def _body(action: Any) -> dict[str, Any]:
+    """The JSON object of a control call."""
+    name = f"action {action.type}"
+    if action.body.size > _MAX_BODY:
+        raise RefusedError(
+            f"{name}: {action.body.size} bytes; at most {_MAX_BODY} are accepted.", kind="size"
+        )
+    try:
+        body = strictjson.loads(action.body.to_pybytes() or b"{}")
+    except ValueError as error:
+        raise RefusedError(f"{name}: the body is not JSON.", kind="control") from error
+    if not isinstance(body, dict):
+        raise RefusedError(f"{name}: the body is not a JSON object.", kind="control")
+    return body
+
+
+class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    """Lets only calls through that carry the token."""
+
+    def __init__(self, token: str, meters: Meters) -> None:
+        self._meters = meters
+        self._expected = f"Bearer {token}".encode()
+
+    def start_call(self, info: Any, headers: dict[str, list[Any]]) -> None:
+        """Refuse a call without the token."""
+        del info
+        for value in headers.get("authorization", []):
+            shown = value if isinstance(value, bytes) else str(value).encode()
+            if hmac.compare_digest(shown, self._expected):
+                return
+        self._meters.refuse("token")
+        raise flight.FlightUnauthenticatedError("a token is needed")

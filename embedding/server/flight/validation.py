@@ -1,0 +1,126 @@
+"""What is checked about a message before a row changes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
+from embedding.errors import RefusedError
+from embedding.exchange.compression.base import unpack
+from embedding.exchange.compression.halves import widen
+from embedding.exchange.payload import RowDelta, Surroundings
+from embedding.exchange.protocol import Push
+from embedding.records import IntArray, ScorePairs
+from embedding.server.words.vocabulary import Vocabulary
+
+MAX_SQUARED_NORM = 1e12
+"""Squared norm of a whole delta above which training has diverged; NaN and inf exceed it too."""
+MAX_MENTIONS = 2**40
+
+
+def checked(push: Push, dim: int, most_bytes: int) -> Push:
+    """The push with its rows unpacked and as float32; shapes, ids and values were looked at.
+
+    most_bytes  memory that the packed rows of a table may take when unpacked
+
+    RefusedError says what is wrong with it.
+    """
+    where = f"push {push.sequence} of node {push.node}"
+    deltas = []
+    packed = (unpack(each, dim=dim, most_bytes=most_bytes) for each in push.packed)
+    for delta in chain(push.deltas, packed):
+        ids, values = delta.ids, delta.values
+        if values.shape != (len(ids), dim):
+            raise RefusedError(
+                f"{where}: table {delta.table} has values of shape {values.shape}; "
+                f"{(len(ids), dim)} is accepted.",
+                kind="shape",
+            )
+        if not _distinct(ids):
+            raise RefusedError(f"{where}: table {delta.table}: an id is named twice.", kind="id")
+        values = widen(values) if values.dtype == np.float16 else values
+        deltas.append(RowDelta(delta.table, ids, values))
+        # One pass of a dot product finds NaN, infinity and divergence without a temporary.
+        flat = values.reshape(-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            norm = float(np.dot(flat, flat))
+        if not (math.isfinite(norm) and norm <= MAX_SQUARED_NORM):
+            raise RefusedError(
+                f"{where}: table {delta.table} holds values that are not finite or are absurdly "
+                "large: the node's training has diverged.",
+                kind="values",
+            )
+    young = None if push.young is None else _checked_young(push.young, dim, where)
+    return replace(push, deltas=tuple(deltas), packed=(), young=young)
+
+
+def _checked_young(young: Surroundings, dim: int, where: str) -> Surroundings:
+    """Sums of contexts with float32 slopes; RefusedError says what is wrong with them."""
+    if young.slopes.shape != (len(young.ids), dim):
+        raise RefusedError(
+            f"{where}: the context sums of young words have the shape {young.slopes.shape}; "
+            f"{(len(young.ids), dim)} is accepted.",
+            kind="shape",
+        )
+    if not _distinct(young.ids):
+        raise RefusedError(f"{where}: a young word is named twice.", kind="id")
+    slopes = young.slopes.astype(np.float32)
+    pairs, mentions = young.pairs, young.mentions
+    with np.errstate(over="ignore", invalid="ignore"):
+        flat = slopes.reshape(-1)
+        fit = bool(np.dot(flat, flat) <= MAX_SQUARED_NORM and pairs.sum() <= MAX_SQUARED_NORM)
+    if not fit or np.any(pairs < 0) or np.any((mentions < 1) | (mentions > MAX_MENTIONS)):
+        raise RefusedError(
+            f"{where}: context sums of young words that are not finite, negative or absurdly "
+            "large.",
+            kind="values",
+        )
+    return replace(young, slopes=slopes)
+
+
+def check_words(push: Push, vocabulary: Vocabulary) -> None:
+    """RefusedError when a push counts, or tells of, a word by an id that was never given."""
+    vocabulary.slots(push.counts.ids[push.counts.ids >= 0], "push")
+    if push.young is not None:
+        vocabulary.slots(push.young.ids, "push")
+
+
+def check_buckets(ids: IntArray, buckets: int, what: str) -> IntArray:
+    """The same ids; RefusedError unless each is a bucket of the table of n-grams."""
+    if not buckets:
+        raise RefusedError(
+            f"{what}: rows of n-grams are named; this server has none, its model is not fasttext.",
+            kind="id",
+        )
+    if len(ids) and (int(ids.min()) < 0 or int(ids.max()) >= buckets):
+        raise RefusedError(
+            f"{what}: n-gram buckets {int(ids.min())} to {int(ids.max())} are named; 0 to "
+            f"{buckets - 1} are accepted.",
+            kind="id",
+        )
+    return ids
+
+
+def _distinct(ids: IntArray) -> bool:
+    """Whether no id occurs twice: quick for sorted ids, or two sorted runs of them."""
+    if len(ids) < 2:
+        return True
+    steps = np.diff(ids) > 0
+    if bool(steps.all()):
+        return True
+    ordered = np.sort(ids, kind="stable")
+    return bool((np.diff(ordered) > 0).all())
+
+
+def check_score(score: ScorePairs, vocabulary: Vocabulary) -> tuple[IntArray, IntArray, IntArray]:
+    """Slots of centres, contexts and negatives; RefusedError for unknown ids."""
+    negatives = score.negatives
+    flat = vocabulary.slots(negatives.reshape(-1), "pull (score)")
+    return (
+        vocabulary.slots(score.centres, "pull (score)"),
+        vocabulary.slots(score.contexts, "pull (score)"),
+        flat.reshape(negatives.shape),
+    )

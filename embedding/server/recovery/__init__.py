@@ -1,0 +1,1 @@
+"""Nothing acknowledged is lost: checkpoints, journal, sequence numbers."""

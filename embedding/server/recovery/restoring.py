@@ -1,0 +1,273 @@
+"""What a checkpoint holds of a server's state, and how a server goes on from one."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from embedding.errors import ConfigError
+from embedding.records import Table
+from embedding.server.policies import Member
+from embedding.server.recovery.checkpoint import CheckpointFolder, Content
+from embedding.server.recovery.checkpointer import Checkpointer
+from embedding.server.recovery.gentle import float_column, names_of, string_column
+from embedding.server.recovery.journal import Journal, read_journal
+from embedding.server.rows.tables import TablesCopy
+from embedding.server.state import ServerState
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+
+
+class Recovery(Checkpointer):
+    """Writes checkpoints in the background and restores the newest on construction."""
+
+    def __init__(self, state: ServerState, folder: CheckpointFolder, *, every_s: float) -> None:
+        super().__init__(every_s=every_s)
+        self._state = state
+        self._folder = folder
+        self._number = 0
+        self._written = (-1, -1, False)
+        state.want_checkpoint = self._want
+        self._restore()
+
+    def _want(self) -> None:
+        self.request(wait=False)
+
+    def _ended(self) -> None:
+        self._state.journal.close()
+        self._folder.close()
+
+    def _try_write(self) -> str | None:
+        failed = super()._try_write()
+        self._state.meters.checkpoint_failures += failed is not None
+        return failed
+
+    def _write(self) -> None:
+        state = self._state
+        with state.admitting, state.lock:
+            vocabulary = state.vocabulary
+            mark = (state.meters.pushes, vocabulary.next_id, vocabulary.closed)
+            if mark == self._written and self._number:
+                self._confirm(_applied(state))
+                return
+            began = time.perf_counter()
+            number = self._number + 1
+            collected = collect(state)
+            copy = state.tables.copy(
+                state.held_rows, accumulators=state.tables.optimizer.name == "adagrad"
+            )
+            old, state.journal = state.journal, Journal(self._folder.journal(number))
+            pause = time.perf_counter() - began
+        old.close()
+        longest = copy.finish(state.lock)
+        state.keep_rows_first()
+        self._folder.write(number, assemble(state, collected, copy))
+        self._number, self._written = number, mark
+        with state.lock:
+            state.meters.checkpointed(max(pause, longest), time.monotonic())
+            self._confirm(collected["facts"]["applied"])
+        logger.info("checkpoint %d: %d words", number, collected["facts"]["words"])
+
+    def _confirm(self, applied: dict[str, int]) -> None:
+        self._state.ledger.persisted(applied)
+
+    def _restore(self) -> None:
+        found = self._folder.newest()
+        state = self._state
+        if found is not None:
+            self._number, content = found
+            restore(state, content, str(self._folder.path))
+        for path in self._folder.journals(self._number):
+            for entry in read_journal(path):
+                fresh = entry.words[max(0, state.vocabulary.next_id - entry.first) :]
+                if fresh and entry.first <= state.vocabulary.next_id:
+                    state.install(fresh, entry.evicted)
+        self._number = max([self._number, *self._folder.numbers()])
+        state.journal = Journal(self._folder.journal(self._number), repair=True)
+        if found is not None:
+            logger.info(
+                "restored checkpoint %d: %d words, %d tokens",
+                found[0],
+                len(state.vocabulary),
+                state.meters.tokens,
+            )
+
+
+def _applied(state: ServerState) -> dict[str, int]:
+    return {name: entry.applied for name, entry in state.ledger.nodes.items()}
+
+
+def collect(state: ServerState) -> dict[str, Any]:
+    """Copies of everything but the rows (under the lock; quick)."""
+    vocabulary, accounts = state.vocabulary, state.accounts
+    ids = vocabulary.alive()
+    meters = accounts.meters
+    return {
+        "facts": {
+            "format": FORMAT,
+            "dim": state.dim,
+            "buckets": state.tables.buckets,
+            "seed": state.tables.seed,
+            **state.log_facts(),
+            "config_digest": state.config_digest,
+            "words": len(ids),
+            "next_id": vocabulary.next_id,
+            "weight": vocabulary.decay.weight,
+            "applied": _applied(state),
+            "clocks": {m.name: m.clock for m in state.machine.board.members.values()},
+            "node_tokens": {name: e.tokens for name, e in state.ledger.nodes.items()},
+            "places": {name: e.applied_place for name, e in state.ledger.nodes.items()},
+            "closed_vocabulary": vocabulary.closed,
+            "tokenizers": list(accounts.tokenizers),
+            "cut": sorted(accounts.cut),
+            "closed": dict(accounts.closed),
+            "totals": {name: getattr(meters, name) for name in _TOTALS},
+            "sources": {
+                name: [m.documents, m.tokens, m.late] for name, m in meters.sources.items()
+            },
+            "published": {
+                name: source.published for name, source in accounts.tracker.sources.items()
+            },
+            "watermark": accounts.tracker.watermark,
+            "window_tokens": _by_window(accounts.windows.tokens),
+            "window_documents": _by_window(accounts.windows.documents),
+        },
+        "ids": ids,
+        "names": vocabulary.names(ids),
+        "slots": vocabulary.slots(ids, "checkpoint"),
+        "stored": vocabulary.stored(ids),
+        "last_seen": vocabulary.last_seen(ids),
+        "candidates": dict(vocabulary.candidates),
+        "young": state.young.content(),
+        "windows": {start: accounts.windows.held(start) for start in accounts.windows.windows()},
+    }
+
+
+_TOTALS = ("pushes", "duplicates", "refused", "tokens", "documents", "loss_sum", "pairs")
+
+
+def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) -> Content:
+    """Files of a checkpoint. Rows are in the order of slots, as they were copied."""
+    ids = collected["ids"]
+    kinds = state.tables.kinds
+    arrays = {f"rows.{table}": copy.rows(table) for table in kinds} | collected["young"]
+    if state.tables.optimizer.name == "adagrad":
+        arrays |= {f"moved.{table}": copy.moved(table) for table in kinds}
+    candidates, words = collected["candidates"], string_column(collected["names"])
+    tables = {
+        "words": pa.table(
+            {
+                "word": words,
+                "id": ids,
+                "slot": collected["slots"],
+                "stored": collected["stored"],
+                "last_seen": collected["last_seen"],
+            }
+        ),
+        "candidates": pa.table(
+            {
+                "word": string_column(candidates),
+                "stored": float_column(candidates.values(), len(candidates)),
+            }
+        ),
+    }
+    named = names_of(ids, words)
+    for start, held in collected["windows"].items():
+        tables[f"window.{start}"] = held.table(named)
+    return Content(collected["facts"], arrays, tables)
+
+
+def restore(state: ServerState, content: Content, where: str) -> None:
+    """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
+    facts = content.facts
+    buckets = state.tables.buckets
+    shards = state.config.shards
+    for name, expected in (
+        *(("format", FORMAT), ("dim", state.dim), ("buckets", buckets), ("shards", shards)),
+    ):
+        held = facts.get(name, int(name == "shards"))
+        if held != expected:
+            raise ConfigError(
+                f"state_dir {where}: its checkpoint has {name} {held}, the server was started "
+                f"with {expected}; use that or an empty folder."
+            )
+    digest = facts["config_digest"]
+    if state.config_digest and digest and digest != state.config_digest:
+        raise ConfigError(
+            f"state_dir {where}: its checkpoint is of configuration {digest[:12]}, the server was "
+            f"started with {state.config_digest[:12]}; use that or an empty folder."
+        )
+    state.config_digest = state.config_digest or digest
+    state.tables.seed = facts["seed"]
+    state.restore_log(facts)
+    _restore_rows(state, content)
+    state.young.restore(content.arrays)
+    _restore_accounts(state, content)
+    for node, sequence in facts["applied"].items():
+        tokens, places = facts["node_tokens"], facts.get("places", {})
+        state.ledger.restore(node, sequence, tokens.get(node, 0), places.get(node, ""))
+    for node, clock in facts["clocks"].items():
+        state.machine.board.members[node] = Member(node, clock=clock)
+
+
+def _restore_rows(state: ServerState, content: Content) -> None:
+    words = content.tables["words"]
+    ids = words["id"].to_numpy()
+    candidates = content.tables["candidates"]
+    slots = state.vocabulary.restore(
+        words=words["word"].to_pylist(),
+        ids=ids,
+        stored=words["stored"].to_numpy(),
+        last_seen=words["last_seen"].to_numpy(),
+        next_id=content.facts["next_id"],
+        weight=content.facts["weight"],
+        candidates=dict(
+            zip(candidates["word"].to_pylist(), candidates["stored"].to_pylist(), strict=True)
+        ),
+    )
+    if content.facts.get("closed_vocabulary"):
+        state.vocabulary.shut()
+    if state.leads:
+        return
+    state.tables.ensure(state.vocabulary.rows)
+    held = words["slot"].to_numpy()
+    for table in state.tables.kinds:
+        rows = content.arrays[f"rows.{table}"]
+        moved = content.arrays.get(f"moved.{table}", np.zeros(len(rows), dtype=np.float32))
+        if table is Table.SUB:
+            slots = held = np.arange(len(rows))
+        state.tables.restore(table, slots, rows[held], moved[held])
+
+
+def _restore_accounts(state: ServerState, content: Content) -> None:
+    facts, accounts = content.facts, state.accounts
+    for name in _TOTALS:
+        setattr(accounts.meters, name, facts["totals"][name])
+    for name, (documents, tokens, late) in facts["sources"].items():
+        meter = accounts.meters.source(name)
+        meter.documents, meter.tokens, meter.late = documents, tokens, late
+    now = time.monotonic()
+    for name, published in facts["published"].items():
+        if published is not None:
+            accounts.tracker.progress(name, published, now=now)
+    accounts.tracker.watermark = facts["watermark"]
+    accounts.tokenizers.update(dict.fromkeys(facts["tokenizers"]))
+    accounts.cut |= set(facts["cut"])
+    accounts.closed.update(facts["closed"])
+    windows = accounts.windows
+    for held, name in ((windows.tokens, "tokens"), (windows.documents, "documents")):
+        for start, by_source in facts[f"window_{name}"].items():
+            held[int(start)] = dict(by_source)
+    for name, table in content.tables.items():
+        if name.startswith("window."):
+            windows.replace(int(name.removeprefix("window.")), table)
+
+
+def _by_window(held: dict[int, dict[str, int]]) -> dict[str, dict[str, int]]:
+    return {str(start): dict(by_source) for start, by_source in held.items()}

@@ -1,0 +1,1 @@
+"""Rows on their device: tables, optimiser steps, slots, versions, consistent copies."""

@@ -1,0 +1,71 @@
+"""A consistent copy of the tables that is taken while they go on changing.
+
+Copy on write, by row: whoever is about to change a row that was not copied yet copies it first;
+a background thread copies the rest in small steps. So training is held up by single steps only,
+not by the whole copy.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from embedding.records import FloatArray, IntArray
+from embedding.server.rows.transfer import to_host
+
+_STEP_BYTES = 4 * 1024 * 1024
+_BREATH_S = 0.0002
+
+
+class RowCopy:
+    """One tensor [n, …] as it was when this was made. `save` and `step` need the server's lock."""
+
+    def __init__(self, source: Callable[[], torch.Tensor], n: int) -> None:
+        self._source = source
+        self.n = n
+        shape = (n, *source().shape[1:])
+        self.rows: FloatArray = np.empty(shape, dtype=np.float32)
+        self._done: npt.NDArray[np.bool_] = np.zeros(n, dtype=np.bool_)
+        self._at = 0
+        width = max(1, int(np.prod(shape[1:], dtype=np.int64)))
+        self._stride = max(1, _STEP_BYTES // (4 * width))
+
+    def save(self, slots: IntArray) -> None:
+        """These rows are about to change."""
+        if self._at >= self.n:
+            return
+        inside = slots[(slots >= self._at) & (slots < self.n)]
+        fresh = inside[~self._done[inside]]
+        if len(fresh):
+            where = torch.from_numpy(fresh).to(self._source().device)
+            self.rows[fresh] = to_host(self._source().index_select(0, where))
+            self._done[fresh] = True
+
+    def step(self) -> bool:
+        """Copy the next few rows; False when all are copied."""
+        low, high = self._at, min(self._at + self._stride, self.n)
+        part = to_host(self._source()[low:high])
+        done = self._done[low:high]
+        if done.any():
+            self.rows[low:high][~done] = part[~done]
+        else:
+            self.rows[low:high] = part
+        self._at = high
+        return high < self.n
+
+    def finish(self, lock: AbstractContextManager[object]) -> float:
+        """Copy what is left, taking `lock` for each step; returns the longest step in seconds."""
+        longest, more = 0.0, self.n > 0
+        while more:
+            with lock:
+                began = time.perf_counter()
+                more = self.step()
+                longest = max(longest, time.perf_counter() - began)
+            # Locks are not fair: without a breath the pushes that wait would starve.
+            time.sleep(_BREATH_S)
+        return longest

@@ -1,0 +1,281 @@
+"""The tables of rows on their device, and the optimiser that changes them.
+
+Rows are addressed by slot here; which word has which slot is the vocabulary's business. The slot
+of an n-gram row is its bucket.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from embedding.errors import ConfigError, RefusedError
+from embedding.records import FloatArray, HalfArray, IntArray, Table
+from embedding.server.rows.copying import RowCopy
+from embedding.server.rows.sharing import SharedMemory
+from embedding.server.rows.steps import pick_steps
+from embedding.server.rows.transfer import to_device, to_host
+from embedding.server.rows.versions import RowVersions
+
+
+def pick_device(name: Literal["auto", "cpu", "cuda"], *, shared: bool = False) -> torch.device:
+    """The device of that name; ConfigError when a GPU is asked for and there is none.
+
+    shared  other processes are to map the tables, which those of a GPU they cannot
+    """
+    if name == "cuda" and shared:
+        raise ConfigError("device cuda: policy hogwild shares its tables in memory; use cpu.")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("device cuda: this machine has no usable GPU; use cpu or auto.")
+    use_gpu = name == "cuda" or (name == "auto" and not shared and torch.cuda.is_available())
+    return torch.device("cuda" if use_gpu else "cpu")
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """How a delta changes a row.
+
+    sum      row += delta                                        (Downpour, Dean 2012)
+    adagrad  A += mean(delta²); row += delta · min(1, rate / sqrt(A)), one accumulator a row
+             (AdaGrad, Duchi 2011, kept by row)
+    """
+
+    name: Literal["sum", "adagrad"] = "sum"
+    rate: float = 1.0
+
+
+WORDS = (Table.IN, Table.OUT)
+_DRAWN = 1 << 19
+"""First numbers that are drawn at a time: each takes some 24 bytes meanwhile."""
+SHARED = (Table.OUT, Table.IN, Table.SUB)
+"""Order in shared memory: word and n-gram vectors lie side by side, as the kernel wants them."""
+
+
+class Tables:
+    """`in` and `out`, float32 [capacity, dim], growing by doubling; shared ones do not grow.
+
+    buckets  rows of `sub`, all there from the start: 0, and then there is no such table
+    kinds    the tables that there are
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        device: torch.device,
+        capacity: int,
+        seed: int,
+        optimizer: Optimizer,
+        shared: bool = False,
+        buckets: int = 0,
+    ) -> None:
+        if dim < 1:
+            raise ConfigError(f"dim {dim}: at least 1 is accepted.")
+        self.dim = dim
+        self.device = device
+        self.seed = seed
+        self.optimizer = optimizer
+        self.capacity = capacity
+        self._steps = pick_steps(device, dim)
+        self.buckets = buckets
+        self.kinds = tuple(Table) if buckets else WORDS
+        order = [table for table in SHARED if table in self.kinds]
+        self.memory = SharedMemory([self._size(t) for t in order], dim) if shared else None
+        memory = self.memory
+        self._rows = {
+            table: self._zeros(self._size(table), dim) if memory is None else memory.table(at)
+            for at, table in enumerate(order)
+        }
+        self._moved = {table: self._zeros(self._size(table)) for table in self.kinds}
+        self._start_grams()
+        self._copies: list[TablesCopy] = []
+        self.versions = RowVersions()
+
+    def ensure(self, capacity: int) -> None:
+        """Make room for `capacity` rows."""
+        if capacity <= self.capacity:
+            return
+        if self.memory is not None:
+            raise RefusedError(f"shared tables have room for {self.capacity} words (max_words).")
+        grown = max(capacity, 2 * self.capacity)
+        for held, shape in ((self._rows, (grown, self.dim)), (self._moved, (grown,))):
+            for table in WORDS:
+                fresh = self._zeros(*shape)
+                fresh[: self.capacity] = held[table]
+                held[table] = fresh
+        self.capacity = grown
+
+    def start(self, slots: IntArray, ids: IntArray) -> None:
+        """Give new rows their first values (word2vec): `in` uniform in ±0.5/dim, `out` zero."""
+        self.versions.writing(None)
+        for table in WORDS:
+            self._before_change(table, slots)
+        piece = max(1, _DRAWN // self.dim)
+        for at in range(0, len(ids), piece):
+            where = self._index(slots[at : at + piece])
+            fresh = first_vectors(ids[at : at + piece], self.dim, self.seed)
+            self._rows[Table.IN][where] = torch.from_numpy(fresh).to(self.device)
+            self._rows[Table.OUT][where] = 0.0
+            for table in WORDS:
+                self._moved[table][where] = 0.0
+
+    def gather(self, table: Table, slots: IntArray) -> torch.Tensor:
+        """Rows [n, dim] on the device; a negative slot (an evicted word) gives a zero row."""
+        return self.take(table, self._index(slots), gaps=bool((slots < 0).any()))
+
+    def take(self, table: Table, where: torch.Tensor, *, gaps: bool = False) -> torch.Tensor:
+        """`gather` by slots that lie on the device; `gaps`: some of them are negative."""
+        return self._steps.gather(self._rows[table], where, gaps=gaps)
+
+    def add(
+        self, table: Table, slots: IntArray, values: FloatArray | HalfArray, scale: float = 1.0
+    ) -> None:
+        """Apply a delta [n, dim] to distinct, non-negative slots."""
+        self._before_change(table, slots)
+        self.step(table, self._index(slots), self._borrow(values), scale)
+
+    def step(
+        self, table: Table, where: torch.Tensor, delta: torch.Tensor, scale: float = 1.0
+    ) -> None:
+        """`add` of what lies on the device already, while no copy is being taken."""
+        rows = self._rows[table]
+        if self.optimizer.name == "adagrad":
+            moved, rate = self._moved[table], self.optimizer.rate
+            self._steps.adagrad(rows, moved, where, delta, scale, rate)
+        else:
+            self._steps.add(rows, where, delta, scale)
+
+    def read(self, table: Table, slots: IntArray) -> FloatArray:
+        """Rows [n, dim] as a numpy array of their own."""
+        found: FloatArray = to_host(self.gather(table, slots))
+        return found
+
+    def copy(self, n: int, *, accumulators: bool) -> TablesCopy:
+        """Begin a consistent copy of `n` words' rows, as they are now (under the lock).
+
+        `TablesCopy.finish` completes it while the tables go on changing. `sub` is copied whole.
+        """
+        copy = TablesCopy(self, n, accumulators=accumulators)
+        self._copies.append(copy)
+        return copy
+
+    def source(self, table: Table, *, accumulators: bool) -> torch.Tensor:
+        """The whole tensor of rows, or of the optimiser's accumulators."""
+        return (self._moved if accumulators else self._rows)[table]
+
+    def forget(self, copy: TablesCopy) -> None:
+        """A copy is complete."""
+        self._copies.remove(copy)
+
+    def restore(self, table: Table, slots: IntArray, rows: FloatArray, moved: FloatArray) -> None:
+        """Set rows and accumulators, as a checkpoint has them."""
+        where = self._index(slots)
+        self._rows[table][where] = self._borrow(rows)
+        self._moved[table][where] = self._borrow(moved)
+
+    def _size(self, table: Table) -> int:
+        return self.buckets if table is Table.SUB else self.capacity
+
+    def _start_grams(self) -> None:
+        """Uniform in ±0.5/dim, as words start; the same numbers for the same seed."""
+        if not self.buckets:
+            return
+        rows, half = self._rows[Table.SUB], 0.5 / self.dim
+        # Drawn on the CPU: a GPU's generator would give others.
+        fresh = rows if rows.device.type == "cpu" else torch.empty(rows.shape)
+        fresh.uniform_(-half, half, generator=torch.Generator().manual_seed(self.seed))
+        if fresh is not rows:
+            rows.copy_(fresh)
+
+    def _before_change(self, table: Table, slots: IntArray) -> None:
+        if self.optimizer.name != "sum":
+            self.versions.writing(None)
+        self.versions.changed(table, slots)
+        for copy in self._copies:
+            copy.save(table, slots)
+
+    def _index(self, slots: IntArray) -> torch.Tensor:
+        return self._borrow(slots)
+
+    def _borrow(self, values: npt.NDArray[Any]) -> torch.Tensor:
+        return to_device(values, self.device)
+
+    def _zeros(self, *shape: int) -> torch.Tensor:
+        return torch.zeros(shape, dtype=torch.float32, device=self.device)
+
+
+class TablesCopy:
+    """A consistent copy of all tables; see `rowcopy.py`."""
+
+    def __init__(self, tables: Tables, n: int, *, accumulators: bool) -> None:
+        self._tables = tables
+        sizes = {table: tables.buckets if table is Table.SUB else n for table in tables.kinds}
+        self._parts = {
+            (table, moved): RowCopy(partial(tables.source, table, accumulators=moved), size)
+            for table, size in sizes.items()
+            for moved in ((False, True) if accumulators else (False,))
+        }
+
+    def save(self, table: Table, slots: IntArray) -> None:
+        """These rows are about to change (under the lock)."""
+        for (of, _), part in self._parts.items():
+            if of is table:
+                part.save(slots)
+
+    def finish(self, lock: AbstractContextManager[object]) -> float:
+        """Complete the copy; returns the longest time that `lock` was held, in seconds."""
+        try:
+            return max(part.finish(lock) for part in self._parts.values())
+        finally:
+            with lock:
+                self._tables.forget(self)
+
+    def release(self) -> None:
+        """The copy is needed no longer."""
+
+    def rows(self, table: Table) -> FloatArray:
+        """float32 [n, dim] by slot, once finished."""
+        return self._parts[table, False].rows
+
+    def pick(self, table: Table, slots: IntArray) -> FloatArray:
+        """float32 [m, dim] of some slots, once finished.
+
+        By torch: numpy's indexing would hold the interpreter up while it copies a whole table.
+        """
+        rows = torch.from_dlpack(self.rows(table))  # type: ignore[attr-defined]
+        found: FloatArray = rows.index_select(0, torch.from_dlpack(slots)).numpy()  # type: ignore[attr-defined]
+        return found
+
+    def moved(self, table: Table) -> FloatArray:
+        """float32 [n] by slot, once finished; with `accumulators` only."""
+        return self._parts[table, True].rows
+
+
+def first_vectors(ids: IntArray, dim: int, seed: int) -> FloatArray:
+    """float32 [n, dim] uniform in ±0.5/dim, a function of (seed, id, column) alone.
+
+    So a row starts the same after a restart, whatever the order of admission (splitmix64 finaliser,
+    Steele 2014).
+    """
+    u64 = np.uint64
+    with np.errstate(over="ignore"):
+        cell = ids.astype(u64)[:, None] * u64(dim) + np.arange(dim, dtype=u64)
+        z = cell + u64(1) + u64(seed % 2**32) * u64(0xD1342543DE82EF95)
+        for shift, factor in (
+            (None, 0x9E3779B97F4A7C15),
+            (30, 0xBF58476D1CE4E5B9),
+            (27, 0x94D049BB133111EB),
+        ):
+            if shift is not None:
+                z = np.bitwise_xor(z, np.right_shift(z, u64(shift)))
+            z = np.multiply(z, u64(factor))
+        z = np.bitwise_xor(z, np.right_shift(z, u64(31)))
+    uniform = np.right_shift(z, u64(40)).astype(np.float32) / np.float32(2**24)
+    found: FloatArray = (uniform - np.float32(0.5)) / np.float32(dim)
+    return found

@@ -1,0 +1,262 @@
+"""The primary of a server whose rows lie on shards (docs/adr/0007-shards.md).
+
+Vocabulary, counts, clocks, windows and scores are here as in any server; of rows there is only the
+log that orders their changes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import torch
+
+from embedding.errors import ConfigError, RefusedError, UnavailableError
+from embedding.exchange.protocol import Rows
+from embedding.records import FloatArray, IntArray, ScorePairs, Table
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.cutting.quality import Scored
+from embedding.server.flight.validation import check_score
+from embedding.server.policies import Apply, Instruction
+from embedding.server.shards.link import ShardLinks
+from embedding.server.shards.log import Change, CopyRows, ShardLog
+from embedding.server.state import ServerState, shares
+from embedding.server.words.vocabulary import Admission
+
+_PIECE_BYTES = 8 * 1024 * 1024
+_COPY_S = 120.0
+_SETTLE_S = 10.0
+_KEEP_S = 60.0
+_EMPTY: FloatArray = np.empty((0, 0), dtype=np.float32)
+
+
+class LeadingState(ServerState):
+    """A server's state without rows. `links` is set before the first request."""
+
+    leads = True
+    links: ShardLinks
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        sync: SyncConfig,
+        *,
+        dim: int,
+        seed: int,
+        epoch: int | None = None,
+        buckets: int = 0,
+        biases: int = 0,
+    ) -> None:
+        if buckets:
+            raise ConfigError(
+                f"shards {config.shards}: rows of n-grams (fasttext) are not split over shards; "
+                "sgns, cbow and glove are, or use 1 shard."
+            )
+        _refuse_shared(sync, config.shards)
+        small = config.model_copy(update={"initial_rows": 1})
+        super().__init__(small, sync, dim=dim, seed=seed, epoch=epoch, biases=biases)
+        self.config = config
+        self.log = ShardLog(self.epoch)
+        self._copies = 0
+
+    @property
+    def held_rows(self) -> int:
+        """None: shards hold them."""
+        return 0
+
+    def pull(
+        self,
+        node: str,
+        vectors: IntArray,
+        contexts: IntArray,
+        clock: int,
+        score: ScorePairs | None,
+        *,
+        grams: IntArray | None = None,
+        half: bool = False,
+    ) -> Rows | list[str]:
+        """From which position on the node may read the shards; or whom it waits for."""
+        del half
+        if len(vectors) or len(contexts) or grams is not None:
+            raise RefusedError("pull: the rows lie on shards; the greeting tells where they are.")
+        began = time.monotonic()
+        with self.changed:
+            clock, waiting_for = self._turn(node, clock, began)
+            if waiting_for:
+                return waiting_for
+            waited = time.monotonic() - began
+            drawn = check_score(score, self.vocabulary) if score is not None else None
+            self._read_mark[node] = self.meters.pushes
+            sequence = self.ledger.of(node).applied
+            at = (self.log.number, self.log.position)
+        nll = None
+        if score is not None and drawn is not None:
+            scored = self._scored(score, at)
+            if isinstance(scored, list):
+                return scored
+            nll = self.scores.score(score, drawn, scored)
+        return Rows(clock, _EMPTY, _EMPTY, sequence, nll, waited, at=at)
+
+    def execute(self, instructions: Sequence[Instruction], now: float) -> None:
+        """Say to the shards what happens to the pushes, and count what was read."""
+        for instruction in instructions:
+            tickets = tuple((ticket.node, ticket.sequence) for ticket in instruction.tickets)
+            change = Change(tickets, 0.0)
+            if isinstance(instruction, Apply):
+                change = Change(tickets, instruction.scale, instruction.average)
+            self.log.append(change)
+        super().execute(instructions, now)
+
+    def configure(self, sync: SyncConfig) -> None:
+        """See ServerState.configure."""
+        _refuse_shared(sync, self.config.shards)
+        super().configure(sync)
+
+    def copy_rows(self) -> RemoteCopy:
+        """Begin a consistent copy of all rows (under the lock)."""
+        self._copies += 1
+        position = self.log.append(CopyRows(self._copies))
+        slots = np.arange(self.vocabulary.rows, dtype=np.int64)
+        at = (self.log.number, position)
+        return RemoteCopy(self.links, self._copies, at, self.vocabulary.ids_at(slots), self.dim)
+
+    def checkpoint_shards(self, *, wait: bool) -> None:
+        """Have every shard write a checkpoint."""
+        if wait:
+            self.links.checkpoint()
+        else:
+            self.links.want_checkpoint()
+
+    def settle(self) -> None:
+        """See HoldsRows."""
+        self.links.settle(_SETTLE_S)
+
+    def keep_rows_first(self) -> None:
+        """Have the shards write what this checkpoint builds on.
+
+        So they are never behind the primary when everything starts anew, and a push that they are
+        ahead by is not applied again.
+        """
+        if not self.links.settle(_KEEP_S):
+            raise UnavailableError(f"a shard was not up to date within {_KEEP_S:.0f} s")
+        self.links.checkpoint()
+
+    def shards(self) -> list[dict[str, Any]]:
+        """Each shard, as the status shows it."""
+        return self.links.describe()
+
+    def locations(self) -> tuple[str, ...]:
+        """Where nodes find the shards."""
+        return self.links.locations
+
+    def log_facts(self) -> dict[str, Any]:
+        """What a checkpoint keeps of the log."""
+        return {"shards": self.config.shards, "log": self.log.to_json()}
+
+    def restore_log(self, facts: Mapping[str, Any]) -> None:
+        """Go on from what a checkpoint kept."""
+        self.log.restore(facts["log"])
+
+    def _place(self, admission: Admission) -> None:
+        first = self.vocabulary.next_id - len(admission.ids)
+        self.log.admit(first, len(admission.ids), admission.evicted)
+
+    def _scored(self, score: ScorePairs, at: tuple[int, int]) -> Scored | list[str]:
+        """Vectors of centres, contexts and negatives as they are when the pull is let through.
+
+        Later than `at` at most by pushes of other nodes: the one that pulls waits for its answer.
+        """
+        width = self.tables.dim
+        centres, back = np.unique(score.centres, return_inverse=True)
+        both = np.concatenate([score.contexts, score.negatives.reshape(-1)])
+        others, there = np.unique(both, return_inverse=True)
+        rows_in = self.links.rows(Table.IN, centres, width, at)
+        rows_out = self.links.rows(Table.OUT, others, width, at)
+        if isinstance(rows_in, list) or isinstance(rows_out, list):
+            return sorted({*_names(rows_in), *_names(rows_out)})
+        columns, device = self.composer.columns, self.tables.device
+        inputs = columns(torch.from_numpy(rows_in[back]).to(device))
+        outputs = columns(torch.from_numpy(rows_out[there]).to(device))
+        n = len(score.contexts)
+        negatives = outputs[n:].reshape(*score.negatives.shape, outputs.shape[-1])
+        return inputs, outputs[:n], negatives
+
+
+class RemoteCopy:
+    """All rows at one position of the log, as the shards copied them.
+
+    ids  int64 [n], id of each slot of the vocabulary then
+    """
+
+    def __init__(
+        self, links: ShardLinks, number: int, at: tuple[int, int], ids: IntArray, dim: int
+    ) -> None:
+        self._links = links
+        self._number = number
+        self._at = at
+        self._ids = ids
+        self._dim = dim
+
+    def finish(self, lock: AbstractContextManager[object]) -> float:
+        """Wait until every shard has begun its copy; the lock is not needed."""
+        del lock
+        for link in self._links.links:
+            self._until(lambda link=link: link.copied(self._number, self._at))
+        return 0.0
+
+    def pick(self, table: Table, slots: IntArray) -> FloatArray:
+        """float32 [m, dim] of some slots; UnavailableError when a shard lost its copy."""
+        ids = self._ids[slots]
+        found = np.empty((len(ids), self._dim), dtype=np.float32)
+        piece = max(1, _PIECE_BYTES // (4 * self._dim))
+        shards = len(self._links)
+        for link in self._links.links:
+            where = np.flatnonzero(ids % shards == link.index)
+            for start in range(0, len(where), piece):
+                part = where[start : start + piece]
+                found[part] = self._until(
+                    lambda link=link, part=part: link.copied(
+                        self._number, self._at, table, ids[part]
+                    )
+                )
+        return found
+
+    def rows(self, table: Table) -> FloatArray:
+        """Refused: only rows of words are copied."""
+        raise RefusedError(f"table {table}: it is not split over shards.")
+
+    def release(self) -> None:
+        """The copy is needed no longer."""
+        for link in self._links.links:
+            link.forget(self._number)
+
+    def _until(self, fetch: Any) -> FloatArray:
+        """Fetch, again while a shard is away or behind."""
+        deadline = time.monotonic() + _COPY_S
+        while True:
+            try:
+                found: FloatArray | None = fetch()
+            except UnavailableError:
+                found = None
+                time.sleep(0.2)
+            except RefusedError as error:
+                raise UnavailableError(str(error)) from error
+            if found is not None:
+                return found
+            if time.monotonic() > deadline:
+                raise UnavailableError(f"a shard did not copy its rows within {_COPY_S:.0f} s.")
+
+
+def _names(rows: FloatArray | list[str]) -> list[str]:
+    return rows if isinstance(rows, list) else []
+
+
+def _refuse_shared(sync: SyncConfig, shards: int) -> None:
+    if shares(sync):
+        raise ConfigError(
+            f"policy {sync.policy} with {shards} shards: it shares the tables of one process; "
+            "use 1 shard, or ssp, asp or bsp."
+        )

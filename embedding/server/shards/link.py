@@ -1,0 +1,290 @@
+"""The primary's connection to one shard: it sends the log as it grows, and fetches rows."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from embedding.errors import ExchangeError, RefusedError, UnavailableError
+from embedding.exchange.channel import Channel
+from embedding.exchange.codec import whole
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.protocol import VERSION
+from embedding.exchange.wire import Message
+from embedding.records import FloatArray, IntArray, Table
+from embedding.server.shards.log import ShardLog, as_json
+
+logger = logging.getLogger(__name__)
+
+BEAT_S = 0.5
+"""How often a shard without news is asked how it is."""
+PAUSE_S = 0.2
+"""Between two tries to reach a shard."""
+
+
+class ShardLink:
+    """A thread that keeps one shard up to date with the log, and a line to fetch rows by.
+
+    figures  what the shard said last about itself
+    failed   why the shard cannot be used, None while it can or is only away
+    """
+
+    def __init__(
+        self, index: int, location: str, log: ShardLog, *, identity: str, config: ExchangeConfig
+    ) -> None:
+        self.index = index
+        self.location = location
+        self.figures: dict[str, Any] = {}
+        self.durable = 0
+        self.away = True
+        self.failed: str | None = None
+        self._log = log
+        self._identity = identity
+        self._config = config
+        self._stopping = threading.Event()
+        self._want_checkpoint = False
+        self._lock = threading.Lock()
+        self._fetching: Channel | None = None
+        self._thread = threading.Thread(target=self._run, name=f"shard-{index}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Send no more."""
+        self._stopping.set()
+        with self._log.changed:
+            self._log.changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(timeout=10)
+        with self._lock:
+            self._drop()
+
+    @property
+    def position(self) -> int:
+        """How much of the log the shard has carried out."""
+        return int(self.figures.get("position", 0))
+
+    def want_checkpoint(self) -> None:
+        """Have the shard begin a checkpoint soon."""
+        self._want_checkpoint = True
+        with self._log.changed:
+            self._log.changed.notify_all()
+
+    def checkpoint(self, timeout_s: float = 300.0) -> None:
+        """Have the shard write a checkpoint and wait for it; UnavailableError when it is away."""
+        channel = Channel(self.location, self._config)
+        try:
+            channel.action("checkpoint", {"wait": True}, timeout_s)
+        finally:
+            channel.close()
+
+    def rows(self, table: Table, ids: IntArray, at: tuple[int, int]) -> FloatArray | None:
+        """float32 [n, dim] at `at` or later; None when the shard is not there within a second."""
+        answer = self._fetch(Message({"op": "rows", "table": table, "at": list(at)}, {"ids": ids}))
+        return None if answer.header["status"] != "ok" else answer.array("rows", "f4", 2)
+
+    def copied(
+        self, number: int, at: tuple[int, int], table: Table = Table.IN, ids: IntArray | None = None
+    ) -> FloatArray | None:
+        """float32 [n, dim] of a copy, or without ids nothing; None while it was not begun."""
+        header = {"op": "copied", "number": number, "table": table, "at": list(at)}
+        answer = self._fetch(Message(header, {} if ids is None else {"ids": ids}))
+        if answer.header["status"] != "ok":
+            return None
+        if ids is None:
+            return np.empty((0, 0), dtype=np.float32)
+        return answer.array("rows", "f4", 2)
+
+    def forget(self, number: int) -> None:
+        """A copy is needed no longer; one that is away forgets it by itself."""
+        try:
+            self._fetch(Message({"op": "forget", "number": number}))
+        except ExchangeError as error:
+            logger.debug("shard %d: %s", self.index, error)
+
+    def _fetch(self, message: Message) -> Message:
+        """One request; UnavailableError when the shard is away."""
+        with self._lock:
+            try:
+                if self._fetching is None:
+                    self._fetching, _ = self._greeted()
+                return self._fetching.request(message)
+            except UnavailableError:
+                self._drop()
+                raise
+
+    def _drop(self) -> None:
+        if self._fetching is not None:
+            self._fetching.close()
+            self._fetching = None
+
+    def _greeted(self) -> tuple[Channel, Message]:
+        channel = Channel(self.location, self._config)
+        try:
+            channel.open()
+            header = {
+                "op": "lead",
+                "version": VERSION,
+                "number": self._log.number,
+                "identity": self._identity,
+            }
+            return channel, channel.request(Message(header))
+        except BaseException:
+            channel.close()
+            raise
+
+    # -- the log ----------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._lead()
+            except UnavailableError as error:
+                if not self.away:
+                    logger.warning("shard %d is away: %s", self.index, error)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the status shows it
+                if self.failed is None:
+                    logger.error("shard %d cannot be used: %s", self.index, error)
+                self.failed = str(error)
+            self.away = True
+            self._stopping.wait(PAUSE_S)
+
+    def _lead(self) -> None:
+        channel, answer = self._greeted()
+        try:
+            sent = self._stand(answer.header)
+            self.away, self.failed = False, None
+            while not self._stopping.is_set():
+                first, entries = self._log.after(sent, timeout_s=BEAT_S)
+                if self._want_checkpoint:
+                    self._want_checkpoint = False
+                    channel.action("checkpoint", {"wait": False})
+                header = {"op": "log", "first": first, "entries": [as_json(e) for e in entries]}
+                self._heard(channel.request(Message(header)).header)
+                sent = first + len(entries) - 1
+        finally:
+            channel.close()
+
+    def _stand(self, header: Any) -> int:
+        """The position after which the shard goes on; RefusedError when it lost what it had."""
+        floor = self._log.floor
+        applied = header["applied"]
+        behind = [n for n, s in floor.applied.items() if int(applied.get(n, 0)) < s]
+        if behind or whole(header, "next_id") < floor.next_id:
+            raise RefusedError(
+                f"shard {self.index} at {self.location} lost rows that it had on disk: give its "
+                "state folder back, or empty the folders of the primary and of every shard."
+            )
+        return whole(header, "position")
+
+    def _heard(self, header: Any) -> None:
+        self.figures = {name: value for name, value in header.items() if name != "status"}
+        self.durable = whole(header, "durable")
+
+
+class ShardLinks:
+    """All shards of a primary."""
+
+    def __init__(
+        self,
+        locations: Sequence[str],
+        log: ShardLog,
+        *,
+        identity: str,
+        config: ExchangeConfig,
+        reached: Sequence[str] | None = None,
+    ) -> None:
+        """`locations` are for the nodes; `reached`, where they differ, for the primary."""
+        self.log = log
+        self.restarts: Callable[[], Sequence[int]] = lambda: [0] * len(locations)
+        self.locations = tuple(locations)
+        self.links = [
+            ShardLink(index, location, log, identity=identity, config=config)
+            for index, location in enumerate(reached or locations)
+        ]
+
+    def __len__(self) -> int:
+        return len(self.links)
+
+    def start(self) -> None:
+        """Begin to send the log."""
+        for link in self.links:
+            link.start()
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        """Let the shards catch up, then send no more."""
+        self.settle(timeout_s)
+        for link in self.links:
+            link.stop()
+
+    def settle(self, timeout_s: float) -> bool:
+        """Wait until every shard has carried out what is in the log now; False when one did not."""
+        goal, deadline = self.log.position, time.monotonic() + timeout_s
+        while any(link.away or link.position < goal for link in self.links):
+            failed = any(link.failed is not None for link in self.links)
+            if failed or time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def tick(self) -> None:
+        """Drop entries that every shard has on disk."""
+        self.log.drop(min(link.durable for link in self.links))
+
+    def want_checkpoint(self) -> None:
+        """Have every shard begin a checkpoint soon."""
+        for link in self.links:
+            link.want_checkpoint()
+
+    def checkpoint(self) -> None:
+        """Have every shard write a checkpoint; returns when all are complete."""
+        self.want_checkpoint()
+        for link in self.links:
+            link.checkpoint()
+
+    def rows(
+        self, table: Table, ids: IntArray, dim: int, at: tuple[int, int]
+    ) -> FloatArray | list[str]:
+        """float32 [n, dim] from all shards, or names of those that do not answer yet."""
+        found = np.zeros((len(ids), dim), dtype=np.float32)
+        late = []
+        for link in self.links:
+            where = np.flatnonzero(ids % len(self.links) == link.index)
+            if not len(where):
+                continue
+            try:
+                part = link.rows(table, ids[where], at)
+            except UnavailableError:
+                part = None
+            if part is None:
+                late.append(f"shard {link.index}")
+            else:
+                found[where] = part
+        return late or found
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Each shard, as the status shows it."""
+        newest, restarts = self.log.position, self.restarts()
+        return [
+            {
+                "shard": link.index,
+                "location": link.location,
+                "state": "failed" if link.failed else "away" if link.away else "up",
+                "reason": link.failed,
+                "restarts": restarts[link.index],
+                "behind": newest - link.position,
+                **link.figures,
+            }
+            for link in self.links
+        ]
+
+    def total(self, name: str) -> int:
+        """Sum of a figure over the shards."""
+        return sum(int(link.figures.get(name, 0)) for link in self.links)

@@ -1,0 +1,127 @@
+"""What a checkpoint holds of a shard, and how a shard goes on from one."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import numpy as np
+
+from embedding.errors import ConfigError
+from embedding.records import IntArray
+from embedding.server.recovery.checkpoint import CheckpointFolder, Content
+from embedding.server.recovery.checkpointer import Checkpointer
+from embedding.server.rows.tables import TablesCopy
+from embedding.server.shards.state import ShardState
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+
+
+class ShardRecovery(Checkpointer):
+    """Writes a shard's checkpoints in the background and restores the newest on construction."""
+
+    def __init__(self, state: ShardState, folder: CheckpointFolder, *, every_s: float) -> None:
+        super().__init__(every_s=every_s)
+        self._state = state
+        self._folder = folder
+        self._number = 0
+        self._written: tuple[int, int] | None = None
+        self._restore()
+
+    def _write(self) -> None:
+        state = self._state
+        with state.lock:
+            mark = (state.log_number, state.position)
+            if mark == self._written:
+                return
+            began = time.perf_counter()
+            facts, slots = collect(state)
+            adagrad = state.tables.optimizer.name == "adagrad"
+            copy = state.tables.copy(state.next_slot, accumulators=adagrad)
+            pause = time.perf_counter() - began
+        longest = copy.finish(state.lock)
+        self._number += 1
+        self._folder.write(self._number, assemble(state, facts, slots, copy))
+        self._written = mark
+        with state.lock:
+            state.meters.checkpoint_pause_s = max(pause, longest)
+            state.ledger.persisted(facts["applied"])
+            if state.log_number == mark[0]:
+                state.durable_position = mark[1]
+
+    def _ended(self) -> None:
+        self._folder.close()
+
+    def _restore(self) -> None:
+        found = self._folder.newest()
+        if found is None:
+            return
+        self._number, content = found
+        restore(self._state, content, str(self._folder.path))
+        logger.info("restored checkpoint %d: %d rows", self._number, self._state.next_slot)
+
+
+def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
+    """Facts, and the id int64 of each slot, -1 for a free one (under the lock)."""
+    spec = state.spec
+    facts = {
+        "format": FORMAT,
+        "dim": spec.dim,
+        "index": spec.index,
+        "count": spec.count,
+        "seed": state.tables.seed,
+        "identity": state.identity,
+        "next_id": state.next_id,
+        "log": [state.log_number, state.position],
+        "applied": {name: entry.applied for name, entry in state.ledger.nodes.items()},
+        "pushes": state.meters.pushes,
+        "lost_pushes": state.lost_pushes,
+    }
+    return facts, state.map.ids(np.arange(state.next_slot, dtype=np.int64))
+
+
+def assemble(
+    state: ShardState, facts: dict[str, Any], slots: IntArray, copy: TablesCopy
+) -> Content:
+    """Files of a checkpoint; rows are in the order of slots."""
+    arrays: dict[str, Any] = {f"rows.{table}": copy.rows(table) for table in state.tables.kinds}
+    if state.tables.optimizer.name == "adagrad":
+        arrays |= {f"moved.{table}": copy.moved(table) for table in state.tables.kinds}
+    return Content(facts, {**arrays, "ids": slots}, {})
+
+
+def restore(state: ShardState, content: Content, where: str) -> None:
+    """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
+    facts, spec = content.facts, state.spec
+    for name, expected in (
+        ("format", FORMAT),
+        ("dim", spec.dim),
+        ("index", spec.index),
+        ("count", spec.count),
+    ):
+        if facts.get(name) != expected:
+            raise ConfigError(
+                f"state_dir {where}: its checkpoint has {name} {facts.get(name)}, the shard was "
+                f"started with {expected}; use that or an empty folder."
+            )
+    state.identity = facts["identity"]
+    state.tables.seed = facts["seed"]
+    ids: IntArray = np.array(content.arrays["ids"], dtype=np.int64)
+    state.next_id, state.next_slot = facts["next_id"], len(ids)
+    state.tables.ensure(len(ids))
+    used = np.flatnonzero(ids >= 0)
+    state.free = np.flatnonzero(ids < 0).tolist()
+    state.map.put(used, ids[used])
+    for table in state.tables.kinds:
+        rows = content.arrays[f"rows.{table}"]
+        moved = content.arrays.get(f"moved.{table}", np.zeros(len(rows), dtype=np.float32))
+        state.tables.restore(table, used, rows[used], moved[used])
+    for node, sequence in facts["applied"].items():
+        entry = state.ledger.of(node)
+        entry.accepted = entry.applied = entry.durable = sequence
+    state.log_number, state.position = facts["log"]
+    state.durable_position = state.position
+    state.meters.pushes, state.lost_pushes = facts["pushes"], facts["lost_pushes"]

@@ -1,0 +1,299 @@
+"""One shard as a running process: its port, its checkpoints, its end.
+
+    python -m embedding.server.shards.service SPEC
+
+SPEC is a `ShardSpec` as JSON. The process says where it listens in a line of JSON on its standard
+output, and ends on SIGTERM, or as soon as its standard input ends: with the primary that started
+it, however that died.
+"""
+
+from __future__ import annotations
+
+import _thread
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pyarrow as pa
+import torch
+
+from embedding.errors import PlatformError, RefusedError, UnavailableError, YeoronError
+from embedding.exchange.codec import decode_push, position, string, whole
+from embedding.exchange.protocol import VERSION
+from embedding.exchange.wire import Message, decode
+from embedding.records import Table
+from embedding.server.figures.reports import as_sent
+from embedding.server.flight.credentials import read_credentials
+from embedding.server.flight.hangup import end
+from embedding.server.flight.limits import check_lost, check_name, check_rows
+from embedding.server.flight.shell import FlightService
+from embedding.server.recovery.checkpoint import CheckpointFolder
+from embedding.server.recovery.sequence import NodeLedger
+from embedding.server.shards.log import from_json
+from embedding.server.shards.recovery import ShardRecovery
+from embedding.server.shards.spec import ShardSpec
+from embedding.server.shards.state import At, ShardState
+
+logger = logging.getLogger(__name__)
+
+
+class ShardServer:
+    """One shard; `start` opens its port, `stop` writes a last checkpoint and closes it."""
+
+    def __init__(self, spec: ShardSpec) -> None:
+        config = spec.server
+        torch.set_num_threads(config.threads)
+        self.spec = spec
+        self._credentials = read_credentials(config)
+        folder = None
+        if config.state_dir is not None:
+            folder = CheckpointFolder(config.state_dir, keep=config.keep_checkpoints)
+        self.recovery: ShardRecovery | None = None
+        try:
+            self.state = ShardState(spec, epoch=0 if folder is None else folder.next_epoch())
+            if folder is not None:
+                every = config.checkpoint_every_s
+                self.recovery = ShardRecovery(self.state, folder, every_s=every)
+        except BaseException:
+            if folder is not None:
+                folder.close()
+            raise
+        self.location = ""
+        self._flight: FlightService | None = None
+
+    def start(self) -> None:
+        """Open the port; PlatformError when it is taken."""
+        config = self.spec.server
+        tls = config.tls_cert is not None
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        try:
+            self._flight = FlightService(
+                f"{'grpc+tls' if tls else 'grpc+tcp'}://{host}:{config.port}",
+                self.state,
+                {"ping": self._ping, "checkpoint": self._checkpoint},
+                credentials=self._credentials,
+                session=lambda: ShardSession(self.state),
+            )
+        except (pa.ArrowException, OSError) as error:
+            raise PlatformError(
+                f"port {config.port} of {config.host}, for shard {self.spec.index}: it cannot be "
+                "opened; another process may have it."
+            ) from error
+        self.location = f"{'grpc+tls' if tls else 'grpc'}://{host}:{self._flight.port}"
+        if self.recovery is not None:
+            self.recovery.start()
+
+    def stop(self) -> None:
+        """Hang up, then write what is here."""
+        self.state.close()
+        if self._flight is not None:
+            end(self._flight)
+        if self.recovery is not None:
+            self.recovery.stop()
+
+    def _ping(self, body: dict[str, Any]) -> bool:
+        del body
+        return not self.state.closing
+
+    def _checkpoint(self, body: dict[str, Any]) -> None:
+        """Write a checkpoint; with {"wait": false} only begin to."""
+        if self.recovery is None:
+            return
+        failed = self.recovery.request(wait=body.get("wait", True) is True)
+        if failed is not None:
+            raise UnavailableError(f"shard {self.spec.index}: {failed}.")
+
+
+class ShardSession:
+    """What one stream, a node's or the primary's, has said so far."""
+
+    def __init__(self, state: ShardState) -> None:
+        self.state = state
+        self.node = ""
+        self.number = 0
+        self._leads = 0
+        self._calls: dict[str, Callable[[Message], Message]] = {
+            "pull": self._pull,
+            "push": self._push,
+            "confirm": self._confirm,
+            "bye": self._bye,
+        }
+        self._leading: dict[str, Callable[[Message], Message]] = {
+            "log": self._log,
+            "rows": self._rows,
+            "copied": self._copied,
+            "forget": self._forget,
+        }
+
+    def handle(self, chunk: Any, size: int) -> Message:
+        """Answer one message."""
+        limit = self.state.spec.server.max_message_bytes
+        if size > limit:
+            raise RefusedError(
+                f"message of {size} bytes; max_message_bytes allows {limit}.", kind="size"
+            )
+        message = decode(chunk.data, chunk.app_metadata)
+        operation = message.header.get("op")
+        if operation == "hello":
+            return self._hello(message)
+        if operation == "lead":
+            return self._lead(message)
+        calls = self._leading if self._leads else self._calls
+        if not (self.node or self._leads):
+            raise RefusedError("the first message of a stream must be `hello` or `lead`.")
+        call = calls.get(operation) if isinstance(operation, str) else None
+        if call is None:
+            raise RefusedError(f"operation {str(operation)[:40]!r}: not known.")
+        if self.node:
+            self.state.check_session(self.node, self.number)
+        return call(message)
+
+    def ended(self) -> None:
+        """The stream is over."""
+
+    # -- nodes ------------------------------------------------------------------------------
+
+    def _hello(self, message: Message) -> Message:
+        _same_version(message)
+        node = string(message.header, "node")
+        first = whole(message.header, "first", least=1)
+        check_name("node", node)
+        check_lost(node, first - self.state.ledger.of(node).accepted)
+        entry = self.state.hello(node, first)
+        self.node, self.number = node, entry.session
+        return self._acknowledged(entry)
+
+    def _pull(self, message: Message) -> Message:
+        vectors, contexts = message.array("vectors", "i8", 1), message.array("contexts", "i8", 1)
+        half = message.header.get("rows") == "float16"
+        spec = self.state.spec
+        most = spec.server.max_message_bytes
+        check_rows(len(vectors) + len(contexts), spec.dim, most, half=half)
+        rows = self.state.pull(vectors, contexts, _at(message))
+        if rows is None:
+            return Message({"status": "waiting", "waits_for": self.state.waits_for})
+        found = {"vectors": as_sent(rows[0], half), "contexts": as_sent(rows[1], half)}
+        return Message({"status": "ok"}, found)
+
+    def _push(self, message: Message) -> Message:
+        push = decode_push(message)
+        if push.node != self.node:
+            raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
+        return self._acknowledged(self.state.push(push))
+
+    def _confirm(self, message: Message) -> Message:
+        del message
+        return self._acknowledged(self.state.ledger.of(self.node))
+
+    def _bye(self, message: Message) -> Message:
+        del message
+        self.node = ""
+        return Message({"status": "ok"})
+
+    def _acknowledged(self, entry: NodeLedger) -> Message:
+        header = {"accepted": entry.accepted, "durable": entry.durable, "epoch": self.state.epoch}
+        return Message({"status": "ok", **header})
+
+    # -- the primary ------------------------------------------------------------------------
+
+    def _lead(self, message: Message) -> Message:
+        _same_version(message)
+        header = message.header
+        self._leads = whole(header, "number")
+        found = self.state.lead(self._leads, string(header, "identity"))
+        return Message({"status": "ok", **found})
+
+    def _log(self, message: Message) -> Message:
+        entries = message.header.get("entries")
+        try:
+            read = [from_json(each) for each in entries]  # type: ignore[union-attr]
+        except (TypeError, ValueError, IndexError, OverflowError) as error:
+            raise RefusedError("log: entries that cannot be read.") from error
+        return Message(
+            {"status": "ok", **self.state.take(self._leads, whole(message.header, "first"), read)}
+        )
+
+    def _rows(self, message: Message) -> Message:
+        rows = self.state.rows(_table(message), message.array("ids", "i8", 1), _at(message))
+        if rows is None:
+            return Message({"status": "waiting", "waits_for": self.state.waits_for})
+        return Message({"status": "ok"}, {"rows": rows})
+
+    def _copied(self, message: Message) -> Message:
+        """Rows of a copy; without a table only whether it was begun."""
+        if not self.state.has_copy(_at(message)):
+            return Message({"status": "waiting", "waits_for": self.state.waits_for})
+        if "ids" not in message.arrays:
+            return Message({"status": "ok"})
+        number, ids = whole(message.header, "number"), message.array("ids", "i8", 1)
+        return Message({"status": "ok"}, {"rows": self.state.copied(number, _table(message), ids)})
+
+    def _forget(self, message: Message) -> Message:
+        self.state.forget_copy(whole(message.header, "number"))
+        return Message({"status": "ok"})
+
+
+def _same_version(message: Message) -> None:
+    version = whole(message.header, "version")
+    if version != VERSION:
+        raise RefusedError(f"protocol {version}; this shard speaks {VERSION}.")
+
+
+def _at(message: Message) -> At:
+    at = position(message.header.get("at"))
+    if at is None:
+        raise RefusedError("message: 'at' is missing.")
+    return at
+
+
+def _table(message: Message) -> Table:
+    try:
+        return Table(string(message.header, "table"))
+    except ValueError as error:
+        raise RefusedError("`table`: in or out is accepted.") from error
+
+
+def main() -> None:
+    """The process: serve until SIGTERM or the end of standard input."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    ended = threading.Event()
+    stdin = sys.stdin.fileno()
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        # Not in this thread, which may hold the event's lock.
+        _thread.start_new_thread(ended.set, ())
+
+    def wait_for_parent() -> None:
+        while os.read(stdin, 1):
+            pass
+        ended.set()
+
+    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=wait_for_parent, daemon=True).start()
+    try:
+        server = ShardServer(ShardSpec.model_validate_json(sys.argv[1]))
+        server.start()
+    except YeoronError as error:
+        logger.error("%s", error)
+        os._exit(error.exit_code)
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as out:
+        out.write(json.dumps({"location": server.location}) + "\n")
+    ended.wait()
+    server.stop()
+    logging.shutdown()
+    # Everything is on disk; taking gRPC and torch down in order would only hold the primary up.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,361 @@
+"""One shard without its network: rows by id, and the primary's entries carried out in order.
+
+A shard knows no word and no policy. What nodes push waits here until the primary's log says that it
+is to be applied (`log.py`); who reads names the position that must be reached first.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from embedding.errors import RefusedError, ReplacedError
+from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import Push
+from embedding.records import FloatArray, IntArray, Table
+from embedding.server.figures.meters import Meters
+from embedding.server.flight.validation import checked
+from embedding.server.recovery.sequence import Ledger, NodeLedger
+from embedding.server.rows.averaging import averaged
+from embedding.server.rows.slotmap import SlotMap
+from embedding.server.rows.tables import Optimizer, Tables, TablesCopy, pick_device
+from embedding.server.shards.log import Admit, Change, Entry
+from embedding.server.shards.spec import ShardSpec
+
+logger = logging.getLogger(__name__)
+
+WAIT_S = 1.0
+"""How long a read is held before it is answered `waiting`."""
+
+At = tuple[int, int]
+"""A life of the primary and a position in its log."""
+
+
+class ShardState:
+    """Rows, slots, pushes that wait and the log's position, consistent under `lock`."""
+
+    def __init__(self, spec: ShardSpec, *, epoch: int) -> None:
+        config = spec.server
+        self.spec, self.config = spec, config
+        self.epoch = epoch
+        self.identity = spec.identity
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
+        self.closing = False
+        self.started = time.monotonic()
+        self.tables = Tables(
+            spec.dim,
+            device=pick_device(config.device),
+            capacity=max(1, config.initial_rows // spec.count),
+            seed=spec.seed,
+            optimizer=Optimizer(config.optimizer, config.adagrad_rate),
+        )
+        self.map = SlotMap()
+        self.next_id = 0
+        self.next_slot = 0
+        self.free: list[int] = []
+        self.ledger = Ledger(keeps_checkpoints=config.state_dir is not None)
+        self.meters = Meters()
+        self.log_number = 0
+        self.position = 0
+        self.durable_position = 0
+        self.lost_pushes = 0
+        self.waits_for: tuple[str, int] | None = None
+        self._queue: deque[Entry] = deque()
+        self._waiting: dict[tuple[str, int], Push | None] = {}
+        self._copies: dict[int, HeldCopy] = {}
+
+    # -- the primary ------------------------------------------------------------------------
+
+    def lead(self, number: int, identity: str) -> dict[str, Any]:
+        """The primary greets: where this shard stands. Another life of it starts the log anew."""
+        with self.changed:
+            if identity != self.identity:
+                raise RefusedError(
+                    f"shard {self.spec.index}: its state is of another training (its primary's "
+                    "state folder was emptied or exchanged); give both their folders back or "
+                    "empty both."
+                )
+            if number != self.log_number:
+                self.log_number, self.position, self.durable_position = number, 0, 0
+                self._queue.clear()
+                self._copies.clear()
+            return {
+                "position": self.position + len(self._queue),
+                "applied": {name: entry.applied for name, entry in self.ledger.nodes.items()},
+                "next_id": self.next_id,
+                "epoch": self.epoch,
+            }
+
+    def take(self, number: int, first: int, entries: Sequence[Entry]) -> dict[str, Any]:
+        """Entries of the log, the first at position `first`; how far this shard is."""
+        with self.changed:
+            expected = self.position + len(self._queue) + 1
+            if number != self.log_number or first > expected:
+                raise RefusedError(
+                    f"shard {self.spec.index}: entries from {first} of log {number}; it expects "
+                    f"{expected} of log {self.log_number}."
+                )
+            self._queue.extend(entries[expected - first :])
+            self._advance()
+            return self.progress()
+
+    def progress(self) -> dict[str, Any]:
+        """Figures for the primary's status (under the lock)."""
+        meters = self.meters
+        rows = self.next_slot - len(self.free)
+        wide = self.tables.capacity * (self.tables.dim + 1) * 4
+        return {
+            "position": self.position,
+            "durable": self.durable_position,
+            "rows": rows,
+            "bytes": len(self.tables.kinds) * wide + self.map.nbytes,
+            "pushes": meters.pushes,
+            "duplicates": meters.duplicates,
+            "lost_pushes": self.lost_pushes,
+            "rows_in": meters.rows_in,
+            "rows_out": meters.rows_out,
+            "bytes_in": meters.bytes_in,
+            "bytes_out": meters.bytes_out,
+            "waits_for": None if self.waits_for is None else list(self.waits_for),
+            "pause_ms": meters.checkpoint_pause_s * 1000,
+            "uptime_s": time.monotonic() - self.started,
+        }
+
+    def rows(self, table: Table, ids: IntArray, at: At) -> FloatArray | None:
+        """float32 [n, dim] at `at` or later, zeros for evicted ids; None: not there yet."""
+        with self.changed:
+            if not self._reach(at):
+                return None
+            return self.tables.read(table, self._slots(ids, "rows"))
+
+    def copied(self, number: int, table: Table, ids: IntArray) -> FloatArray:
+        """float32 [n, dim] as a copy has them."""
+        with self.lock:
+            copy = self._copies.get(number)
+        if copy is None:
+            raise RefusedError(
+                f"shard {self.spec.index}: copy {number} is gone, the shard was started again."
+            )
+        return copy.pick(table, ids)
+
+    def forget_copy(self, number: int) -> None:
+        """A copy is needed no longer."""
+        with self.lock:
+            self._copies.pop(number, None)
+
+    def has_copy(self, at: At) -> bool:
+        """Whether the copy at this position was begun; waits a moment for it."""
+        with self.changed:
+            return self._reach(at)
+
+    # -- nodes ------------------------------------------------------------------------------
+
+    def hello(self, node: str, first: int) -> NodeLedger:
+        """A node connects; `first` is the first push that it still has or will make.
+
+        Pushes before it that this shard lacks are lost: their node died with them.
+        """
+        if not node:
+            raise RefusedError("node '': a node needs a name.")
+        with self.changed:
+            entry = self.ledger.of(node)
+            entry.session += 1
+            for sequence in range(entry.accepted + 1, first):
+                self._waiting[node, sequence] = None
+            entry.accepted = max(entry.accepted, first - 1)
+            self._advance()
+            return entry
+
+    def check_session(self, node: str, session: int) -> None:
+        """ReplacedError when the node has connected again since: two processes use one name."""
+        if self.ledger.of(node).session != session:
+            raise ReplacedError(f"node {node}: another process has connected under this name.")
+
+    def push(self, push: Push) -> NodeLedger:
+        """Take rows; they wait until the log says that they are to be applied.
+
+        Sent again before that, the later content counts: the primary may have refused the earlier.
+        """
+        push = checked(push, self.tables.dim, self.config.max_message_bytes)
+        with self.changed:
+            entry = self.ledger.of(push.node)
+            if push.sequence <= entry.applied:
+                self.meters.duplicates += 1
+                return entry
+            if push.sequence > entry.accepted + 1:
+                raise RefusedError(
+                    f"push {push.sequence} of node {push.node}: gap, shard {self.spec.index} "
+                    f"expects {entry.accepted + 1}."
+                )
+            for delta in push.deltas:
+                self._own(delta.ids, "push")
+            self._waiting[push.node, push.sequence] = push
+            self.ledger.accept(push.node, max(entry.accepted, push.sequence))
+            self._advance()
+            return entry
+
+    def pull(
+        self, vectors: IntArray, contexts: IntArray, at: At
+    ) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Rows of `in` and `out` on the device at `at` or later; None: not there yet."""
+        with self.changed:
+            if not self._reach(at):
+                return None
+            slots_in, slots_out = self._slots(vectors, "pull"), self._slots(contexts, "pull")
+            self.meters.rows_out += len(vectors) + len(contexts)
+            return (
+                self.tables.gather(Table.IN, slots_in),
+                self.tables.gather(Table.OUT, slots_out),
+            )
+
+    def close(self) -> None:
+        """Let reads that wait go."""
+        with self.changed:
+            self.closing = True
+            self.changed.notify_all()
+
+    # -- carrying out -----------------------------------------------------------------------
+
+    def _advance(self) -> None:
+        """Carry out entries until one needs a push that is not here yet (under the lock)."""
+        before = self.position
+        self.waits_for = None
+        while self._queue:
+            entry = self._queue[0]
+            if isinstance(entry, Change):
+                missing = self._missing(entry)
+                if missing is not None:
+                    self.waits_for = missing
+                    break
+                self._change(entry)
+            elif isinstance(entry, Admit):
+                self._admit(entry)
+            else:
+                self._copies[entry.number] = HeldCopy(self)
+            self._queue.popleft()
+            self.position += 1
+            if not self.ledger.keeps_checkpoints:
+                self.durable_position = self.position
+        if self.position > before:
+            self.changed.notify_all()
+
+    def _missing(self, entry: Change) -> tuple[str, int] | None:
+        for node, sequence in entry.tickets:
+            new = sequence > self.ledger.of(node).applied
+            if new and (node, sequence) not in self._waiting:
+                return node, sequence
+        return None
+
+    def _change(self, entry: Change) -> None:
+        held = []
+        for node, sequence in entry.tickets:
+            if sequence <= self.ledger.of(node).applied:
+                continue
+            push = self._waiting.pop((node, sequence))
+            if push is None:
+                logger.warning("push %d of node %s was lost with its node", sequence, node)
+                self.lost_pushes += 1
+            else:
+                held.append(push)
+            self.ledger.apply(node, sequence)
+            self.meters.pushes += 1
+        if entry.scale:
+            for push in averaged(held) if entry.average else held:
+                self._add(push.deltas, entry.scale)
+
+    def _add(self, deltas: Sequence[RowDelta], scale: float) -> None:
+        for delta in deltas:
+            slots, values = self.map.slots(delta.ids), delta.values
+            gone = slots < 0
+            if gone.any():
+                self.meters.dropped_rows += int(gone.sum())
+                slots, values = slots[~gone], values[~gone]
+            self.tables.add(delta.table, slots, values, scale)
+            self.meters.rows_in += len(slots)
+
+    def _admit(self, entry: Admit) -> None:
+        """Rows start as a function of seed and id alone (`tables.first_vectors`)."""
+        spec = self.spec
+        evicted = self.map.slots(entry.evicted[entry.evicted % spec.count == spec.index])
+        gone = evicted[evicted >= 0]
+        if len(gone):
+            self.map.free(gone)
+            self.free.extend(gone.tolist())
+        ids = np.arange(max(entry.first, self.next_id), entry.first + entry.count, dtype=np.int64)
+        self.next_id = max(self.next_id, entry.first + entry.count)
+        ids = ids[ids % spec.count == spec.index]
+        if not len(ids):
+            return
+        reused = [self.free.pop() for _ in range(min(len(self.free), len(ids)))]
+        more = np.arange(self.next_slot, self.next_slot + len(ids) - len(reused), dtype=np.int64)
+        self.next_slot += len(more)
+        slots = np.concatenate([np.array(reused, dtype=np.int64), more])
+        self.map.put(slots, ids)
+        self.tables.ensure(self.next_slot)
+        self.tables.start(slots, ids)
+
+    def _reach(self, at: At) -> bool:
+        """Wait a moment for a position (under the lock)."""
+        deadline = time.monotonic() + WAIT_S
+        while self.log_number != at[0] or self.position < at[1]:
+            left = deadline - time.monotonic()
+            if left <= 0 or self.closing:
+                return False
+            self.changed.wait(left)
+        return True
+
+    def _own(self, ids: IntArray, what: str) -> None:
+        spec = self.spec
+        if len(ids) and (int(ids.min()) < 0 or bool(np.any(ids % spec.count != spec.index))):
+            raise RefusedError(
+                f"{what}: an id that is not of shard {spec.index} of {spec.count}, which holds "
+                f"those with id mod {spec.count} = {spec.index}."
+            )
+
+    def _slots(self, ids: IntArray, what: str) -> IntArray:
+        self._own(ids, what)
+        if len(ids) and int(ids.max()) >= self.next_id:
+            raise RefusedError(
+                f"{what}: an id outside 0 … {self.next_id - 1}, which are the ids given so far."
+            )
+        return self.map.slots(ids)
+
+
+class HeldCopy:
+    """All rows at one position of the log; completed in the background."""
+
+    def __init__(self, state: ShardState) -> None:
+        slots = state.map.used()
+        self._ids = state.map.ids(slots)
+        self._slots = slots.copy()
+        self._rows: TablesCopy = state.tables.copy(state.next_slot, accumulators=False)
+        self._done = threading.Event()
+        self._failed = False
+        threading.Thread(target=self._finish, args=(state.lock,), daemon=True).start()
+
+    def pick(self, table: Table, ids: IntArray) -> FloatArray:
+        """float32 [n, dim] of some ids that had a row."""
+        self._done.wait()
+        if self._failed:
+            raise RefusedError("the copy of the shard's rows could not be completed.")
+        at = np.searchsorted(self._ids, ids)
+        if len(ids) and (at.max() >= len(self._ids) or bool(np.any(self._ids[at] != ids))):
+            raise RefusedError("copied rows: an id that had no row then.")
+        return self._rows.pick(table, self._slots[at])
+
+    def _finish(self, lock: threading.RLock) -> None:
+        try:
+            self._rows.finish(lock)
+        except Exception:
+            self._failed = True
+            logger.exception("a copy of the rows could not be completed")
+        finally:
+            self._done.set()

@@ -1,0 +1,175 @@
+"""What was read: counts by word, source and window, figures by source, progress of event time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from embedding.errors import RefusedError
+from embedding.exchange.protocol import Push
+from embedding.records import SnapshotRef, SourceProgress, TimeArray, Window
+from embedding.server.config import ServerConfig
+from embedding.server.figures.meters import Meters
+from embedding.server.words.counts import WindowCounts
+from embedding.server.words.vocabulary import Vocabulary
+from embedding.server.words.windows import WindowTracker
+
+_FAR = 400 * 365 * 86_400
+"""Seconds from 1970 beyond which a window's start is nonsense."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A push with what could be worked out about it before the lock was taken."""
+
+    push: Push
+    seen: TimeArray
+
+    @classmethod
+    def prepare(cls, push: Push) -> Arrival:
+        """When each word was read; RefusedError for windows outside any calendar."""
+        groups = push.counts.groups
+        starts = [group.window for group in groups] + [each.window for each in push.progress]
+        if starts and not -_FAR < min(starts) <= max(starts) < _FAR:
+            raise RefusedError(
+                f"push {push.sequence} of node {push.node}: a window that starts outside "
+                "any calendar; Unix seconds are accepted."
+            )
+        published = {p.source: p.published for p in push.progress}
+        times = [published.get(group.source, float(group.window)) for group in groups]
+        lengths = np.diff([0, *(group.stop for group in groups)])
+        return cls(push, np.repeat(np.asarray(times, dtype=np.float64), lengths))
+
+
+class Accounts:
+    """Everything counted. Not thread-safe: the server's lock guards it."""
+
+    def __init__(self, config: ServerConfig, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.windows = WindowCounts(vocabulary.names)
+        self.tracker = WindowTracker(
+            config.window, idle_s=config.source_idle_s, lateness_s=config.allowed_lateness_s
+        )
+        self.meters = Meters()
+        self.tokenizers: dict[str, None] = {}
+        self.cut: set[int] = set()
+        self.closed: dict[str, dict[str, Any]] = {}
+        self.on_complete: Callable[[Window], None] | None = None
+
+    def learnt(self, arrival: Arrival, now: float) -> None:
+        """A push was applied."""
+        push = arrival.push
+        self._count(arrival)
+        self.windows.add(push.counts, self.cut)
+        self.meters.learnt(push.node, push.tokens, now)
+        self.meters.loss_sum += push.loss_sum
+        self.meters.pairs += push.pairs
+        if push.tokenizer_digest:
+            self.tokenizers[push.tokenizer_digest] = None
+        for progress in push.progress:
+            self._progress(push.node, progress, now)
+
+    def _count(self, arrival: Arrival) -> None:
+        """Words with a row are counted by id, others by name."""
+        counts, seen = arrival.push.counts, arrival.seen
+        known = counts.ids >= 0
+        self.meters.dropped_counts += self.vocabulary.count(
+            counts.ids[known],
+            counts.counts[known],
+            seen[known],
+            _listed(counts.words),
+            counts.counts[~known],
+            seen[~known],
+            arrival.push.tokens,
+        )
+
+    def complete(self, arrivals: Sequence[Arrival], now: float) -> None:
+        """Cut what these pushes show to be complete, while the rows know nothing of them yet.
+
+        A window of which they hold something themselves is left for later.
+        """
+        if self.on_complete is None:
+            return
+        own = set()
+        for arrival in arrivals:
+            for each in arrival.push.progress:
+                self.tracker.progress(each.source, each.published, now=now, node=arrival.push.node)
+                own.add(each.window)
+        for window in self.due(now):
+            if int(window.start.timestamp()) not in own:
+                self.on_complete(window)
+
+    def due(self, now: float) -> list[Window]:
+        """Windows that the watermark has passed and that were not cut."""
+        starts = [start for start in self.windows.windows() if start not in self.cut]
+        return self.tracker.due(starts, now=now)
+
+    def close(self, starts: list[int], ref: SnapshotRef) -> None:
+        """A snapshot holds these windows: their counts are needed no longer."""
+        window = Window(ref.window_start, ref.window_end)
+        figures = {
+            name: sum(sum(held.get(start, {}).values()) for start in starts)
+            for name, held in (
+                ("documents", self.windows.documents),
+                ("tokens", self.windows.tokens),
+            )
+        }
+        self.closed[window.label] = {
+            "start": window.start.isoformat(),
+            "end": window.end.isoformat(),
+            **figures,
+            "snapshot": ref.id,
+        }
+        self.cut |= {*starts, int(window.start.timestamp())}
+        for start in starts:
+            self.windows.free(start)
+
+    def describe(self) -> dict[str, Any]:
+        """Windows by label, as the status shows them."""
+        found = dict(self.closed)
+        for start in self.windows.windows():
+            window = self.tracker.window(start)
+            found[window.label] = {
+                "start": window.start.isoformat(),
+                "end": window.end.isoformat(),
+                "documents": sum(self.windows.documents.get(start, {}).values()),
+                "tokens": sum(self.windows.tokens.get(start, {}).values()),
+                "snapshot": None,
+            }
+        return dict(sorted(found.items(), key=lambda item: str(item[1]["start"])))
+
+    def _progress(self, node: str, progress: SourceProgress, now: float) -> None:
+        self.meters.documents += progress.documents
+        meter = self.meters.source(progress.source)
+        meter.documents += progress.documents
+        meter.tokens += progress.tokens
+        meter.lags.add(progress.lags)
+        self.meters.lags.add(progress.lags)
+        self.tracker.progress(progress.source, progress.published, now=now, node=node)
+        if progress.window in self.cut:
+            meter.late += progress.documents
+        else:
+            self.windows.note(progress.window, progress.source, progress.documents, progress.tokens)
+
+
+def by_source(push: Push) -> dict[str, int]:
+    """Tokens of each source that a push read."""
+    found: dict[str, int] = {}
+    for each in push.progress:
+        found[each.source] = found.get(each.source, 0) + each.tokens
+    return found
+
+
+def iso(seconds: float | None) -> str | None:
+    """Unix seconds as ISO 8601 in UTC."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def _listed(words: Any) -> list[str]:
+    """Words as a list, from an Arrow array or any sequence."""
+    return words.to_pylist() if isinstance(words, pa.Array) else list(words)
