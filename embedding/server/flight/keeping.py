@@ -1,4 +1,4 @@
-"""Rows that a node keeps are not sent to it again (`exchange/rowcache.py`, `server/rows/versions.py`)."""
+"""Rows that a node keeps are not sent to it again (`exchange/rowcache.py`)."""
 
 from __future__ import annotations
 
