@@ -46,7 +46,7 @@ def kill_a_shard(stop: threading.Event, killed: list[int]) -> None:
                 command = " ".join(child.cmdline())
             except psutil.Error:
                 continue
-            if "shardservice" in command and learning():
+            if "shards.service" in command and learning():
                 os.kill(child.pid, signal.SIGKILL)
                 killed.append(child.pid)
                 return

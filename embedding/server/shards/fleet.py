@@ -200,5 +200,5 @@ class ShardKeeper:
 
 def _path() -> str:
     """Where the child finds this package, whatever its working folder."""
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(Path(__file__).resolve().parents[3])
     return os.pathsep.join(p for p in (root, os.environ.get("PYTHONPATH", "")) if p)
