@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import Field, SecretStr
 
 from embedding.config import Config
+from embedding.crawl.lease import LeaseConfig
 
 
 class CrawlConfig(Config):
@@ -18,6 +19,8 @@ class CrawlConfig(Config):
     """Product token that robots.txt groups are matched against."""
     frontier: str = "sqlite:///var/frontier.db"
     """SQLAlchemy address of the frontier: SQLite by default, PostgreSQL in production."""
+    leases: LeaseConfig = LeaseConfig()
+    """Which node reads which source."""
     rate: float = Field(1.0, gt=0)
     """Requests per second to one host, unless a source sets its own."""
     per_host: int = Field(2, gt=0)

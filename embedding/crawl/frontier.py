@@ -5,23 +5,35 @@
      └───────────────────────────────────────────┘
 
 Never any text: addresses, times, validators and content digests only.
+
+A node's frontier writes only of sources whose lease its life holds (`lease.py`); the check and the
+write are one transaction, so a node that was stopped and comes back late changes nothing.
 """
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from embedding.crawl.tables import READING, URLS, open_engine
+from embedding.crawl.lease import LeaseConfig, Life
+from embedding.crawl.leases import Leases
+from embedding.crawl.tables import LEASES, READING, URLS, open_engine
 from embedding.records import batched
 
 _BATCH = 400
 _OPEN = ("new", "fetched")
+
+
+def key_digest(key: str) -> int:
+    """63 bits of BLAKE2b by which a document is named to the parameter server."""
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big") >> 1
 
 
 @dataclass(frozen=True)
@@ -44,19 +56,50 @@ class Frontier:
         self._insert: Any = (
             postgresql.insert if self._engine.dialect.name == "postgresql" else sqlite.insert
         )
+        self._life: str | None = None
+
+    def held_by(self, life: Life) -> None:
+        """From now on write only of sources whose lease `life` holds."""
+        self._life = str(life)
+
+    def leases(self, config: LeaseConfig) -> Leases:
+        """Which node reads which source, in the same database."""
+        return Leases(self._engine, config, self._lock)
 
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
 
-    def _run(self, statement: Any, parameters: Any = None) -> int:
-        """Execute one statement; number of rows it touched."""
+    def _run(self, statement: Any) -> int:
+        """Execute one update; number of rows it touched."""
         with self._lock, self._engine.begin() as connection:
-            return max(0, int(connection.execute(statement, parameters).rowcount))
+            return max(0, int(connection.execute(self._own(connection, statement)).rowcount))
 
-    def _rows(self, statement: Any, *, writes: bool = False) -> Sequence[Any]:
-        engine = self._engine if writes else self._reading
-        with self._lock, engine.begin() as connection:
+    def _add(self, statement: Any, source: str, rows: Any) -> int:
+        """Execute one insert of rows of `source`; number of rows it touched."""
+        with self._lock, self._engine.begin() as connection:
+            held = self._held(connection)
+            if held is not None and source not in held:
+                return 0
+            # Without it PostgreSQL's driver tells no number of rows for an insert.
+            counted = {"preserve_rowcount": True}
+            done = connection.execute(statement, rows, execution_options=counted)
+            return max(0, int(done.rowcount))
+
+    def _held(self, connection: sa.Connection) -> list[str] | None:
+        """Sources that may be written, which nobody can take before this transaction ends."""
+        if self._life is None:
+            return None
+        query = sa.select(LEASES.c.source).where(LEASES.c.holder == self._life)
+        return list(connection.execute(query.with_for_update(read=True)).scalars())
+
+    def _own(self, connection: sa.Connection, statement: Any) -> Any:
+        """The update of rows of these sources alone."""
+        held = self._held(connection)
+        return statement if held is None else statement.where(URLS.c.source.in_(held))
+
+    def _rows(self, statement: Any) -> Sequence[Any]:
+        with self._lock, self._reading.begin() as connection:
             return connection.execute(statement).fetchall()
 
     def discover(self, source: str, found: Sequence[tuple[str, float | None]], now: float) -> int:
@@ -85,7 +128,7 @@ class Frontier:
             fresh = [row for row in rows if row["key"] in wanted]
             if fresh:
                 insert = self._insert(URLS).on_conflict_do_nothing(index_elements=["key"])
-                self._run(insert, fresh)
+                self._add(insert, source, fresh)
                 added += len({row["key"] for row in fresh})
         return added
 
@@ -113,9 +156,11 @@ class Frontier:
         statement = statement.on_conflict_do_update(
             index_elements=["key"],
             set_=again,
-            where=sa.and_(URLS.c.status == "new", URLS.c.claimed_until < now),
+            where=sa.and_(
+                URLS.c.source == source, URLS.c.status == "new", URLS.c.claimed_until < now
+            ),
         )
-        return self._run(statement) > 0
+        return self._add(statement, source, None) > 0
 
     def claim(self, source: str, n: int, now: float, lease: float) -> list[Claim]:
         """Give out up to `n` new references, oldest first, to nobody else for `lease` seconds."""
@@ -138,7 +183,9 @@ class Frontier:
             .values(claimed_until=now + lease, attempts=URLS.c.attempts + 1)
             .returning(URLS.c.key, URLS.c.published_at, URLS.c.attempts, URLS.c.order_at)
         )
-        rows = sorted(self._rows(take, writes=True), key=lambda row: float(row.order_at))
+        with self._lock, self._engine.begin() as connection:
+            found = connection.execute(self._own(connection, take)).fetchall()
+        rows = sorted(found, key=lambda row: float(row.order_at))
         return [Claim(row.key, row.published_at, row.attempts) for row in rows]
 
     def release(self, keys: Sequence[str]) -> None:
@@ -204,12 +251,23 @@ class Frontier:
             )
         return changed
 
-    def recover(self, sources: Iterable[str]) -> int:
-        """After a restart: what was fetched and never acknowledged is new again."""
+    def recover(self, sources: Iterable[str], learnt: Set[int] = frozenset()) -> int:
+        """After a restart: what was fetched and never acknowledged is new again.
+
+        learnt  `key_digest` of documents that the server has: those are done
+        """
+        names = list(sources)
+        if learnt:
+            query = sa.select(URLS.c.key).where(
+                URLS.c.source.in_(names), URLS.c.status == "fetched"
+            )
+            waiting = [str(row[0]) for row in self._rows(query)]
+            now = time.time()
+            self.acknowledge([key for key in waiting if key_digest(key) in learnt], now)
         return self._run(
             sa.update(URLS)
             .where(
-                URLS.c.source.in_(list(sources)),
+                URLS.c.source.in_(names),
                 sa.or_(
                     URLS.c.status == "fetched",
                     sa.and_(URLS.c.status == "new", URLS.c.claimed_until > 0),
@@ -292,8 +350,11 @@ class Frontier:
             set_={"status": "done", "reason": "alias", "done_at": now, "alias_of": key},
             where=sa.or_(
                 URLS.c.alias_of == key,
-                sa.and_(URLS.c.status == "new", URLS.c.claimed_until < now),
+                # What waits for another source may be in another node's hands.
+                sa.and_(
+                    URLS.c.source == source, URLS.c.status == "new", URLS.c.claimed_until < now
+                ),
                 URLS.c.status == "failed",
             ),
         )
-        return self._run(statement) > 0
+        return self._add(statement, source, None) > 0

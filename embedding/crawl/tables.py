@@ -1,4 +1,4 @@
-"""The frontier's table and its database engine."""
+"""The frontier's tables and their database engine."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from embedding.errors import ConfigError
 
 READING = "yeoron_reading"
 """Execution option of connections that only read and must not wait for the write lock."""
+
+_MAKING = 0x59454F524F4E
+"""Key of the lock under which the tables are made on PostgreSQL."""
 
 metadata = sa.MetaData()
 
@@ -41,6 +44,41 @@ URLS = sa.Table(
 )
 """One row an address. Times are Unix seconds; `status` is new, fetched, done or failed."""
 
+POOL = sa.Table(
+    "frontier_pool",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("allocated_at", sa.Float, nullable=False, default=0.0),
+    sa.Column("moves", sa.Integer, nullable=False, default=0),
+)
+"""One row, which whoever changes a lease locks first."""
+
+NODES = sa.Table(
+    "frontier_nodes",
+    metadata,
+    sa.Column("node", sa.String(80), primary_key=True),
+    sa.Column("mark", sa.String(32), nullable=False),
+    sa.Column("until", sa.Float, nullable=False),
+)
+"""See `lease.Seat`."""
+
+LEASES = sa.Table(
+    "frontier_leases",
+    metadata,
+    sa.Column("source", sa.String(80), primary_key=True),
+    sa.Column("settings", sa.Text),
+    sa.Column("cost", sa.Float, nullable=False),
+    sa.Column("rate", sa.Float, nullable=False),
+    sa.Column("measured", sa.Float, nullable=False),
+    sa.Column("wanted", sa.String(80)),
+    sa.Column("gone", sa.Boolean, nullable=False),
+    sa.Column("holder", sa.String(200)),
+    sa.Column("until", sa.Float, nullable=False),
+    sa.Column("fence", sa.Integer, nullable=False),
+    sa.Column("debts", sa.Text, nullable=False),
+)
+"""See `lease.Lease`; `settings` is the source as JSON, `holder` and `debts` are lives."""
+
 
 def open_engine(url: str) -> sa.Engine:
     """Engine with the table in place; raises ConfigError when the database cannot be opened."""
@@ -56,13 +94,23 @@ def open_engine(url: str) -> sa.Engine:
         engine = sa.create_engine(address, **options)
         if engine.dialect.name == "sqlite":
             _tune_sqlite(engine)
-        metadata.create_all(engine)
+        _create(engine)
     except (sa.exc.SQLAlchemyError, ImportError, OSError) as error:
         raise ConfigError(
             f"crawl.frontier: the database {url.rpartition('@')[2]!r} cannot be opened "
             f"({type(error).__name__}); a writable SQLite file or a PostgreSQL address is accepted."
         ) from error
     return engine
+
+
+def _create(engine: sa.Engine) -> None:
+    """Make the tables that are missing; several processes may do so at once."""
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING)))
+        metadata.create_all(connection)
+        if connection.execute(sa.select(POOL.c.id)).fetchone() is None:
+            connection.execute(sa.insert(POOL).values(id=1))
 
 
 def _tune_sqlite(engine: sa.Engine) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import sys
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +17,9 @@ import pytest
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.fetcher import Answer, Fetcher, Request
 from embedding.simweb.testing import running
+
+sys.path.insert(0, str(Path(__file__).parent))
+from pgserver import new_database, running_postgres
 
 Handler = Callable[[str, dict[str, str], asyncio.StreamWriter], Awaitable[None]]
 
@@ -85,6 +91,22 @@ async def site() -> AsyncIterator[Site]:
 async def other_site() -> AsyncIterator[Site]:
     async with serving() as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """Folder of the socket of a PostgreSQL server."""
+    with running_postgres() as folder:
+        yield folder
+
+
+@pytest.fixture(params=["file", "memory", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Address of an empty database, of each kind that a frontier can have."""
+    if request.param == "postgres":
+        folder = request.getfixturevalue("postgres")
+        return new_database(folder, f"y{uuid.uuid4().hex}")
+    return "sqlite://" if request.param == "memory" else f"sqlite:///{tmp_path}/deep/f.db"
 
 
 @pytest.fixture(scope="session")

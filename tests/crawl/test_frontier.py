@@ -14,10 +14,9 @@ from embedding.crawl.frontier import Frontier
 from embedding.errors import ConfigError
 
 
-@pytest.fixture(params=["file", "memory"])
-def frontier(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Frontier]:
-    url = "sqlite://" if request.param == "memory" else f"sqlite:///{tmp_path}/deep/f.db"
-    found = Frontier(url)
+@pytest.fixture
+def frontier(database: str) -> Iterator[Frontier]:
+    found = Frontier(database)
     yield found
     found.close()
 

@@ -1,0 +1,295 @@
+"""Who may read a source: leases that end by themselves, as a pure state machine.
+
+    free ──take──► held ──release (told to give it up, nothing of it under way)──► free
+                    │ renewed by each beat
+                    └── not renewed: anybody may take it; the old holder is in `debts` until the
+                        new one has found out what the server learnt from it
+
+A holder is one life of a node, not the node: a process that was stopped and comes back after its
+lease was taken holds nothing (C. Gray and D. Cheriton, "Leases", 1989). `fence` grows with every
+taking. Times come in as arguments, in seconds of one clock that all nodes read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pydantic import Field
+
+from embedding.config import Config
+from embedding.crawl.allocate import allocate, imbalance, node_loads
+
+_MEMORY = 600.0
+"""Seconds over which a source's token rate is averaged."""
+
+
+class LeaseConfig(Config):
+    """Which node reads which source."""
+
+    seconds: float = Field(30.0, ge=1, le=3600)
+    """A node that has not been heard of for so long loses its sources to the others."""
+    allocate_every: float = Field(60.0, gt=0)
+    """Seconds between two looks whether the nodes' token rates are still alike."""
+    imbalance: float = Field(0.25, ge=0)
+    """Sources change nodes once the largest rate of a node exceeds the mean by this share."""
+    moves: int = Field(4, ge=0)
+    """Most sources that change nodes at one look."""
+
+    @property
+    def beat(self) -> float:
+        """Seconds between two signs of life."""
+        return self.seconds / 4.0
+
+
+@dataclass(frozen=True)
+class Life:
+    """One life of a node, and by which session of which server it pushes."""
+
+    node: str
+    mark: str
+    epoch: int = 0
+    session: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.node} {self.mark} {self.epoch} {self.session}"
+
+    @classmethod
+    def of(cls, text: str) -> Life:
+        """Inverse of `str`; names of nodes hold no blank."""
+        node, mark, epoch, session = text.split(" ")
+        return cls(node, mark, int(epoch), int(session))
+
+
+@dataclass(frozen=True)
+class Lease:
+    """One source.
+
+    cost      what it is taken for while its rate is not known, relative to others
+    rate      tokens a second, measured over `measured` seconds
+    wanted    node that shall read it; None: nobody shall any more
+    debts     earlier holders of which the server may have learnt documents that the frontier
+              does not know to be learnt
+    """
+
+    source: str
+    cost: float = 1.0
+    rate: float = 0.0
+    measured: float = 0.0
+    wanted: str | None = None
+    gone: bool = False
+    holder: Life | None = None
+    until: float = 0.0
+    fence: int = 0
+    debts: tuple[Life, ...] = ()
+
+    def free(self, life: Life, now: float) -> bool:
+        """Whether `life` may take it. An earlier life of the same node is never waited for."""
+        return self.holder is None or self.until <= now or self.holder.node == life.node
+
+    def taken(self, life: Life, until: float) -> Lease:
+        """Held by `life` from now on."""
+        owing = self.debts if self.holder is None else (*self.debts, self.holder)
+        return replace(
+            self,
+            holder=life,
+            until=until,
+            fence=self.fence + 1,
+            debts=tuple(dict.fromkeys(owing)),
+        )
+
+    def read(self, tokens: int, seconds: float) -> Lease:
+        """After `tokens` were read in the last `seconds`."""
+        if seconds <= 0:
+            return self
+        measured = min(self.measured + seconds, _MEMORY)
+        rate = self.rate + (tokens / seconds - self.rate) * min(1.0, seconds / measured)
+        return replace(self, rate=rate, measured=measured)
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A node of the pool: the mark of its latest life, and until when it is believed alive."""
+
+    node: str
+    mark: str = ""
+    until: float = 0.0
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a node tells with a sign of life.
+
+    first     the life's first; later ones of an older life of the node are refused
+    peers     nodes that are expected (first): they get their share before they are there
+    holds     sources that it believes to hold
+    tokens    read by source since the last beat, `seconds` ago
+    released  sources that it was told to give up and of which nothing is under way
+    settled   sources whose debts it has cleared
+    """
+
+    first: bool = False
+    peers: tuple[str, ...] = ()
+    holds: frozenset[str] = frozenset()
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    released: frozenset[str] = frozenset()
+    settled: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a node hears.
+
+    replaced   another life of the node has begun, or a source that it held is another's now: it
+               may neither write nor acknowledge any more and has to end
+    held       its sources
+    leaving    those of them that it shall give up
+    debts      those that it may not read yet, with the lives to ask the server about
+    owing      whether some source still owes to an earlier life of this node
+    """
+
+    replaced: bool
+    held: frozenset[str] = frozenset()
+    leaving: frozenset[str] = frozenset()
+    debts: Mapping[str, tuple[Life, ...]] = field(default_factory=dict)
+    owing: bool = False
+
+    @property
+    def reading(self) -> frozenset[str]:
+        """The sources that it reads from now on."""
+        return self.held - self.leaving - frozenset(self.debts)
+
+
+@dataclass
+class Pool:
+    """All nodes and sources; one sign of life at a time."""
+
+    config: LeaseConfig
+    seats: dict[str, Seat] = field(default_factory=dict)
+    leases: dict[str, Lease] = field(default_factory=dict)
+    allocated_at: float = 0.0
+    moves: int = 0
+
+    def publish(self, costs: Mapping[str, float]) -> None:
+        """From now on these sources are read and no others."""
+        for source, cost in costs.items():
+            known = self.leases.get(source, Lease(source))
+            self.leases[source] = replace(known, cost=cost, gone=False)
+        for source in set(self.leases) - set(costs):
+            self.leases[source] = replace(self.leases[source], wanted=None, gone=True)
+
+    def beat(self, life: Life, told: Told, now: float) -> Standing:
+        """A sign of life of a node; what it may read."""
+        seat = self.seats.get(life.node)
+        if not told.first and (seat is None or seat.mark != life.mark):
+            return Standing(replaced=True)
+        if any(not self._holds(life, source) for source in told.holds):
+            return Standing(replaced=True)
+        if told.first and not self.living(now):
+            for peer in told.peers:
+                self.seats[peer] = Seat(peer, until=now + self.config.seconds)
+        self.seats[life.node] = Seat(life.node, life.mark, now + self.config.seconds)
+        for lease in [each for each in self.leases.values() if each.holder == life]:
+            self.leases[lease.source] = self._renewed(lease, told, now)
+        self._allocate(now)
+        for lease in list(self.leases.values()):
+            if lease.wanted == life.node and lease.holder != life and lease.free(life, now):
+                self.leases[lease.source] = lease.taken(life, now + self.config.seconds)
+        return self._standing(life)
+
+    def living(self, now: float) -> list[str]:
+        """Nodes that were heard of, or are expected."""
+        return sorted(seat.node for seat in self.seats.values() if seat.until > now)
+
+    def rates(self) -> dict[str, float]:
+        """Tokens a second by source that is read; a guess where it was not measured long enough."""
+        read = [lease for lease in self.leases.values() if not lease.gone]
+        known = [each for each in read if each.measured >= self.config.allocate_every]
+        unit = 1.0
+        if known:
+            unit = sum(each.rate for each in known) / sum(each.cost for each in known)
+        return {
+            each.source: each.rate if each in known else each.cost * (unit or 1.0) for each in read
+        }
+
+    def loads(self, now: float) -> dict[str, float]:
+        """Tokens a second by living node."""
+        return node_loads(self.rates(), self._owners(), self.living(now))
+
+    def _holds(self, life: Life, source: str) -> bool:
+        lease = self.leases.get(source)
+        return lease is not None and lease.holder == life
+
+    def _renewed(self, lease: Lease, told: Told, now: float) -> Lease:
+        """The lease after a sign of life of its holder."""
+        name = lease.source
+        if name in told.holds:
+            lease = lease.read(told.tokens.get(name, 0), told.seconds)
+        if name in told.settled:
+            lease = replace(lease, debts=())
+        leaving = lease.holder is not None and lease.wanted != lease.holder.node
+        if name in told.released and leaving:
+            return replace(lease, holder=None, until=0.0)
+        return replace(lease, until=now + self.config.seconds)
+
+    def _owners(self) -> dict[str, str]:
+        return {each.source: each.wanted for each in self.leases.values() if each.wanted}
+
+    def _allocate(self, now: float) -> None:
+        """Sources without a node get one at once; others change nodes only now and then."""
+        nodes, before = self.living(now), self._owners()
+        rates = self.rates()
+        if not nodes or not rates:
+            return
+        counts = {node: sum(owner == node for owner in before.values()) for node in nodes}
+        newcomer = min(counts.values()) == 0 and max(counts.values()) > 1
+        even = newcomer or now - self.allocated_at >= self.config.allocate_every
+        if not even and set(rates) <= set(before) and set(before.values()) <= set(nodes):
+            return
+        after = allocate(
+            rates,
+            nodes,
+            before,
+            tolerance=self.config.imbalance,
+            moves=self.config.moves if even else 0,
+        )
+        if even:
+            self.allocated_at = now
+        for source, node in after.items():
+            if before.get(source) != node:
+                self.moves += source in before
+                self.leases[source] = replace(self.leases[source], wanted=node)
+
+    def _standing(self, life: Life) -> Standing:
+        mine = [each for each in self.leases.values() if each.holder == life]
+        owing = any(
+            each.node == life.node and each != life
+            for lease in self.leases.values()
+            for each in (*lease.debts, *([lease.holder] if lease.holder else []))
+        )
+        return Standing(
+            replaced=False,
+            held=frozenset(each.source for each in mine),
+            leaving=frozenset(each.source for each in mine if each.wanted != life.node),
+            debts={each.source: each.debts for each in mine if each.debts},
+            owing=owing,
+        )
+
+
+def shown(pool: Pool, now: float) -> dict[str, object]:
+    """The pool as a status shows it, JSON-safe."""
+    rates, loads = pool.rates(), pool.loads(now)
+    return {
+        "nodes": {node: round(load, 1) for node, load in sorted(loads.items())},
+        "imbalance": round(imbalance(loads), 3) if loads else None,
+        "moves": pool.moves,
+        "sources": {
+            each.source: {
+                "node": each.wanted,
+                "held_by": None if each.holder is None else each.holder.node,
+                "tokens_per_second": round(rates.get(each.source, 0.0), 1),
+            }
+            for each in sorted(pool.leases.values(), key=lambda lease: lease.source)
+        },
+    }

@@ -1,0 +1,142 @@
+"""The leases in the frontier's database: the state machine of `lease.py`, one beat a transaction.
+
+One row of `frontier_pool` is locked first, so beats of several nodes never overlap; on SQLite the
+write lock does that. PostgreSQL's clock is the clock of all nodes, on SQLite it is the machine's.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from embedding.crawl.lease import Lease, LeaseConfig, Life, Pool, Seat, Standing, Told, shown
+from embedding.crawl.tables import LEASES, NODES, POOL, READING
+from embedding.sources.config import SourceConfig
+
+
+class Leases:
+    """The pool's leases. Safe for several threads and processes."""
+
+    def __init__(
+        self, engine: sa.Engine, config: LeaseConfig, lock: AbstractContextManager[object]
+    ) -> None:
+        self._engine = engine
+        self._config = config
+        self._lock = lock
+
+    def publish(self, sources: Sequence[SourceConfig]) -> None:
+        """From now on the pool reads these sources; nodes that run hear of it with a beat."""
+        with self._lock, self._engine.begin() as connection:
+            pool, before = self._load(connection, lock=True)
+            pool.publish({source.name: cost(source) for source in sources})
+            self._store(connection, before, pool)
+            for source in sources:
+                connection.execute(
+                    sa.update(LEASES)
+                    .where(LEASES.c.source == source.name)
+                    .values(settings=source.model_dump_json(exclude_defaults=True))
+                )
+
+    def beat(self, life: Life, told: Told, now: float | None = None) -> Standing:
+        """A sign of life; what the node may read. `now` is the database's clock if not given."""
+        with self._lock, self._engine.begin() as connection:
+            pool, before = self._load(connection, lock=True)
+            standing = pool.beat(life, told, self._now(connection) if now is None else now)
+            self._store(connection, before, pool)
+        return standing
+
+    def sources(self, names: Sequence[str] | None = None) -> list[SourceConfig]:
+        """The published sources, or those of these names."""
+        query = sa.select(LEASES.c.settings).where(LEASES.c.gone.is_(False))
+        if names is not None:
+            query = sa.select(LEASES.c.settings).where(LEASES.c.source.in_(list(names)))
+        with self._lock, self._reading().begin() as connection:
+            rows = connection.execute(query.order_by(LEASES.c.source)).fetchall()
+        return [SourceConfig.model_validate_json(row[0]) for row in rows if row[0]]
+
+    def show(self) -> dict[str, Any]:
+        """Nodes, rates and owners, JSON-safe."""
+        with self._lock, self._reading().begin() as connection:
+            pool, _ = self._load(connection, lock=False)
+            return dict(shown(pool, self._now(connection)))
+
+    def _reading(self) -> sa.Engine:
+        return self._engine.execution_options(**{READING: True})
+
+    def _now(self, connection: sa.Connection) -> float:
+        if self._engine.dialect.name != "postgresql":
+            return time.time()
+        clock = sa.func.extract("epoch", sa.func.clock_timestamp())
+        return float(connection.execute(sa.select(clock)).scalar_one())
+
+    def _load(
+        self, connection: sa.Connection, *, lock: bool
+    ) -> tuple[Pool, tuple[dict[str, Lease], dict[str, Seat]]]:
+        """The pool as it is stored, and copies to compare with."""
+        query = sa.select(POOL.c.allocated_at, POOL.c.moves)
+        row = connection.execute(query.with_for_update() if lock else query).fetchone()
+        found = [_lease(each) for each in connection.execute(sa.select(LEASES)).fetchall()]
+        leases = {lease.source: lease for lease in found}
+        seats = {
+            each.node: Seat(each.node, each.mark, each.until)
+            for each in connection.execute(sa.select(NODES)).fetchall()
+        }
+        at, moves = (0.0, 0) if row is None else (row.allocated_at, row.moves)
+        return Pool(self._config, dict(seats), dict(leases), at, moves), (leases, seats)
+
+    def _store(
+        self,
+        connection: sa.Connection,
+        before: tuple[Mapping[str, Lease], Mapping[str, Seat]],
+        pool: Pool,
+    ) -> None:
+        """Write what has changed."""
+        leases, seats = before
+        connection.execute(sa.update(POOL).values(allocated_at=pool.allocated_at, moves=pool.moves))
+        for name, lease in pool.leases.items():
+            known = leases.get(name)
+            if known is None:
+                connection.execute(sa.insert(LEASES).values(source=name, **_row(lease)))
+            elif known != lease:
+                connection.execute(
+                    sa.update(LEASES).where(LEASES.c.source == name).values(**_row(lease))
+                )
+        for node, seat in pool.seats.items():
+            values = asdict(seat)
+            if node not in seats:
+                connection.execute(sa.insert(NODES).values(**values))
+            elif seats[node] != seat:
+                connection.execute(sa.update(NODES).where(NODES.c.node == node).values(**values))
+
+
+def cost(source: SourceConfig) -> float:
+    """What a source is taken for before its rate is known: a browser costs as much as two."""
+    return 2.0 if source.kind == "rendered" else 1.0
+
+
+def _lease(row: Any) -> Lease:
+    return Lease(
+        source=row.source,
+        cost=row.cost,
+        rate=row.rate,
+        measured=row.measured,
+        wanted=row.wanted,
+        gone=row.gone,
+        holder=None if row.holder is None else Life.of(row.holder),
+        until=row.until,
+        fence=row.fence,
+        debts=tuple(Life.of(text) for text in json.loads(row.debts)),
+    )
+
+
+def _row(lease: Lease) -> dict[str, Any]:
+    values = asdict(replace(lease, holder=None, debts=()))
+    values.pop("source")
+    holder = None if lease.holder is None else str(lease.holder)
+    return {**values, "holder": holder, "debts": json.dumps([str(life) for life in lease.debts])}

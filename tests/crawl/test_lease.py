@@ -1,0 +1,244 @@
+"""The leases' state machine, without a database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from embedding.crawl.lease import LeaseConfig, Life, Pool, Standing, Told
+
+CONFIG = LeaseConfig(seconds=30, allocate_every=60)
+FIRST = Told(first=True)
+
+
+def pool(*sources: str) -> Pool:
+    found = Pool(CONFIG)
+    found.publish(dict.fromkeys(sources, 1.0))
+    return found
+
+
+def life(node: str, n: int = 0) -> Life:
+    return Life(node, f"m{n}", epoch=1, session=n)
+
+
+def beat(found: Pool, who: Life, now: float, seen: Standing | None, **more: object) -> Standing:
+    """The next beat of a life that did what it heard before."""
+    held = frozenset() if seen is None else seen.held
+    return found.beat(who, replace(FIRST if seen is None else Told(holds=held), **more), now)
+
+
+def test_a_node_alone_reads_everything_at_once() -> None:
+    found = pool("s", "t")
+    seen = beat(found, life("a"), 0.0, None)
+    assert seen.reading == {"s", "t"}
+    assert not seen.replaced
+    assert not seen.owing
+
+
+def test_nodes_that_are_expected_get_their_share_before_they_are_there() -> None:
+    found = pool("s", "t")
+    first = beat(found, life("a"), 0.0, None, peers=("a", "b"))
+    second = beat(found, life("b"), 9.0, None, peers=("a", "b"))
+    assert len(first.reading) == len(second.reading) == 1
+    assert found.moves == 0
+
+
+def test_a_node_that_never_comes_loses_its_share() -> None:
+    found = pool("s", "t")
+    seen = beat(found, life("a"), 0.0, None, peers=("a", "b"))
+    for now in (10.0, 20.0, 29.0):
+        seen = beat(found, life("a"), now, seen)
+        assert len(seen.held) == 1
+    assert beat(found, life("a"), 31.0, seen).reading == {"s", "t"}
+
+
+def test_a_dead_node_leaves_debts_that_must_be_settled_before_reading() -> None:
+    found = pool("s", "t")
+    peers = ("a", "b")
+    a = beat(found, life("a"), 0.0, None, peers=peers)
+    b = beat(found, life("b"), 0.0, None, peers=peers)
+    (moved,) = a.held
+    b = beat(found, life("b"), 20.0, b)
+    b = beat(found, life("b"), 31.0, b)
+    assert b.held == {"s", "t"}
+    assert b.debts == {moved: (life("a"),)}
+    assert moved not in b.reading
+    b = beat(found, life("b"), 32.0, b, settled=frozenset({moved}))
+    assert b.reading == {"s", "t"}
+    late = found.beat(life("a"), Told(holds=a.held), 33.0)
+    assert late.replaced
+    assert found.leases[moved].fence == 2
+
+
+def test_debts_outlive_the_death_of_who_took_them_on() -> None:
+    found = pool("s")
+    for n, node in enumerate("abc"):
+        seen = beat(found, life(node), 100.0 * n, None)
+    assert seen.debts == {"s": (life("a"), life("b"))}
+
+
+def test_a_new_life_takes_over_at_once_and_the_old_one_is_told() -> None:
+    found = pool("s")
+    old = beat(found, life("a", 1), 0.0, None)
+    new = beat(found, life("a", 2), 1.0, None)
+    assert new.debts == {"s": (life("a", 1),)}
+    assert new.owing
+    assert found.beat(life("a", 1), Told(holds=old.held), 2.0).replaced
+    assert not beat(found, life("a", 2), 3.0, new, settled=frozenset({"s"})).owing
+
+
+def test_what_a_life_owes_is_known_until_another_node_has_settled_it() -> None:
+    found = pool("s", "t")
+    peers = ("a", "b")
+    beat(found, life("a", 1), 0.0, None, peers=peers)
+    b = beat(found, life("b"), 0.0, None, peers=peers)
+    b = beat(found, life("b"), 29.0, b)
+    b = beat(found, life("b"), 40.0, b)
+    assert set(b.debts.values()) == {(life("a", 1),)}
+    again = beat(found, life("a", 2), 41.0, None)
+    assert again.owing, "node b has not looked yet at what the server had from the first life"
+    b = beat(found, life("b"), 42.0, b, settled=frozenset(b.debts))
+    assert not beat(found, life("a", 2), 43.0, again).owing
+
+
+def test_a_source_moves_only_after_its_node_let_go_of_it() -> None:
+    found = pool("s", "t", "u")
+    a = beat(found, life("a"), 0.0, None)
+    b = beat(found, life("b"), 1.0, None)
+    assert b.held == frozenset()
+    a = beat(found, life("a"), 2.0, a)
+    (leaving,) = a.leaving
+    assert beat(found, life("b"), 3.0, b).held == frozenset()
+    a = beat(found, life("a"), 4.0, a, released=a.leaving)
+    b = beat(found, life("b"), 5.0, b)
+    assert b.reading == {leaving}
+    assert not b.debts, "nothing of it was under way"
+    assert a.reading == {"s", "t", "u"} - {leaving}
+    assert found.moves == 1
+
+
+def test_sources_that_are_published_no_longer_are_given_up() -> None:
+    found = pool("s", "t")
+    seen = beat(found, life("a"), 0.0, None)
+    found.publish({"t": 1.0, "new": 1.0})
+    seen = beat(found, life("a"), 1.0, seen)
+    assert (seen.reading, seen.leaving) == ({"t", "new"}, {"s"})
+    seen = beat(found, life("a"), 2.0, seen, released=seen.leaving)
+    assert seen.held == {"t", "new"}
+
+
+def test_measured_rates_even_out_the_nodes() -> None:
+    names = [f"s{n}" for n in range(8)]
+    rates = dict(zip(names, (3000, 1000, 900, 800, 700, 600, 500, 400), strict=True))
+    found = pool(*names)
+    lives = [life("a"), life("b")]
+    seen: dict[Life, Standing | None] = dict.fromkeys(lives)
+    for step in range(100):
+        for who in lives:
+            last = seen[who]
+            more: dict[str, object] = {"peers": ("a", "b")} if last is None else {}
+            if last is not None:
+                tokens = {name: rates[name] * 10 for name in last.reading}
+                more = {"tokens": tokens, "seconds": 10.0, "released": last.leaving}
+            seen[who] = beat(found, who, 10.0 * step, last, **more)
+    loads = [sum(rates[name] for name in standing.reading) for standing in seen.values()]
+    assert sum(map(len, (standing.reading for standing in seen.values()))) == 8
+    assert sorted(loads) == [3700, 4200], "it began with 5100 and 2800"
+    assert found.moves == 1
+    assert found.rates() == pytest.approx(rates, rel=0.01)
+
+
+def test_a_rate_is_a_mean_until_the_memory_is_full() -> None:
+    found = pool("s").leases["s"]
+    for tokens in (0, 600):
+        found = found.read(tokens, 30.0)
+    assert found.rate == pytest.approx(10.0)
+    assert found.read(5, 0.0) == found
+
+
+class Lives(RuleBasedStateMachine):
+    """Whatever dies, stops or comes back: one reader a source, and no debt is forgotten."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool = pool("s", "t", "u", "v")
+        self.now = 0.0
+        self.marks = 0
+        self.current: dict[str, Life] = {}
+        self.heard: dict[Life, tuple[Standing, float]] = {}
+        self.unsettled: dict[str, set[Life]] = {name: set() for name in "stuv"}
+        """By source: lives that read it and neither let it go nor were settled."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.start("a")
+
+    @rule(node=st.sampled_from("abc"))
+    def start(self, node: str) -> None:
+        """A node starts, or is killed and starts again."""
+        self.marks += 1
+        self.current[node] = who = life(node, self.marks)
+        self.hear(who, beat(self.pool, who, self.now, None))
+
+    @rule(node=st.sampled_from("abc"), release=st.booleans(), settle=st.booleans())
+    def live(self, node: str, release: bool, settle: bool) -> None:
+        who = self.current.get(node)
+        if who is None or who not in self.heard:
+            return
+        seen, _ = self.heard[who]
+        released = seen.leaving - set(seen.debts) if release else frozenset()
+        settled = frozenset(seen.debts) if settle else frozenset()
+        told = Told(holds=seen.held, released=released, settled=settled)
+        answer = self.pool.beat(who, told, self.now)
+        if not answer.replaced:
+            for name in settled:
+                self.unsettled[name] &= {who}
+            for name in released:
+                self.unsettled[name].discard(who)
+        self.hear(who, answer)
+
+    @precondition(lambda self: self.heard)
+    @rule(data=st.data())
+    def come_back(self, data: st.DataObject) -> None:
+        """A life that was stopped, perhaps replaced meanwhile, gives a sign."""
+        who = data.draw(st.sampled_from(sorted(self.heard, key=str)))
+        seen, _ = self.heard[who]
+        self.hear(who, self.pool.beat(who, Told(holds=seen.held), self.now))
+
+    @rule(seconds=st.sampled_from([1.0, 7.0, 29.0, 31.0, 61.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    def hear(self, who: Life, answer: Standing) -> None:
+        if answer.replaced:
+            self.heard.pop(who, None)
+            return
+        self.heard[who] = (answer, self.now)
+        for name in answer.held:
+            assert self.unsettled[name] - {who} == set(answer.debts.get(name, ())), (
+                "whoever may have left something behind is named, and nobody else"
+            )
+        for name in answer.reading:
+            self.unsettled[name].add(who)
+        for name in answer.held:
+            self.unsettled[name].add(who)
+
+    @invariant()
+    def nobody_reads_what_another_may_write(self) -> None:
+        for name, lease in self.pool.leases.items():
+            holders = [
+                who
+                for who, (seen, at) in self.heard.items()
+                if name in seen.held and self.now < at + CONFIG.seconds
+                if self.current.get(who.node) == who
+            ]
+            assert len(holders) <= 1
+            assert not holders or lease.holder == holders[0]
+
+
+Lives.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestLives = Lives.TestCase

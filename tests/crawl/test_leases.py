@@ -1,0 +1,148 @@
+"""Leases in a database: one contract for SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from embedding.crawl.frontier import Frontier, key_digest
+from embedding.crawl.lease import LeaseConfig, Life, Standing, Told
+from embedding.crawl.leases import Leases
+from embedding.sources.config import SourceConfig
+
+CONFIG = LeaseConfig(seconds=30, allocate_every=60)
+A, B = Life("a", "m1", epoch=7, session=1), Life("b", "m2")
+
+
+def source(name: str, **more: object) -> SourceConfig:
+    return SourceConfig(name=name, kind="feed", url=f"https://{name}.example/rss", **more)
+
+
+@pytest.fixture
+def frontier(database: str) -> Iterator[Frontier]:
+    found = Frontier(database)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def leases(frontier: Frontier) -> Leases:
+    found = frontier.leases(CONFIG)
+    found.publish([source("s"), source("t", rate=2.0)])
+    return found
+
+
+def first(leases: Leases, life: Life, now: float, *peers: str) -> Standing:
+    return leases.beat(life, Told(first=True, peers=peers), now)
+
+
+def test_sources_are_published_with_their_settings(leases: Leases) -> None:
+    assert leases.sources() == [source("s"), source("t", rate=2.0)]
+    leases.publish([source("t", rate=3.0), source("u")])
+    assert leases.sources() == [source("t", rate=3.0), source("u")]
+    assert [one.name for one in leases.sources(["s", "t"])] == ["s", "t"]
+
+
+def test_a_standing_is_the_same_for_whoever_looks(leases: Leases, frontier: Frontier) -> None:
+    seen = first(leases, A, 100.0)
+    assert seen.reading == {"s", "t"}
+    told = Told(holds=seen.held, tokens={"s": 600}, seconds=6.0)
+    assert frontier.leases(CONFIG).beat(A, told, 106.0).reading == {"s", "t"}
+    shown = leases.show()
+    assert shown["sources"]["s"]["held_by"] == "a"
+
+
+def test_a_lease_that_ran_out_goes_to_another_node_with_its_debts(leases: Leases) -> None:
+    seen = first(leases, A, 100.0)
+    assert first(leases, B, 110.0).held == frozenset()
+    taken = leases.beat(B, Told(), 131.0)
+    assert taken.held == {"s", "t"}
+    assert taken.debts == {"s": (A,), "t": (A,)}
+    assert leases.beat(A, Told(holds=seen.held), 132.0).replaced
+    settled = leases.beat(B, Told(holds=taken.held, settled=taken.held), 133.0)
+    assert settled.reading == {"s", "t"}
+
+
+def test_whoever_lost_a_lease_writes_and_acknowledges_nothing(
+    leases: Leases, frontier: Frontier
+) -> None:
+    frontier.held_by(A)
+    frontier.discover("s", [("k1", 1.0)], 1.0)
+    assert frontier.pending("s") == 0, "it has no lease yet"
+    first(leases, A, 100.0)
+    frontier.discover("s", [("k1", 1.0), ("k2", 2.0), ("k3", 3.0)], 101.0)
+    assert [claim.key for claim in frontier.claim("s", 3, 102.0, 900.0)] == ["k1", "k2", "k3"]
+    frontier.fetched("k1", 103.0)
+    leases.beat(B, Told(first=True), 131.0)
+    # The life of node a was stopped; now it comes back and goes on as if nothing had happened.
+    assert frontier.acknowledge(["k1"], 140.0) == 0
+    frontier.fetched("k2", 140.0)
+    frontier.fail("k3", 140.0, "timeout")
+    frontier.discover("s", [("k4", 4.0)], 140.0)
+    assert not frontier.offer("s", "p#comment-1", 1.0, 140.0)
+    assert not frontier.alias("k9", "k1", "s", 140.0)
+    assert frontier.claim("s", 9, 5000.0, 900.0) == []
+    frontier.held_by(B)
+    assert frontier.pending("s") == 3
+    assert frontier.recover(["s"], learnt={key_digest("k1")}) == 2
+    assert [claim.key for claim in frontier.claim("s", 9, 141.0, 900.0)] == ["k2", "k3"]
+
+
+def test_beats_of_many_nodes_at_once_leave_one_holder_a_source(leases: Leases) -> None:
+    leases.publish([source(f"s{n}") for n in range(20)])
+    lives = [Life(f"n{n}", f"m{n}") for n in range(6)]
+    names = tuple(life.node for life in lives)
+    heard: dict[str, frozenset[str]] = {}
+    failures: list[BaseException] = []
+
+    def live(life: Life) -> None:
+        told = Told(first=True, peers=names)
+        try:
+            for _ in range(5):
+                seen = leases.beat(life, told)
+                assert not seen.replaced
+                told = Told(holds=seen.held)
+            heard[life.node] = seen.held
+        except BaseException as error:  # noqa: BLE001 - told by the test's own thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=live, args=(life,)) for life in lives]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(100)
+    assert not failures
+    taken = [name for held in heard.values() for name in held]
+    assert len(taken) == len(set(taken)) == 20
+    assert max(map(len, heard.values())) == 4
+
+
+@pytest.mark.parametrize("database", ["file", "postgres"], indirect=True)
+def test_a_write_and_a_taking_exclude_each_other(
+    leases: Leases, frontier: Frontier, database: str
+) -> None:
+    """Whatever the order, a key that the old holder wrote last is seen by the new holder."""
+    mine = Frontier(database)
+    for round_ in range(5):
+        now = 1000.0 * (round_ + 1)
+        old, new = Life("a", f"old{round_}"), Life("b", f"new{round_}")
+        first(leases, old, now)
+        frontier.held_by(old)
+        keys = [f"{round_}-{n}" for n in range(60)]
+        frontier.discover("s", [(key, float(n)) for n, key in enumerate(keys)], now)
+        frontier.claim("s", 100, now, 900.0)
+        writer = threading.Thread(target=lambda: [frontier.fetched(key, now) for key in keys])  # noqa: B023
+        writer.start()
+        time.sleep(0.005)
+        held = first(leases, new, now + 100.0).held
+        assert "s" in held
+        mine.held_by(new)
+        mine.recover(["s"])
+        writer.join(100)
+        assert {c.key for c in mine.claim("s", 100, now + 101, 1.0)} == set(keys)
+        for key in keys:
+            mine.finish(key, now, "test")
+    mine.close()
