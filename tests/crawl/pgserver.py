@@ -45,7 +45,7 @@ def running_postgres() -> Iterator[str]:
         pytest.skip("no PostgreSQL server on this machine")
     account = owner()
     # A socket's path must be short, and each folder above it open to the server's account.
-    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # noqa: S108
+    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
     try:
         if account:
             os.chown(folder, account["user"], account["group"])
@@ -83,7 +83,8 @@ def _ready(folder: Path, server: subprocess.Popen[bytes]) -> None:
             engine.connect().close()
             break
         except sa.exc.OperationalError:
-            assert server.poll() is None and time.monotonic() < deadline
+            assert server.poll() is None
+            assert time.monotonic() < deadline
             time.sleep(0.1)
     engine.dispose()
 
