@@ -1,85 +1,79 @@
 """Rendering pages in Chromium, with every byte fetched by the crawler itself.
 
-Each request of a page is answered through the `Fetcher`: robots.txt, rates, size limits and the
-address guard hold for scripts exactly as for plain pages. Images, media and fonts are blocked.
+A pool of contexts in one Chromium. Each page has a context of its own, so that nothing of it
+stays; the browser is started anew after so many pages, or when its processes hold too much memory.
+A page that does not end within its deadline is killed, with the browser if need be; other pages
+that were shown meanwhile are shown again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import os
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from embedding.crawl.chromium import chromium_flags, find_chromium
+from embedding.crawl.chromium_process import ChromiumProcess, quietly
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.fetcher import Answer, Fetcher, Request
+from embedding.crawl.page_items import collect
+from embedding.crawl.page_requests import PageRequests
+from embedding.crawl.places import Places
+from embedding.crawl.statics import StaticFiles
 from embedding.errors import FetchError
+from embedding.sources.answers import PageAnswers
 from embedding.sources.base import Found
 from embedding.sources.config import SourceConfig
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, Page, Playwright, Route
+    from playwright.async_api import BrowserContext, Page
 
 log = logging.getLogger(__name__)
 
-_FETCHED = ("document", "script", "stylesheet", "xhr", "fetch", "manifest", "other")
-_PASSED = ("accept", "content-type", "referer", "x-requested-with")
-_CLOSE = 3.0
-_QUIET = 0.15
-"""Seconds between two looks at a page."""
-_STILL = 8
-"""Looks without anything new after which a page that asks for nothing is taken to have ended."""
-
-_EXTRACT = """([items, fields]) => {
-  const pick = (node, where, wantLink) => {
-    if (!where) return "";
-    const at = where.lastIndexOf("@");
-    const selector = at < 0 ? where : where.slice(0, at);
-    const found = selector ? node.querySelector(selector) : node;
-    if (!found) return "";
-    if (at >= 0) return found.getAttribute(where.slice(at + 1)) || "";
-    if (wantLink) return found.href || "";
-    return found.innerText || found.textContent || "";
-  };
-  return Array.from(document.querySelectorAll(items || "a[href]")).map(node => ({
-    id: pick(node, fields.id, false),
-    link: fields.link ? pick(node, fields.link, true) : (node.href || ""),
-    title: fields.title ? pick(node, fields.title, false) : (items ? "" : node.innerText || ""),
-    time: (() => {
-      const where = fields.time;
-      if (!where || where.includes("@")) return pick(node, where, false);
-      const found = node.querySelector(where);
-      return found ? found.getAttribute("datetime") || found.innerText || "" : "";
-    })(),
-    text: pick(node, fields.text, false),
-    author: pick(node, fields.author, false),
-  }));
-}"""
+_MEASURE = 1.0
+"""Seconds between two readings of the browser's memory."""
+_MEGABYTE = 1e6
+_TOO_LARGE = 2.0
+"""Times the memory limit at which a browser is killed in the middle of its pages."""
+_ENDED = ("has been closed", "crash", "Connection closed")
+"""Playwright's words for a page or a browser that is gone."""
+_READABLE = ("text/html", "application/xhtml")
 
 
-@dataclass
-class _Traffic:
-    """How many requests of a page wait for their answer."""
+class _LostError(Exception):
+    """The page, or the browser under it, is gone: through another page, or through this one."""
 
-    open: int = 0
+
+@dataclass(frozen=True)
+class _Visit:
+    """One page to show."""
+
+    source: SourceConfig
+    request: Request
+    first: Answer
+    enough: Callable[[Sequence[Found]], bool]
 
 
 class BrowserPool:
-    """One Chromium, started on first use and anew after `recycle_pages` pages."""
+    """`config.render_contexts` pages at once in one Chromium, which is started on first use."""
 
     def __init__(self, config: CrawlConfig, fetcher: Fetcher) -> None:
         self._config = config
         self._fetcher = fetcher
-        self._playwright: Playwright | None = None
-        self._browser: Browser | None = None
-        self._pages = 0
-        # One page at a time: a second Chromium tab would only share the same cores.
-        self._turn = asyncio.Lock()
+        self._statics = StaticFiles()
+        self._places = Places(config.render_contexts)
+        self._starting = asyncio.Lock()
+        self._browser: ChromiumProcess | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self.started = 0
+        """Browsers started so far."""
+
+    @property
+    def browser(self) -> ChromiumProcess | None:
+        """The browser that runs now."""
+        return self._browser
 
     async def render(
         self,
@@ -88,218 +82,138 @@ class BrowserPool:
         enough: Callable[[Sequence[Found]], bool],
     ) -> Sequence[Found]:
         """Items of the page at `request.url`; see `Web.render`. Raises FetchError."""
-        async with self._turn:
-            try:
-                async with asyncio.timeout(self._config.render_deadline):
-                    return await self._render(source, request, enough)
-            except TimeoutError as error:
-                await self._stop_browser()
-                raise FetchError(
-                    "timeout",
-                    f"{request.url}: not rendered within {self._config.render_deadline:g} s.",
-                    retry_after=0,
-                ) from error
-
-    async def _render(
-        self, source: SourceConfig, request: Request, enough: Callable[[Sequence[Found]], bool]
-    ) -> Sequence[Found]:
-        # The first answer is fetched here, so that its redirects are known before the page opens.
+        # Fetched here, so that its redirects are known before the page opens and no place in the
+        # browser waits for a host's turn.
         first = await self._fetcher.fetch(replace(request, accept="text/html,*/*;q=0.5"))
-        browser = await self._started()
-        self._pages += 1
+        kind = first.headers.get("content-type", "text/html").lower()
+        if not kind.startswith(_READABLE):
+            raise FetchError("not_html", f"{first.url}: is {kind.partition(';')[0]}, not HTML.")
+        visit = _Visit(source, request, first, enough)
+        for alone in (False, True):
+            # A browser that was lost says nothing of who brought it down: shown again alone, the
+            # guilty page does it once more and the others are simply shown.
+            try:
+                async with self._place(alone=alone):
+                    return await self._show(visit)
+            except _LostError:
+                log.warning("%s: lost with its browser, or by itself", request.url)
+        raise FetchError(
+            "render", f"{request.url}: the browser ended twice while it was shown.", retry_after=0
+        )
+
+    @asynccontextmanager
+    async def _place(self, *, alone: bool) -> AsyncIterator[None]:
+        """A place in a browser that is not worn out."""
+        if self._worn():
+            async with self._places.every():
+                if self._worn():
+                    await self._end_browser()
+        async with self._places.every() if alone else self._places.one():
+            yield
+
+    def _worn(self) -> bool:
+        browser = self._browser
+        if browser is None:
+            return False
+        full = browser.memory > self._config.browser_memory_mb * _MEGABYTE
+        return full or browser.pages >= self._config.recycle_pages or browser.lost
+
+    async def _show(self, visit: _Visit) -> Sequence[Found]:
+        """Show one page within the deadline; raises _LostError when it went with its browser."""
         from playwright.async_api import Error
 
+        browser = await self._started()
+        browser.pages += 1
+        url = visit.request.url
+        context: BrowserContext | None = None
         try:
-            context = await browser.new_context(
-                user_agent=self._config.user_agent,
-                locale="ko-KR",
-                service_workers="block",
-                accept_downloads=False,
-            )
-            try:
-                page = await context.new_page()
-                traffic = _Traffic()
-                await context.route("**/*", self._answering(request, first, traffic))
-                # `render_deadline` is the limit, not Playwright's own.
-                await page.goto(first.url, wait_until="domcontentloaded", timeout=0)
-                return await _collect(page, source, enough, traffic, self._config.timeout)
-            finally:
-                if not await _quietly(context.close()):
-                    # What was read stands; a browser in this state is replaced before the next.
-                    self._pages = self._config.recycle_pages
-        except Error as error:
-            if not browser.is_connected():
-                await self._stop_browser()
-            raise FetchError(
-                "render", f"{request.url}: the browser could not show it.", retry_after=0
-            ) from error
-
-    def _answering(
-        self, request: Request, first: Answer, traffic: _Traffic
-    ) -> Callable[[Route], Awaitable[None]]:
-        """A route handler that fetches with the crawler's client on the page's behalf."""
-        waiting = {first.url: first}
-
-        async def answer(route: Route) -> None:
-            wanted = route.request
-            kind = wanted.resource_type
-            if kind not in _FETCHED or not wanted.url.startswith(("http://", "https://")):
-                await route.abort("blockedbyclient")
-                return
-            try:
-                found = waiting.pop(wanted.url, None) or await self._fetcher.fetch(
-                    replace(
-                        request,
-                        url=wanted.url,
-                        accept=wanted.headers.get("accept", "*/*"),
-                        method=wanted.method,
-                        body=wanted.post_data_buffer,
-                        headers={k: v for k, v in wanted.headers.items() if k in _PASSED},
-                    )
+            async with asyncio.timeout(self._config.render_deadline):
+                context = await browser.browser.new_context(
+                    user_agent=self._config.user_agent,
+                    locale="ko-KR",
+                    service_workers="block",
+                    accept_downloads=False,
                 )
-            except FetchError as error:
-                log.debug("%s inside a rendered page: %s", error.reason, wanted.url)
-                await route.abort("failed")
-                return
-            headers, body = _headers(found), found.body
-            if kind == "document":
-                # The crawler's reading of the encoding holds, whatever the page says of itself.
-                headers["content-type"] = "text/html; charset=utf-8"
-                body = found.text().encode("utf-8", "replace")
-            await route.fulfill(status=found.status, headers=headers, body=body)
-
-        async def guarded(route: Route) -> None:
-            from playwright.async_api import Error
-
-            traffic.open += 1
-            try:
-                await answer(route)
-            except Error:
-                # The page was closed while its request was on the way.
-                log.debug("a rendered page closed before its request was answered")
-            finally:
-                traffic.open -= 1
-
-        return guarded
-
-    async def _started(self) -> Browser:
-        if self._browser is not None and (
-            self._pages >= self._config.recycle_pages or not self._browser.is_connected()
-        ):
-            await self._stop_browser()
-        if self._browser is None:
-            self._browser = await self._launch()
-            self._pages = 0
-        return self._browser
-
-    async def _launch(self) -> Browser:
-        try:
-            from playwright.async_api import Error, async_playwright
-            from playwright.async_api import TimeoutError as TooSlow
-        except ImportError as error:
+                return await self._read(context, visit)
+        except TimeoutError as error:
+            if browser.lost:
+                raise _LostError from error
+            if context is None:
+                browser.kill()
             raise FetchError(
-                "no_browser", "Playwright is not installed; install the extra `render`."
+                "timeout",
+                f"{url}: not rendered within {self._config.render_deadline:g} s.",
+                retry_after=0,
             ) from error
-        executable = find_chromium(self._config.browser)
-        try:
-            if self._playwright is None:
-                self._playwright = await async_playwright().start()
-            return await self._playwright.chromium.launch(
-                executable_path=executable,
-                args=chromium_flags(),
-                chromium_sandbox=os.geteuid() != 0,
-                handle_sigint=False,
-            )
-        except TooSlow as error:
-            # A busy machine, not a missing browser: the source must not be given up.
+        except Error as error:
+            if browser.lost or any(words in str(error) for words in _ENDED):
+                raise _LostError from error
             raise FetchError(
-                "timeout", "Chromium took too long to start.", retry_after=0
+                "render", f"{url}: the browser could not show it.", retry_after=0
             ) from error
-        except (Error, OSError) as error:
-            raise FetchError(
-                "no_browser",
-                "no Chromium could be started: install `chromium`, run `playwright install "
-                "chromium`, or set crawl.browser; rendered sources are skipped.",
-            ) from error
+        finally:
+            if context is not None and not browser.lost and not await quietly(context.close()):
+                browser.kill()
 
-    async def _stop_browser(self) -> None:
+    async def _read(self, context: BrowserContext, visit: _Visit) -> Sequence[Found]:
+        answers = PageAnswers(visit.source)
+        requests = PageRequests(
+            self._fetcher,
+            self._statics,
+            visit.request,
+            visit.first,
+            answers,
+            source=visit.source.name,
+            limit=self._config.render_requests,
+        )
+        await context.route("**/*", requests.handle)
+        page = await context.new_page()
+        context.on("page", _close)
+        # `render_deadline` is the limit, not Playwright's own.
+        await page.goto(visit.first.url, wait_until="commit", timeout=0)
+        return await collect(
+            page,
+            visit.source,
+            requests,
+            answers,
+            visit.enough,
+            patience=self._config.timeout,
+        )
+
+    async def _started(self) -> ChromiumProcess:
+        async with self._starting:
+            if self._browser is not None and self._browser.lost:
+                await self._end_browser()
+            if self._browser is None:
+                self._browser = await ChromiumProcess.start(self._config.browser)
+                self.started += 1
+                self._watching = asyncio.create_task(self._watch(self._browser))
+            return self._browser
+
+    async def _watch(self, browser: ChromiumProcess) -> None:
+        """Read the browser's memory as long as it runs; one that grows without end is killed."""
+        most = self._config.browser_memory_mb * _MEGABYTE
+        while not browser.lost:
+            if await asyncio.to_thread(browser.measure) > _TOO_LARGE * most:
+                log.warning("Chromium was killed at %.0f MB", browser.memory / _MEGABYTE)
+                browser.kill()
+            await asyncio.sleep(_MEASURE)
+
+    async def _end_browser(self) -> None:
         browser, self._browser = self._browser, None
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.cancel()
+            await asyncio.wait({watching})
         if browser is not None:
-            await _quietly(browser.close())
+            await browser.end()
 
     async def close(self) -> None:
         """End Chromium and Playwright's driver."""
-        await self._stop_browser()
-        driver, self._playwright = self._playwright, None
-        if driver is not None:
-            # The driver ends any browser that did not close by itself.
-            await _quietly(driver.stop())
+        async with self._starting:
+            await self._end_browser()
 
 
-async def _quietly(closing: Awaitable[None]) -> bool:
-    """Close within the time limit; a browser that crashed has nothing left to close.
-
-    Not with `asyncio.wait_for`, which may drop a cancellation (see SourceRunner._wait).
-    """
-    from playwright.async_api import Error
-
-    try:
-        async with asyncio.timeout(_CLOSE):
-            await closing
-    except (Error, TimeoutError, OSError):
-        log.warning("Chromium did not close by itself")
-        return False
-    return True
-
-
-def _headers(found: Answer) -> dict[str, str]:
-    """Headers for the page; the body is unpacked already and its length is set anew."""
-    dropped = ("content-encoding", "content-length", "transfer-encoding", "connection")
-    return {key: value for key, value in found.headers.items() if key not in dropped}
-
-
-async def _collect(
-    page: Page,
-    source: SourceConfig,
-    enough: Callable[[Sequence[Found]], bool],
-    traffic: _Traffic,
-    patience: float,
-) -> Sequence[Found]:
-    """Wait for items, then scroll until there are enough, no more come, or `pages` scrolls.
-
-    While the page waits for an answer more may come: the looks at it do not count, for `patience`
-    seconds at most, as some pages keep a request open for ever.
-    """
-    fields = {
-        name: getattr(source, name) for name in ("id", "link", "title", "time", "text", "author")
-    }
-    found: Sequence[Found] = ()
-    still = scrolls = 0
-    changed = time.monotonic()
-    while True:
-        seen = [
-            Found(**{key: str(value)[:100_000] for key, value in one.items()})
-            for one in await _evaluate(page, source.items, fields)
-        ]
-        if not traffic.open or time.monotonic() - changed > patience:
-            still += 1
-        if len(seen) > len(found):
-            found, still, changed = seen, 0, time.monotonic()
-            if enough(found) or scrolls >= source.pages:
-                return found
-            scrolls += 1
-            await page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
-        elif found and still >= _STILL:
-            return found
-        elif not found and still >= _STILL * 4:
-            raise FetchError(
-                "empty", f"{source.url}: no item {source.items or 'a[href]'!r} appeared."
-            )
-        await asyncio.sleep(_QUIET)
-
-
-async def _evaluate(page: Page, items: str | None, fields: dict[str, Any]) -> list[dict[str, str]]:
-    result: Any = await page.evaluate(_EXTRACT, [items, fields])
-    if not isinstance(result, list):
-        raise FetchError("parse", f"the page answered {json.dumps(type(result).__name__)}.")
-    return result
+async def _close(page: Page) -> None:
+    """A window that a page opened is closed at once."""
+    await quietly(page.close())

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from embedding.errors import FetchError
 
+NOT_WANTED = ("--disable-popup-blocking",)
+"""Switches of Playwright's that are left out: pages open no windows by themselves."""
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -40,6 +42,8 @@ def chromium_flags() -> list[str]:
         "--disable-default-apps",
         "--no-first-run",
         "--mute-audio",
+        "--disable-breakpad",
+        "--js-flags=--max-old-space-size=256",
         "--host-resolver-rules=MAP * ~NOTFOUND",
         "--proxy-server=127.0.0.1:0",
         "--proxy-bypass-list=<-loopback>",

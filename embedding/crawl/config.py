@@ -59,10 +59,17 @@ class CrawlConfig(Config):
     """A source that does not change is polled at most this many times more seldom."""
     browser: Path | None = None
     """Chromium executable; null looks for the system's, then for Playwright's own."""
+    render_contexts: int = Field(2, gt=0, le=64)
+    """Rendered pages that are open at once."""
     render_deadline: float = Field(45.0, gt=0)
     """Seconds after which a rendered page is killed."""
+    render_requests: int = Field(300, gt=0)
+    """Requests that one rendered page may make; further ones are refused."""
     recycle_pages: int = Field(100, gt=0)
     """Pages after which the browser is started anew, so that its memory stays flat."""
+    browser_memory_mb: float = Field(700.0, ge=100, allow_inf_nan=False)
+    """Megabytes of Chromium's processes and its driver after which it is started anew; at twice
+    as much it is killed in the middle of its pages, which are then shown again."""
     pseudonym_key: SecretStr = SecretStr("")
     """Key of author pseudonyms; empty: a random one for each process."""
     replay_clock_url: str | None = None

@@ -81,6 +81,7 @@ timezone = "UTC"
 every = {every}
 max_items = 5000
 pages = 200
+answers = "auto"
 items = "article.post"
 id = "@data-id"
 link = "h2 a"

@@ -16,7 +16,10 @@ from embedding.errors import ConfigError
 Kind = Literal["feed", "sitemap", "page", "rendered", "comments", "replayed"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
-_COMMON = ("name", "kind", "group", "language", "timezone", "every", "max_items")
+AUTO = "auto"
+"""The value of `answers` by which lists are found by their shape."""
+
+_COMMON = ("name", "kind", "group", "language", "timezone", "every", "weight", "max_items")
 _WEB = ("url", "rate", "proxy", "cookies")
 _ITEM = ("items", "id", "link", "title", "time", "text", "author")
 
@@ -24,7 +27,7 @@ ACCEPTED: dict[str, tuple[str, ...]] = {
     "feed": (*_COMMON, *_WEB, "links"),
     "sitemap": (*_COMMON, *_WEB, "links", "pages"),
     "page": (*_COMMON, *_WEB, "links", "pages", "items", "link", "title", "time", "next"),
-    "rendered": (*_COMMON, *_WEB, "links", "pages", *_ITEM),
+    "rendered": (*_COMMON, *_WEB, "links", "pages", *_ITEM, "answers"),
     "comments": (*_COMMON, *_WEB, "pages", *_ITEM, "next", "cursor", "order"),
     "replayed": (*_COMMON, "path", "id", "title", "time", "text", "author"),
 }
@@ -67,6 +70,8 @@ class SourceConfig(Config):
     """Zone of times that are written without one."""
     every: float = Field(300.0, gt=0)
     """Seconds between two polls of the listing while it keeps changing."""
+    weight: float = Field(1.0, gt=0, le=1000, allow_inf_nan=False)
+    """How much it counts that this source is fresh, where not all can be polled often enough."""
     rate: float | None = Field(None, gt=0)
     """Most requests per second to one host for this source; null: the crawler's."""
     max_items: int = Field(500, gt=0)
@@ -95,6 +100,11 @@ class SourceConfig(Config):
     """Query parameter that carries the cursor (comments)."""
     order: Literal["newest", "oldest"] = "newest"
     """Which comments come first; with `oldest` the next poll goes on at the last cursor."""
+    answers: str | None = None
+    """Which JSON answers of a rendered page hold its items: a regular expression of their
+    addresses, or `auto`, which finds them by their shape; null reads the shown page. With an
+    expression `items id link …` are dotted names in the answer (found by shape when left out);
+    with `auto` they are selectors, used where no answer has the shape."""
     path: Path | None = None
     """Dated JSONL file (plain, .gz or .xz) that a `replayed` source plays back."""
     proxy: str | None = None
@@ -109,7 +119,7 @@ class SourceConfig(Config):
             return {**_DEFAULTS.get(data["kind"], {}), **data}
         return data
 
-    @field_validator("links")
+    @field_validator("links", "answers")
     @classmethod
     def _regex(cls, value: str | None) -> str | None:
         try:

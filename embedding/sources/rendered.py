@@ -13,7 +13,7 @@ from embedding.sources.times import parse_time
 
 
 class RenderedAdapter:
-    """Lists the items of a rendered page: inline texts, or links when no `text` is set."""
+    """Lists the items of a rendered page: inline texts, or links when no text is found there."""
 
     def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
         self.source = source
@@ -31,9 +31,11 @@ class RenderedAdapter:
             keys = [self._key(one) for one in found[-1:]]
             return len(found) >= most or bool(keys and web.settled(keys))
 
+        by_shape = self.source.answers and not self.source.items
         found = await web.render(self.source.url, enough=enough)
         for one in found[:most]:
-            item = self._inline(one) if self.source.text else self._reference(one)
+            inline = self.source.text or (by_shape and one.text)
+            item = self._inline(one) if inline else self._reference(one)
             if item is not None:
                 yield item
         self.complete = True

@@ -169,8 +169,13 @@ def test_the_switches() -> None:
 
 
 @needs_chromium
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGKILL])
-async def test_no_chromium_outlives_its_crawler(shop: Any, sign: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("sign", "deaf"), [(signal.SIGTERM, False), (signal.SIGKILL, False), (signal.SIGKILL, True)]
+)
+async def test_no_chromium_outlives_its_crawler(
+    shop: Any, sign: signal.Signals, deaf: bool
+) -> None:
+    """Not even when Playwright's driver, which closes it otherwise, is stopped (`deaf`)."""
     code = (
         "import asyncio, sys\n"
         "from embedding.crawl.browser import BrowserPool\n"
@@ -193,7 +198,20 @@ async def test_no_chromium_outlives_its_crawler(shop: Any, sign: signal.Signals)
     assert await asyncio.wait_for(parent.stdout.readline(), 150) == b"ready\n"
     family = psutil.Process(parent.pid).children(recursive=True)
     assert browsers(psutil.Process(parent.pid))
+    main = browsers(psutil.Process(parent.pid))[0]
+    profile = next(w for w in main.cmdline() if w.startswith("--user-data-dir="))
+    if deaf:
+        main.parent().suspend()  # type: ignore[union-attr]
     parent.send_signal(sign)
-    await parent.communicate()
+    await parent.wait()
     _, alive = await asyncio.to_thread(psutil.wait_procs, family, 60.0)
-    assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
+    left_over = [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
+    for one in left_over:
+        one.kill()
+    assert left_over == []
+    left = Path(profile.partition("=")[2])
+    for _ in range(200):
+        await asyncio.sleep(0.05)
+        if not await asyncio.to_thread(left.exists):
+            return
+    raise AssertionError("the profile of the browser was left behind")

@@ -1,0 +1,187 @@
+"""One running Chromium: its Playwright handle, its processes, their memory, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import signal
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from embedding.crawl.chromium import NOT_WANTED, chromium_flags, find_chromium
+from embedding.crawl.tether import Tether
+from embedding.errors import FetchError
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Playwright
+
+log = logging.getLogger(__name__)
+
+CLOSING = 3.0
+"""Seconds that anything of a browser may take to close before it is killed."""
+_STARTING = 60.0
+_MARK = "--yeoron-browser="
+
+
+class ChromiumProcess:
+    """A Chromium and the driver that speaks to it. Both end with `end`, and with this process."""
+
+    def __init__(self, playwright: Playwright, browser: Browser, main: psutil.Process) -> None:
+        self.browser = browser
+        self.pages = 0
+        """Pages shown so far."""
+        self.memory = 0
+        """Bytes at the last `measure`."""
+        self._playwright = playwright
+        self._main = main
+        self._driver = main.parent()
+        self._profile = _profile(main)
+        self._tether = Tether(main.pid, self._driver.pid if self._driver else 0, self._profile)
+
+    @classmethod
+    async def start(cls, executable: Path | None) -> ChromiumProcess:
+        """Start one; raises FetchError (`no_browser`, or `timeout` on a busy machine)."""
+        try:
+            from playwright.async_api import Error, async_playwright
+        except ImportError as error:
+            raise FetchError(
+                "no_browser", "Playwright is not installed; install the extra `render`."
+            ) from error
+        found = find_chromium(executable)
+        playwright: Playwright | None = None
+        try:
+            async with asyncio.timeout(_STARTING):
+                playwright = await async_playwright().start()
+                return await _launch(playwright, found)
+        except BaseException as error:
+            if playwright is not None:
+                await quietly(playwright.stop())
+            if isinstance(error, TimeoutError):
+                raise FetchError(
+                    "timeout", "Chromium took too long to start.", retry_after=0
+                ) from error
+            if isinstance(error, Error | OSError):
+                raise FetchError(
+                    "no_browser",
+                    "no Chromium could be started: install `chromium`, run `playwright install "
+                    "chromium`, or set crawl.browser; rendered sources are skipped.",
+                ) from error
+            raise
+
+    @property
+    def lost(self) -> bool:
+        """Whether it crashed or was killed."""
+        ended = not _runs(self._main) or not (self._driver is None or _runs(self._driver))
+        return ended or not self.browser.is_connected()
+
+    def processes(self) -> list[psutil.Process]:
+        """Chromium's processes and the driver; empty once they ended."""
+        found = [self._driver] if self._driver is not None else []
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found += [self._main, *self._main.children(recursive=True)]
+        return found
+
+    def measure(self) -> int:
+        """Bytes that the processes have for themselves (resident less shared); blocks shortly."""
+        total = 0
+        for process in self.processes():
+            with contextlib.suppress(psutil.Error):
+                info = process.memory_info()
+                total += info.rss - getattr(info, "shared", 0)
+        self.memory = total
+        return total
+
+    def kill(self) -> None:
+        """End Chromium at once, whatever its pages are doing; `end` is still to be called."""
+        with contextlib.suppress(OSError):
+            os.killpg(self._main.pid, signal.SIGKILL)
+        for process in self.processes():
+            if process is not self._driver:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+
+    async def end(self) -> None:
+        """Close it, kill what does not close, and wait until nothing of it is left."""
+        family = await asyncio.to_thread(self.processes)
+        if not self.lost and not await quietly(self.browser.close()):
+            self.kill()
+        if not await quietly(self._playwright.stop()) and self._driver is not None:
+            with contextlib.suppress(psutil.Error):
+                self._driver.kill()
+        await asyncio.to_thread(_gone, family)
+        self._tether.release()
+        await asyncio.to_thread(shutil.rmtree, self._profile, ignore_errors=True)
+
+
+async def quietly(closing: Awaitable[object]) -> bool:
+    """Close within the time limit; a browser that crashed has nothing left to close.
+
+    Not with `asyncio.wait_for`, which may drop a cancellation (see SourceRunner._wait).
+    """
+    from playwright.async_api import Error
+
+    try:
+        async with asyncio.timeout(CLOSING):
+            await closing
+    except (Error, TimeoutError, OSError):
+        log.warning("Chromium did not close by itself")
+        return False
+    except Exception as error:  # noqa: BLE001  (Playwright's own failures have no common type)
+        log.warning("Chromium did not close by itself: %s", type(error).__name__)
+        return False
+    return True
+
+
+async def _launch(playwright: Playwright, executable: str | None) -> ChromiumProcess:
+    mark = _MARK + secrets.token_hex(8)
+    browser = await playwright.chromium.launch(
+        executable_path=executable,
+        args=[*chromium_flags(), mark],
+        ignore_default_args=list(NOT_WANTED),
+        chromium_sandbox=os.geteuid() != 0,
+        handle_sigint=False,
+        timeout=_STARTING * 1000,
+    )
+    main = await asyncio.to_thread(_marked, mark)
+    if main is None:
+        raise OSError("the new Chromium is not among this process's children")
+    return ChromiumProcess(playwright, browser, main)
+
+
+def _marked(mark: str) -> psutil.Process | None:
+    """The main process of the Chromium that was started with `mark`."""
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            words = process.cmdline()
+            if mark in words and not any(word.startswith("--type=") for word in words):
+                return process
+    return None
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _profile(main: psutil.Process) -> Path:
+    """The profile folder, made by Playwright for this browser alone."""
+    name = "--user-data-dir="
+    words = (word for word in main.cmdline() if word.startswith(name))
+    return Path(next(words).removeprefix(name))
+
+
+def _gone(family: list[psutil.Process]) -> None:
+    _, alive = psutil.wait_procs(family, timeout=CLOSING)
+    for process in alive:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(alive, timeout=CLOSING)

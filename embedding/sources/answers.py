@@ -1,0 +1,106 @@
+"""Items in the JSON that a rendered page fetches for itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from lxml import html
+from lxml.etree import LxmlError
+
+from embedding.sources.base import Found
+from embedding.sources.config import AUTO, SourceConfig
+from embedding.sources.dotted import dotted, dotted_text
+from embedding.sources.shapes import Shape, find_shape
+
+FIELDS = ("id", "link", "title", "time", "text", "author")
+_LONGEST = 100_000
+"""Characters of one field."""
+_LARGEST = 4 * 1024 * 1024
+"""Bytes of an answer that is looked into."""
+_MARKUP = re.compile(r"<(?:p|br|div|span|a|b|i|img|strong|em|ul|li|blockquote)\b[^>]*>", re.I)
+
+
+class PageAnswers:
+    """Collects the items of one page from its answers, in the order in which they came.
+
+    `source.answers` names the addresses to read, or is `auto`: then lists are found by their
+    shape, and of several kinds of answer the one with most text holds the items. Nothing is
+    collected without it.
+    """
+
+    def __init__(self, source: SourceConfig) -> None:
+        self._source = source
+        self._auto = source.answers == AUTO
+        self._wanted = None if self._auto else re.compile(source.answers or r"(?!)")
+        self._named = not self._auto and source.items is not None
+        self._groups: dict[str, dict[str, Found]] = {}
+        self._sizes: dict[str, int] = {}
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether items come from answers alone, as `items` names a list in them."""
+        return self._wanted is not None and bool(self._source.answers)
+
+    def take(self, url: str, body: bytes) -> None:
+        """Look into one answer; what is no JSON, or holds no items, is passed over."""
+        if (
+            not self._source.answers
+            or len(body) > _LARGEST
+            or body.lstrip()[:1] not in (b"{", b"[")
+        ):
+            return
+        if self._wanted is not None and not self._wanted.search(url):
+            return
+        try:
+            answer = json.loads(body)
+        except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
+            return
+        shape = self._shape(answer)
+        items = dotted(answer, shape.items) if shape else None
+        if shape is None or not isinstance(items, list):
+            return
+        # Addresses of one endpoint differ in their query; a list elsewhere is another kind.
+        group = f"{urlsplit(url)._replace(query='', fragment='').geturl()} {shape.items}"
+        seen = self._groups.setdefault(group, {})
+        self._sizes[group] = self._sizes.get(group, 0) + shape.size
+        for item in items:
+            one = _found(item, shape, url)
+            seen.setdefault(one.link or one.id or f"{one.author}\0{one.time}\0{one.text}", one)
+
+    def found(self) -> list[Found]:
+        """The items so far."""
+        if not self._groups:
+            return []
+        return list(self._groups[max(self._groups, key=lambda group: self._sizes[group])].values())
+
+    def _shape(self, answer: Any) -> Shape | None:
+        source = self._source
+        if not self._named:
+            return find_shape(
+                answer, wants_text=not (self._auto and source.items) or bool(source.text)
+            )
+        names = {name: getattr(source, name) for name in FIELDS}
+        return Shape(source.items or "", {k: v for k, v in names.items() if v}, 1)
+
+
+def _found(item: Any, shape: Shape, url: str) -> Found:
+    values = {
+        name: dotted_text(item, shape.fields[name])[:_LONGEST] if name in shape.fields else ""
+        for name in FIELDS
+    }
+    link = urljoin(url, values["link"]) if values["link"] else ""
+    return Found(**{**values, "link": link, "text": _plain(values["text"])})
+
+
+def _plain(text: str) -> str:
+    """The words of a text that is written in HTML; any other text as it is."""
+    if not _MARKUP.search(text):
+        return text
+    try:
+        root = html.fragment_fromstring(re.sub(r"<br\b[^>]*>|</p>|</div>", "\n", text), "div")
+    except (LxmlError, ValueError):
+        return text
+    return str(root.text_content()).strip()
