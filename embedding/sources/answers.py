@@ -60,6 +60,8 @@ class PageAnswers:
             return
         shape = self._shape(answer)
         items = dotted(answer, shape.items) if shape else None
+        # The page of one post fetches that post alone.
+        items = [items] if self._named and isinstance(items, dict) else items
         if shape is None or not isinstance(items, list):
             return
         # Addresses of one endpoint differ in their query; a list elsewhere is another kind.

@@ -112,6 +112,11 @@ class SourceConfig(Config):
     cookies: dict[str, str] = Field(default_factory=dict)
     """Cookies sent to this source's own host."""
 
+    @property
+    def _named_answers(self) -> bool:
+        """Whether `items` is a name in JSON; there it may be empty: the answer itself."""
+        return self.answers not in (None, AUTO) and self.items is not None
+
     @model_validator(mode="before")
     @classmethod
     def _defaults(cls, data: Any) -> Any:
@@ -146,7 +151,7 @@ class SourceConfig(Config):
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"a {self.kind} source needs `url`, an http or https address")
-        if self.kind == "rendered" and self.text and not self.items:
+        if self.kind == "rendered" and self.text and not (self.items or self._named_answers):
             raise ValueError("`text` needs `items`, the selector of one item")
         return self
 

@@ -21,7 +21,7 @@ _HINTS: dict[str, re.Pattern[str]] = {
     "text": re.compile(r"body|contents?$|text|message|comment$|memo|desc|article", re.IGNORECASE),
     "id": re.compile(r"(?:^|[._a-z])(?:id|no|seq|idx|key|uid|srl)$", re.IGNORECASE),
     "time": re.compile(r"time|date|created|published|updated|_at$|At$", re.IGNORECASE),
-    "author": re.compile(r"author|writer|nick|user|owner|name$", re.IGNORECASE),
+    "author": re.compile(r"(?:author|writer|nick|name)[^.]*$|^(?:user|owner)$", re.IGNORECASE),
     "title": re.compile(r"title|subject|headline", re.IGNORECASE),
     "link": re.compile(r"url|link|href|permalink|path", re.IGNORECASE),
 }
@@ -124,7 +124,7 @@ def _fits(field: str, value: Any) -> bool:
         case "id":
             return len(str(value)) <= 80 and not any(c.isspace() for c in str(value))
         case "author" | "title":
-            return isinstance(value, str) and len(value) <= 300
+            return isinstance(value, str) and len(value) <= 300 and not _ADDRESS.match(value)
     return True
 
 
