@@ -32,6 +32,7 @@ from embedding.exchange.codec import encode_push
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
+from embedding.exchange.shards.split import Layout
 from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message
 from embedding.records import IntArray, Table
@@ -68,7 +69,8 @@ class Rig:
         locations = self.fleet.start()
         self.log = ShardLog(1)
         line = ExchangeConfig()
-        self.links = ShardLinks(locations, self.log, identity="bench", config=line)
+        layout = Layout(shards, "rows", dim)
+        self.links = ShardLinks(locations, self.log, identity="bench", config=line, layout=layout)
         self.links.start()
         self.streams = [
             ShardStream(

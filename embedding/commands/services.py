@@ -30,6 +30,9 @@ def serve(
     shards: Annotated[
         int | None, typer.Option(help="Processes that hold the rows; 1: this one alone.")
     ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="What of the tables a shard holds: rows or columns.")
+    ] = None,
     policy: Annotated[
         str | None,
         typer.Option(help="bsp, backup, ssp, asp, easgd, averaging, auto or hogwild."),
@@ -48,7 +51,7 @@ def serve(
     """Run the parameter server until SIGTERM; it writes a last checkpoint then.
 
     Examples: `yeoron serve` · `yeoron serve --device cuda --policy asp` ·
-    `yeoron serve --shards 4` · `yeoron serve --policy auto` ·
+    `yeoron serve --shards 4 --split columns` · `yeoron serve --policy auto` ·
     `yeoron serve --listen 0.0.0.0:8815 --token-file token --tls-cert cert.pem --tls-key key.pem`
     """
     from embedding.commands.address import parse_listen
@@ -65,6 +68,7 @@ def serve(
         "tls_client_ca": tls_client_ca,
         "http_port": http_port,
         "shards": shards,
+        "split": split,
         **({} if listen is None else parse_listen(listen)),
     }
     given = {name: value for name, value in changes.items() if value is not None}
@@ -78,7 +82,10 @@ def serve(
 def _tell(running: ParameterServer) -> None:
     """Where a server that is ready is found."""
     state, shards = running.state, running.config.shards
-    rows = f"{shards} shards" if shards > 1 else str(state.tables.device)
+    columns = running.config.split == "columns"
+    rows = str(state.tables.device)
+    if shards > 1 or columns:
+        rows = f"{shards} shards" + (" of columns" if columns else "")
     errors.print(
         f"yeoron: parameter server ready at {running.location}, status at "
         f"{running.http_url}/status, on {rows}, policy {state.machine.config.policy}",

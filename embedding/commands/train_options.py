@@ -49,7 +49,14 @@ SyncSetting = Annotated[
         "(docs/synchronisation.md); may be repeated."
     ),
 ]
-Shards = Annotated[int, typer.Option(help="Processes that hold the rows, each those of its ids.")]
+Shards = Annotated[int, typer.Option(help="Processes that hold the tables; see --split.")]
+Split = Annotated[
+    str,
+    typer.Option(
+        help="rows: a shard holds the rows of its ids. columns: a part of every row; no row "
+        "travels, and bytes do not depend on --dim."
+    ),
+]
 Topology = Annotated[
     str,
     typer.Option(
@@ -119,8 +126,8 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
     from embedding.training import TrainRequest
 
     context, unit = _windows(given["window"] or [], given["dated"])
-    top = ("corpus", "out", "state_dir", "shards", "nodes", "epochs", "tokens", "vocabulary")
-    more = ("min_count", "max_words", "device")
+    top = ("corpus", "out", "state_dir", "shards", "split", "nodes", "epochs", "tokens")
+    more = ("vocabulary", "min_count", "max_words", "device")
     model = ("model", "dim", "negative", "sample", "seed", "learning_rate")
     values: dict[str, Any] = {
         **{name: given[name] for name in (*top, *more)},

@@ -38,6 +38,8 @@ EXAMPLES = """Examples:
 
 `yeoron train news.txt --nodes 2 --shards 2`
 
+`yeoron train news.txt --dim 600 --shards 2 --split columns --json`
+
 `yeoron train posts.jsonl --dated --window month --tokenizer kiwi --out store --json`
 
 `yeoron train posts.jsonl --dated --window month --window 8 --out store`
@@ -59,6 +61,7 @@ def train(
     epochs: options.Epochs = 1,
     nodes: options.Nodes = 1,
     shards: options.Shards = 1,
+    split: options.Split = "rows",
     sync: options.Sync = "ssp",
     sync_setting: options.SyncSetting = None,
     topology: options.Topology = "ps",

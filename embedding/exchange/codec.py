@@ -15,6 +15,11 @@ from embedding.errors import RefusedError
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import BlockCounts, CountGroup, PackedDelta, RowDelta, Surroundings
 from embedding.exchange.protocol import Ack, Push, VocabularyDelta
+from embedding.exchange.shards.minibatches import (
+    decode_minibatches,
+    minibatch_arrays,
+    minibatch_header,
+)
 from embedding.exchange.wire import Array, Message, text_array
 from embedding.records import IntArray, ScorePairs, SourceProgress, Table
 
@@ -29,6 +34,9 @@ def encode_push(push: Push) -> Message:
         arrays[f"{packed.table}.packed"] = packed.data
     if push.young is not None:
         arrays |= surroundings_arrays(push.young)
+    batch = push.minibatches
+    if batch is not None:
+        arrays |= minibatch_arrays(batch)
     counts = push.counts
     arrays["counted"] = np.asarray(counts.ids, dtype=np.int64)
     arrays["counts"] = np.asarray(counts.counts, dtype=np.int64)
@@ -53,6 +61,7 @@ def encode_push(push: Push) -> Message:
             [p.source, p.documents, p.tokens, p.published, p.window, list(p.lags)]
             for p in push.progress
         ],
+        **({} if batch is None else {"batch": minibatch_header(batch)}),
     }
     return Message(header, arrays, texts)
 
@@ -91,6 +100,7 @@ def decode_push(message: Message) -> Push:
         keeps=header.get("keeps") is True,
         busy_s=float(busy_s),
         young=_surroundings(message),
+        minibatches=decode_minibatches(message),
     )
 
 

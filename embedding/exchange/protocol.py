@@ -13,6 +13,7 @@ import numpy as np
 
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import BlockCounts, PackedDelta, RowDelta, Surroundings
+from embedding.exchange.shards.minibatches import Minibatches
 from embedding.records import (
     FloatArray,
     HalfArray,
@@ -23,7 +24,7 @@ from embedding.records import (
     WordCounts,
 )
 
-VERSION = 4
+VERSION = 5
 """Version of the wire protocol; another version is refused at the greeting."""
 
 
@@ -56,6 +57,7 @@ class Welcome:
     shared     where the tables lie, when the policy is hogwild
     place      where the node's reader goes on behind the last push that was taken, "" unless told
     shards     addresses of the shards that hold the rows; none: this server holds them itself
+    split      what of the tables a shard holds: rows or columns
     """
 
     clock: int
@@ -77,6 +79,7 @@ class Welcome:
     shared: SharedTables | None = None
     place: str = ""
     shards: tuple[str, ...] = ()
+    split: str = "rows"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
@@ -192,6 +195,7 @@ class Push:
     place     where the node's reader goes on behind it; the server keeps it with the sequence
     busy_s    seconds that it took, without those that the policy held it back; 0: not measured
     young     what stood around words that were read only a few times
+    minibatches  the block itself, where shards hold columns and learn it
     """
 
     node: str
@@ -210,10 +214,12 @@ class Push:
     keeps: bool = False
     busy_s: float = 0.0
     young: Surroundings | None = None
+    minibatches: Minibatches | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes of the rows and ids, as they are sent."""
         plain = sum(delta.ids.nbytes + delta.values.nbytes for delta in self.deltas)
         plain += 0 if self.young is None else self.young.nbytes
+        plain += 0 if self.minibatches is None else self.minibatches.nbytes
         return plain + sum(delta.data.nbytes for delta in self.packed)

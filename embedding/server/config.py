@@ -172,6 +172,11 @@ class ServerConfig(Config):
     and this one holds the vocabulary and says in which order rows change
     (docs/parameter-server.md)."""
 
+    split: Literal["rows", "columns"] = "rows"
+    """What of the tables a shard holds: the rows of its ids, or some columns of every row. Columns
+    are learnt where they lie: nodes send words and one number an example, so that bytes do not
+    depend on the dimension (docs/topologies.md); sgns and cbow only."""
+
     shards_port: int = Field(default=0, ge=0, le=65535)
     """Port of the first shard, the others have the next ones; 0 takes free ones."""
 
@@ -200,6 +205,15 @@ class ServerConfig(Config):
 
     config_digest: str = ""
     """Digest that nodes must have; empty takes that of the first node that has one."""
+
+    @model_validator(mode="after")
+    def _split_as_it_can_be(self) -> ServerConfig:
+        if self.split == "columns" and self.optimizer != "sum":
+            raise ValueError(
+                f"split columns with optimizer {self.optimizer}: it follows how far a whole row "
+                "moved, which no shard knows; optimizer sum or split rows is accepted"
+            )
+        return self
 
     @model_validator(mode="after")
     def _listens_safely(self) -> ServerConfig:

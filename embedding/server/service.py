@@ -69,7 +69,8 @@ class ParameterServer:
         if config.state_dir is not None:
             folder = CheckpointFolder(config.state_dir, keep=config.keep_checkpoints)
         epoch = None if folder is None else folder.next_epoch()
-        kind = ServerState if config.shards == 1 else LeadingState
+        alone = config.shards == 1 and config.split == "rows"
+        kind = ServerState if alone else LeadingState
         self.state = kind(
             config,
             sync or SyncConfig(),

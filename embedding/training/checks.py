@@ -14,8 +14,10 @@ import psutil
 
 from embedding.errors import ConfigError, InputError
 from embedding.models.config import Model
+from embedding.server.shards.unsplit import check_column_policy
 from embedding.text.tokenizer import make_tokenizer
 from embedding.training.request import TrainRequest
+from embedding.worker.columns import check_column_model
 from embedding.worker.reading import Stretch, stretches
 from embedding.worker.spec import CorpusShare
 
@@ -41,8 +43,10 @@ def check_options(request: TrainRequest) -> None:
             f"nodes {request.nodes}: this machine has {os.cpu_count()} cores and each node is two "
             f"processes; at most {most} are accepted."
         )
-    if request.shards > 1:
+    if request.shards > 1 or request.split == "columns":
         _check_shards(request)
+    if request.split == "columns":
+        _check_columns(request)
     if request.dated is not None:
         _check_dated(request)
     if request.text.tokenizer == "mecab":
@@ -75,6 +79,22 @@ def _check_shards(request: TrainRequest) -> None:
         raise ConfigError(
             f"shards {request.shards} with groups {request.topology.groups}: an aggregator pushes "
             "to one server; groups 0 or 1 shard is accepted."
+        )
+
+
+def _check_columns(request: TrainRequest) -> None:
+    """What is not learnt where columns lie."""
+    check_column_model(request.model)
+    check_column_policy(request.sync)
+    if request.shards > request.model.dim:
+        raise ConfigError(
+            f"shards {request.shards} with split columns: rows have {request.model.dim} columns; "
+            f"at most {request.model.dim} shards are accepted."
+        )
+    if request.topology.kind != "ps":
+        raise ConfigError(
+            f"topology {request.topology.kind} with split columns: replicas hold whole rows, and "
+            "nodes would have none; ps is accepted."
         )
 
 

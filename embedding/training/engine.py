@@ -100,6 +100,7 @@ def _server(
         initial_rows=INITIAL_ROWS,
         state_dir=None if resume is None else resume.server,
         shards=request.shards,
+        split=request.split,
         shards_dir=scratch if resume is None else None,
         checkpoint_every_s=request.checkpoint_every_s,
         config_digest=request.model.digest(),

@@ -34,6 +34,8 @@ class TrainRequest(Config):
     """Seconds between two checkpoints in the state folder."""
     shards: int = Field(default=1, ge=1, le=64)
     """Processes that hold the rows; 1: the server's own."""
+    split: Literal["rows", "columns"] = "rows"
+    """What of the tables each of them holds (ServerConfig.split)."""
     nodes: int = Field(default=1, ge=1, le=256)
     """Nodes, each a reader and a gradient process."""
     epochs: int = Field(default=1, ge=1)

@@ -19,13 +19,17 @@ from embedding.errors import (
     ReplacedError,
     UnavailableError,
 )
+from embedding.exchange.protocol import Welcome
 from embedding.exchange.shards.client import connect
+from embedding.exchange.shards.columns import ColumnsClient
 from embedding.models.base import make_trainer
 from embedding.records import TokenBlock, WindowUnit
 from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty
 from embedding.stream.queue import BlockQueue
 from embedding.stream.replay import make_replay
+from embedding.worker.columns import ColumnLearner
 from embedding.worker.hogwild import HogwildLearner, MappedTables
+from embedding.worker.learner import Learner
 from embedding.worker.lifetime import end_with_parent, peak_memory, stop_on_signals
 from embedding.worker.paced import PacedLearner
 from embedding.worker.pipeline import Pipeline, When
@@ -77,8 +81,7 @@ class GradientProcess:
         self._idle = False
         self._share = 1.0
         replay = make_replay(spec.stream, spec.model.seed) if spec.node.replay_ratio else None
-        kind = PacedLearner if welcome.shared is None else HogwildLearner
-        self.learner = kind(
+        self.learner = _kind_of(welcome)(
             self.route,
             make_trainer(spec.model),
             replay,
@@ -89,6 +92,8 @@ class GradientProcess:
         )
         if isinstance(self.learner, HogwildLearner) and welcome.shared is not None:
             self.learner.tables = MappedTables.attach(welcome.shared, welcome.dim)
+        if isinstance(self.learner, ColumnLearner) and isinstance(self.client, ColumnsClient):
+            self.learner.columns = self.client
         self.learner.begin(
             welcome.clock, welcome.sequence, welcome.min_count, welcome.young_mentions
         )
@@ -276,6 +281,13 @@ class GradientProcess:
             )
         except (UnavailableError, RefusedError) as error:
             self.counters.last_error = str(error)
+
+
+def _kind_of(welcome: Welcome) -> type[Learner]:
+    """The learner that the server's topology and policy need."""
+    if welcome.split == "columns":
+        return ColumnLearner
+    return PacedLearner if welcome.shared is None else HogwildLearner
 
 
 def learn_forever(spec_json: str, queue: BlockQueue) -> None:

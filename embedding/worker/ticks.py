@@ -10,6 +10,7 @@ import numpy as np
 
 from embedding.exchange.payload import BlockCounts, RowDelta, Surroundings
 from embedding.exchange.protocol import Ack, Rows
+from embedding.exchange.shards.minibatches import Minibatches
 from embedding.models.base import BlockLoss
 from embedding.records import ScorePairs, TokenBlock
 from embedding.worker.planning import Plan
@@ -42,6 +43,7 @@ class Trained:
     """What training a block changed, on rows as they were at `clock`.
 
     young  what stood around words that were read only a few times
+    minibatches  the block as it was learnt on shards that hold columns; then there are no deltas
     """
 
     prepared: Prepared
@@ -49,6 +51,7 @@ class Trained:
     deltas: tuple[RowDelta, ...]
     loss: BlockLoss
     young: Surroundings | None = None
+    minibatches: Minibatches | None = None
 
 
 @dataclass(frozen=True)

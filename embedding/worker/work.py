@@ -10,6 +10,7 @@ import numpy as np
 
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Surroundings, summed
 from embedding.exchange.protocol import Push
+from embedding.exchange.shards.minibatches import Minibatches
 from embedding.records import TokenBlock, WindowUnit
 from embedding.worker.counting import progress
 from embedding.worker.ticks import Trained
@@ -22,6 +23,7 @@ class Work:
     tokens    tokens that have a row, replayed ones too
     loss_sum  nats over `pairs` pairs
     young     what stood around words that were read only a few times
+    minibatches  one tick as it was learnt on shards that hold columns
     """
 
     blocks: tuple[TokenBlock, ...]
@@ -30,6 +32,7 @@ class Work:
     loss_sum: float
     pairs: int
     young: Surroundings | None = None
+    minibatches: Minibatches | None = None
 
     @classmethod
     def of(cls, trained: Trained) -> Work:
@@ -43,6 +46,7 @@ class Work:
             loss.loss_sum,
             loss.pairs,
             trained.young,
+            trained.minibatches,
         )
 
     def then(self, other: Work) -> Work:
@@ -79,6 +83,7 @@ class Work:
             tokenizer_digest=blocks[0].tokenizer_digest if blocks else "",
             place=blocks[-1].place if blocks else "",
             young=self.young,
+            minibatches=self.minibatches,
         )
 
     @property

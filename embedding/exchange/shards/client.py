@@ -19,6 +19,7 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.codec import acknowledged
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack, Push, Rows, Welcome
 from embedding.exchange.shards.split import joined, places, split_deltas
 from embedding.exchange.shards.stream import ShardStream
@@ -55,9 +56,12 @@ def connect(
         client.close()
         raise
     client.close()
-    sharded = ShardedClient(
-        location, node=node, config=config, config_digest=config_digest, stop=stop
-    )
+    kind = ShardedClient
+    if welcome.split == "columns":
+        from embedding.exchange.shards.columns import ColumnsClient  # brings the kernels with it
+
+        kind = ColumnsClient
+    sharded = kind(location, node=node, config=config, config_digest=config_digest, stop=stop)
     try:
         sharded.hello()
     except BaseException:
@@ -178,25 +182,29 @@ class ShardedClient(ParameterClient):
 
     def _parts(self, index: int, count: int, sequence: int) -> list[Push]:
         """One shard's parts of the pushes after `sequence`."""
-        return [
-            _part(push, split_deltas(push.deltas, count)[index])
-            for push in self.log.since(sequence)
-        ]
+        return [self._split(push, count)[index] for push in self.log.since(sequence)]
+
+    def _split(self, push: Push, count: int) -> list[Push]:
+        """What each shard gets of a push."""
+        return [part_of(push, part) for part in split_deltas(push.deltas, count)]
 
     def _send(self, push: Push) -> Ack:
         """Rows to the shards, all at once; then what was read to the primary, which orders."""
         self._stream()  # the first greeting tells where the shards are
-        parts = split_deltas(push.deltas, len(self._shards))
+        parts = self._split(push, len(self._shards))
         self._each(
             [
-                partial(shard.push, _part(push, part))
+                partial(self._push_part, shard, part)
                 for shard, part in zip(self._shards, parts, strict=True)
             ]
         )
         return super()._send(push)
 
+    def _push_part(self, shard: ShardStream, part: Push) -> None:
+        shard.push(part)
+
     def _stripped(self, push: Push) -> Push:
-        return replace(push, deltas=())
+        return replace(push, deltas=(), minibatches=None)
 
     def _taken(self, ack: Ack) -> None:
         durable = min([ack.durable, *(shard.durable for shard in self._shards)])
@@ -294,6 +302,7 @@ def reached(shard: str, server: str) -> str:
     return f"{scheme}://{server.partition('://')[2].rpartition(':')[0]}:{port}"
 
 
-def _part(push: Push, deltas: Sequence[object]) -> Push:
-    """What a shard gets of a push: its rows."""
-    return Push(push.node, push.sequence, push.clock, tuple(deltas))  # type: ignore[arg-type]
+def part_of(push: Push, deltas: Sequence[RowDelta]) -> Push:
+    """What a shard gets of a push: its rows, or the block itself where it has columns."""
+    batch = push.minibatches
+    return Push(push.node, push.sequence, push.clock, tuple(deltas), minibatches=batch)

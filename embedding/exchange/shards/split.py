@@ -1,17 +1,42 @@
-"""Which shard holds which row, and how ids, deltas and rows are split and put together.
+"""Which shard holds what, and how ids, deltas and rows are split and put together.
 
-A row lies on shard id mod S: ids are given in the order of admission, so the frequent words, which
-come first, are spread evenly.
+Split by rows, a row lies on shard id mod S: ids are given in the order of admission, so the
+frequent words, which come first, are spread evenly. Split by columns, each shard holds a stretch of
+every row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from embedding.exchange.payload import RowDelta
 from embedding.records import FloatArray, HalfArray, IntArray
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How tables of `dim` columns lie on shards; `split` is rows or columns."""
+
+    shards: int
+    split: str
+    dim: int
+
+    def held(self, ids: IntArray, shard: int) -> npt.NDArray[np.bool_]:
+        """Whether a shard holds anything of each row."""
+        if self.split == "columns":
+            return np.ones(len(ids), dtype=np.bool_)
+        held: npt.NDArray[np.bool_] = ids % self.shards == shard
+        return held
+
+    def columns(self, shard: int) -> slice:
+        """The columns that a shard holds."""
+        if self.split == "rows":
+            return slice(0, self.dim)
+        return slice(shard * self.dim // self.shards, (shard + 1) * self.dim // self.shards)
 
 
 def places(ids: IntArray, shards: int) -> list[IntArray]:

@@ -52,6 +52,14 @@ class ShardStream:
         """Send this shard's part of a push."""
         self._taken(self.request(encode_push(push)))
 
+    def tell(self, message: Message) -> bool:
+        """Send what the shard may take as a push; False: it needs the push itself."""
+        answer = self.request(message)
+        told: bool = answer.header["status"] == "ok"
+        if told:
+            self._taken(answer)
+        return told
+
     def confirm(self, *, patient: bool = True) -> None:
         """Ask how far this node's pushes are; after a restart of the shard send what it lost.
 

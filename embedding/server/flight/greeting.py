@@ -29,7 +29,7 @@ def welcome(state: ServerState, node: str, clock: int) -> Welcome:
         n_push=sync.n_push,
         n_fetch=sync.n_fetch,
         session=entry.session,
-        ahead=state.machine.policy.reads_ahead,
+        ahead=state.machine.policy.reads_ahead and not _by_columns(state),
         active=len(state.machine.board.active_clocks()),
         pace=state.machine.policy.pace(state.machine.board),
         min_count=state.vocabulary.min_count,
@@ -37,6 +37,7 @@ def welcome(state: ServerState, node: str, clock: int) -> Welcome:
         shared=_shared(state),
         place=entry.place,
         shards=state.locations(),
+        split=state.config.split,
     )
 
 
@@ -51,7 +52,7 @@ def acknowledgement(state: ServerState, node: str, *, duplicate: bool = False) -
         durable=entry.durable,
         clock=0 if member is None else member.clock,
         duplicate=duplicate,
-        ahead=policy.reads_ahead,
+        ahead=policy.reads_ahead and not _by_columns(state),
         active=len(board.active_clocks()),
         pace=policy.pace(board),
         share=share,
@@ -75,6 +76,11 @@ def lost(state: ServerState, node: str, session: int) -> bool:
             state.execute(state.machine.idle(node, now=now), now)
         state.changed.notify_all()
         return entry.accepted > entry.durable
+
+
+def _by_columns(state: ServerState) -> bool:
+    """Whether nodes have no rows, to which they could add what the shards do not know yet."""
+    return state.config.split == "columns"
 
 
 def _shared(state: ServerState) -> SharedTables | None:

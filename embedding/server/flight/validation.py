@@ -13,6 +13,7 @@ from embedding.exchange.compression.base import unpack
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.payload import RowDelta, Surroundings
 from embedding.exchange.protocol import Push
+from embedding.exchange.shards.minibatches import check_learnt
 from embedding.records import IntArray, ScorePairs
 from embedding.server.words.vocabulary import Vocabulary
 
@@ -21,14 +22,19 @@ MAX_SQUARED_NORM = 1e12
 MAX_MENTIONS = 2**40
 
 
-def checked(push: Push, dim: int, most_bytes: int) -> Push:
+def checked(push: Push, dim: int, most_bytes: int, *, columns: bool = False) -> Push:
     """The push with its rows unpacked and as float32; shapes, ids and values were looked at.
 
     most_bytes  memory that the packed rows of a table may take when unpacked
+    columns     these are columns of rows, which are learnt here
 
     RefusedError says what is wrong with it.
     """
     where = f"push {push.sequence} of node {push.node}"
+    if not columns and push.minibatches is not None:
+        raise RefusedError(f"{where}: a block to learn; rows lie here, not columns.")
+    if columns and push.minibatches is not None:
+        check_learnt(push.minibatches, most_bytes)
     deltas = []
     packed = (unpack(each, dim=dim, most_bytes=most_bytes) for each in push.packed)
     for delta in chain(push.deltas, packed):

@@ -187,11 +187,12 @@ def restore(state: ServerState, content: Content, where: str) -> None:
     """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
     facts = content.facts
     buckets = state.tables.buckets
-    shards = state.config.shards
+    shards, split = state.config.shards, state.config.split
     for name, expected in (
         *(("format", FORMAT), ("dim", state.dim), ("buckets", buckets), ("shards", shards)),
+        ("split", split),
     ):
-        held = facts.get(name, int(name == "shards"))
+        held = facts.get(name, {"shards": 1, "split": "rows"}.get(name, 0))
         if held != expected:
             raise ConfigError(
                 f"state_dir {where}: its checkpoint has {name} {held}, the server was started "

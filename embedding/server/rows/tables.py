@@ -62,6 +62,7 @@ class Tables:
 
     buckets  rows of `sub`, all there from the start: 0, and then there is no such table
     kinds    the tables that there are
+    of       (columns of a whole row, the first that is held) where others hold the rest
     """
 
     def __init__(
@@ -74,12 +75,14 @@ class Tables:
         optimizer: Optimizer,
         shared: bool = False,
         buckets: int = 0,
+        of: tuple[int, int] | None = None,
     ) -> None:
         if dim < 1:
             raise ConfigError(f"dim {dim}: at least 1 is accepted.")
         self.dim = dim
         self.device = device
         self.seed = seed
+        self._whole, self._first = of or (dim, 0)
         self.optimizer = optimizer
         self.capacity = capacity
         self._steps = pick_steps(device, dim)
@@ -119,7 +122,8 @@ class Tables:
         piece = max(1, _DRAWN // self.dim)
         for at in range(0, len(ids), piece):
             where = self._index(slots[at : at + piece])
-            fresh = first_vectors(ids[at : at + piece], self.dim, self.seed)
+            stretch = slice(self._first, self._first + self.dim)
+            fresh = first_vectors(ids[at : at + piece], self._whole, self.seed, stretch)
             self._rows[Table.IN][where] = torch.from_numpy(fresh).to(self.device)
             self._rows[Table.OUT][where] = 0.0
             for table in WORDS:
@@ -257,7 +261,7 @@ class TablesCopy:
         return self._parts[table, True].rows
 
 
-def first_vectors(ids: IntArray, dim: int, seed: int) -> FloatArray:
+def first_vectors(ids: IntArray, dim: int, seed: int, columns: slice = slice(None)) -> FloatArray:
     """float32 [n, dim] uniform in ±0.5/dim, a function of (seed, id, column) alone.
 
     So a row starts the same after a restart, whatever the order of admission (splitmix64 finaliser,
@@ -265,7 +269,7 @@ def first_vectors(ids: IntArray, dim: int, seed: int) -> FloatArray:
     """
     u64 = np.uint64
     with np.errstate(over="ignore"):
-        cell = ids.astype(u64)[:, None] * u64(dim) + np.arange(dim, dtype=u64)
+        cell = ids.astype(u64)[:, None] * u64(dim) + np.arange(dim, dtype=u64)[columns]
         z = cell + u64(1) + u64(seed % 2**32) * u64(0xD1342543DE82EF95)
         for shift, factor in (
             (None, 0x9E3779B97F4A7C15),

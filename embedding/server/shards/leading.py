@@ -23,6 +23,7 @@ from embedding.server.flight.validation import check_score
 from embedding.server.policies import Apply, Instruction
 from embedding.server.shards.link import ShardLinks
 from embedding.server.shards.log import Change, CopyRows, ShardLog
+from embedding.server.shards.unsplit import check_column_policy, check_columns
 from embedding.server.state import ServerState, shares
 from embedding.server.words.vocabulary import Admission
 
@@ -56,7 +57,11 @@ class LeadingState(ServerState):
                 "sgns, cbow and glove are, or use 1 shard."
             )
         _refuse_shared(sync, config.shards)
-        small = config.model_copy(update={"initial_rows": 1})
+        changes: dict[str, Any] = {"initial_rows": 1}
+        if config.split == "columns":
+            check_columns(config, sync, dim=dim, biases=biases)
+            changes["young_mentions"] = 0  # no node has rows to infer vectors from
+        small = config.model_copy(update=changes)
         super().__init__(small, sync, dim=dim, seed=seed, epoch=epoch, biases=biases)
         self.config = config
         self.log = ShardLog(self.epoch)
@@ -113,6 +118,8 @@ class LeadingState(ServerState):
     def configure(self, sync: SyncConfig) -> None:
         """See ServerState.configure."""
         _refuse_shared(sync, self.config.shards)
+        if self.config.split == "columns":
+            check_column_policy(sync)
         super().configure(sync)
 
     def copy_rows(self) -> RemoteCopy:
@@ -121,7 +128,7 @@ class LeadingState(ServerState):
         position = self.log.append(CopyRows(self._copies))
         slots = np.arange(self.vocabulary.rows, dtype=np.int64)
         at = (self.log.number, position)
-        return RemoteCopy(self.links, self._copies, at, self.vocabulary.ids_at(slots), self.dim)
+        return RemoteCopy(self.links, self._copies, at, self.vocabulary.ids_at(slots))
 
     def checkpoint_shards(self, *, wait: bool) -> None:
         """Have every shard write a checkpoint."""
@@ -154,7 +161,8 @@ class LeadingState(ServerState):
 
     def log_facts(self) -> dict[str, Any]:
         """What a checkpoint keeps of the log."""
-        return {"shards": self.config.shards, "log": self.log.to_json()}
+        facts = {"shards": self.config.shards, "split": self.config.split}
+        return {**facts, "log": self.log.to_json()}
 
     def restore_log(self, facts: Mapping[str, Any]) -> None:
         """Go on from what a checkpoint kept."""
@@ -169,12 +177,11 @@ class LeadingState(ServerState):
 
         Later than `at` at most by pushes of other nodes: the one that pulls waits for its answer.
         """
-        width = self.tables.dim
         centres, back = np.unique(score.centres, return_inverse=True)
         both = np.concatenate([score.contexts, score.negatives.reshape(-1)])
         others, there = np.unique(both, return_inverse=True)
-        rows_in = self.links.rows(Table.IN, centres, width, at)
-        rows_out = self.links.rows(Table.OUT, others, width, at)
+        rows_in = self.links.rows(Table.IN, centres, at)
+        rows_out = self.links.rows(Table.OUT, others, at)
         if isinstance(rows_in, list) or isinstance(rows_out, list):
             return sorted({*_names(rows_in), *_names(rows_out)})
         columns, device = self.composer.columns, self.tables.device
@@ -191,14 +198,11 @@ class RemoteCopy:
     ids  int64 [n], id of each slot of the vocabulary then
     """
 
-    def __init__(
-        self, links: ShardLinks, number: int, at: tuple[int, int], ids: IntArray, dim: int
-    ) -> None:
+    def __init__(self, links: ShardLinks, number: int, at: tuple[int, int], ids: IntArray) -> None:
         self._links = links
         self._number = number
         self._at = at
         self._ids = ids
-        self._dim = dim
 
     def finish(self, lock: AbstractContextManager[object]) -> float:
         """Wait until every shard has begun its copy; the lock is not needed."""
@@ -210,14 +214,17 @@ class RemoteCopy:
     def pick(self, table: Table, slots: IntArray) -> FloatArray:
         """float32 [m, dim] of some slots; UnavailableError when a shard lost its copy."""
         ids = self._ids[slots]
-        found = np.empty((len(ids), self._dim), dtype=np.float32)
-        piece = max(1, _PIECE_BYTES // (4 * self._dim))
-        shards = len(self._links)
+        layout = self._links.layout
+        found = np.empty((len(ids), layout.dim), dtype=np.float32)
+        piece = max(1, _PIECE_BYTES // (4 * layout.dim))
         for link in self._links.links:
-            where = np.flatnonzero(ids % shards == link.index)
+            where, columns = (
+                np.flatnonzero(layout.held(ids, link.index)),
+                layout.columns(link.index),
+            )
             for start in range(0, len(where), piece):
                 part = where[start : start + piece]
-                found[part] = self._until(
+                found[part, columns] = self._until(
                     lambda link=link, part=part: link.copied(
                         self._number, self._at, table, ids[part]
                     )

@@ -15,6 +15,7 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.codec import whole
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import VERSION
+from embedding.exchange.shards.split import Layout
 from embedding.exchange.wire import Message
 from embedding.records import FloatArray, IntArray, Table
 from embedding.server.shards.log import ShardLog, as_json
@@ -199,9 +200,11 @@ class ShardLinks:
         *,
         identity: str,
         config: ExchangeConfig,
+        layout: Layout,
         reached: Sequence[str] | None = None,
     ) -> None:
         """`locations` are for the nodes; `reached`, where they differ, for the primary."""
+        self.layout = layout
         self.log = log
         self.restarts: Callable[[], Sequence[int]] = lambda: [0] * len(locations)
         self.locations = tuple(locations)
@@ -249,14 +252,13 @@ class ShardLinks:
         for link in self.links:
             link.checkpoint()
 
-    def rows(
-        self, table: Table, ids: IntArray, dim: int, at: tuple[int, int]
-    ) -> FloatArray | list[str]:
+    def rows(self, table: Table, ids: IntArray, at: tuple[int, int]) -> FloatArray | list[str]:
         """float32 [n, dim] from all shards, or names of those that do not answer yet."""
-        found = np.zeros((len(ids), dim), dtype=np.float32)
+        layout = self.layout
+        found = np.zeros((len(ids), layout.dim), dtype=np.float32)
         late = []
         for link in self.links:
-            where = np.flatnonzero(ids % len(self.links) == link.index)
+            where = np.flatnonzero(layout.held(ids, link.index))
             if not len(where):
                 continue
             try:
@@ -266,7 +268,7 @@ class ShardLinks:
             if part is None:
                 late.append(f"shard {link.index}")
             else:
-                found[where] = part
+                found[where, layout.columns(link.index)] = part
         return late or found
 
     def describe(self) -> list[dict[str, Any]]:

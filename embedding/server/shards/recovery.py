@@ -72,6 +72,7 @@ def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
         "dim": spec.dim,
         "index": spec.index,
         "count": spec.count,
+        "split": spec.server.split,
         "seed": state.tables.seed,
         "identity": state.identity,
         "next_id": state.next_id,
@@ -101,8 +102,9 @@ def restore(state: ShardState, content: Content, where: str) -> None:
         ("dim", spec.dim),
         ("index", spec.index),
         ("count", spec.count),
+        ("split", spec.server.split),
     ):
-        if facts.get(name) != expected:
+        if facts.get(name, "rows" if name == "split" else None) != expected:
             raise ConfigError(
                 f"state_dir {where}: its checkpoint has {name} {facts.get(name)}, the shard was "
                 f"started with {expected}; use that or an empty folder."

@@ -18,14 +18,16 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import torch
 
 from embedding.errors import PlatformError, RefusedError, UnavailableError, YeoronError
 from embedding.exchange.codec import decode_push, position, string, whole
-from embedding.exchange.protocol import VERSION
+from embedding.exchange.compression.halves import narrow
+from embedding.exchange.protocol import VERSION, Push
+from embedding.exchange.shards.minibatches import check_size, decode_minibatches
 from embedding.exchange.wire import Message, decode
 from embedding.records import Table
 from embedding.server.figures.reports import as_sent
@@ -39,6 +41,9 @@ from embedding.server.shards.log import from_json
 from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import At, ShardState
+
+if TYPE_CHECKING:
+    from embedding.server.shards.columns import Workspace
 
 logger = logging.getLogger(__name__)
 
@@ -118,9 +123,14 @@ class ShardSession:
         self.node = ""
         self.number = 0
         self._leads = 0
+        self._workspace: Workspace | None = None
+        self._half = False
         self._calls: dict[str, Callable[[Message], Message]] = {
             "pull": self._pull,
             "push": self._push,
+            "open": self._open,
+            "step": self._step,
+            "learnt": self._learnt,
             "confirm": self._confirm,
             "bye": self._bye,
         }
@@ -185,6 +195,46 @@ class ShardSession:
         push = decode_push(message)
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
+        return self._acknowledged(self.state.push(push))
+
+    def _open(self, message: Message) -> Message:
+        """A block that is learnt here, where columns lie; the scores of its first minibatch."""
+        batch = decode_minibatches(message)
+        if batch is None or self.state.config.split != "columns":
+            raise RefusedError("open: a block is learnt where columns lie, not rows.")
+        check_size(batch, self.state.config.max_message_bytes)
+        if not len(batch.examples.inputs):
+            raise RefusedError("open: the block has no example.")
+        rows = self.state.open(batch, _at(message))
+        if rows is None:
+            return Message({"status": "waiting", "waits_for": self.state.waits_for})
+        from embedding.server.shards.columns import Workspace  # brings the kernels with it
+
+        self._workspace = Workspace(batch, *rows)
+        self._half = message.header.get("rows") == "float16"
+        return self._scores(self._workspace)
+
+    def _step(self, message: Message) -> Message:
+        """The numbers of a minibatch; the scores of the next."""
+        if self._workspace is None:
+            return Message({"status": "gone"})
+        self._workspace.learn(message.array("slopes", "f4 f2", 2))
+        return self._scores(self._workspace)
+
+    def _scores(self, workspace: Workspace) -> Message:
+        found = workspace.scores()
+        return Message({"status": "ok"}, {"scores": narrow(found) if self._half else found})
+
+    def _learnt(self, message: Message) -> Message:
+        """The numbers of the last minibatch, and the number of the push that the block is."""
+        workspace, self._workspace = self._workspace, None
+        if workspace is None:
+            return Message({"status": "gone"})
+        workspace.learn(message.array("slopes", "f4 f2", 2))
+        header = message.header
+        batch = workspace.learnt(message.array("shares", "f4", 1))
+        sequence, clock = whole(header, "sequence", least=1), whole(header, "clock")
+        push = Push(self.node, sequence, clock, minibatches=batch)
         return self._acknowledged(self.state.push(push))
 
     def _confirm(self, message: Message) -> Message:

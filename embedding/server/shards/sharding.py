@@ -6,6 +6,7 @@ import logging
 
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.shards.client import reached
+from embedding.exchange.shards.split import Layout
 from embedding.server.config import ServerConfig
 from embedding.server.shards.fleet import Fleet, shard_specs
 from embedding.server.shards.leading import LeadingState
@@ -42,6 +43,7 @@ class Shards:
             self._state.log,
             identity=self._identity,
             config=line,
+            layout=Layout(config.shards, config.split, self._state.dim),
             reached=[reached(location, _HERE) for location in locations],
         )
         self._state.links.restarts = lambda: self.fleet.restarts

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pydantic import Field, model_validator
 
 from embedding.config import Config
+from embedding.exchange.shards.split import Layout
 from embedding.server.config import ServerConfig
 
 
 class ShardSpec(Config):
-    """One of `count` shards, which holds the rows whose id mod `count` is `index`."""
+    """One of `count` shards; `split` says whether each holds rows (id mod `count`) or columns."""
 
     server: ServerConfig
     """Address, device, optimiser, folder of checkpoints and limits."""
@@ -28,6 +29,16 @@ class ShardSpec(Config):
 
     identity: str = ""
     """Of the training: a shard is led only by the primary whose pushes it holds."""
+
+    @property
+    def layout(self) -> Layout:
+        """What of the tables each shard holds."""
+        return Layout(self.count, self.server.split, self.dim)
+
+    @property
+    def columns(self) -> slice:
+        """The columns of a row that this one holds."""
+        return self.layout.columns(self.index)
 
     @model_validator(mode="after")
     def _exists(self) -> ShardSpec:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import torch
 from embedding.errors import RefusedError, ReplacedError
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
+from embedding.exchange.shards.minibatches import Minibatches
 from embedding.records import FloatArray, IntArray, Table
 from embedding.server.figures.meters import Meters
 from embedding.server.flight.validation import checked
@@ -51,11 +53,12 @@ class ShardState:
         self.closing = False
         self.started = time.monotonic()
         self.tables = Tables(
-            spec.dim,
+            spec.columns.stop - spec.columns.start,
             device=pick_device(config.device),
             capacity=max(1, config.initial_rows // spec.count),
             seed=spec.seed,
             optimizer=Optimizer(config.optimizer, config.adagrad_rate),
+            of=(spec.dim, spec.columns.start),
         )
         self.map = SlotMap()
         self.next_id = 0
@@ -184,7 +187,9 @@ class ShardState:
 
         Sent again before that, the later content counts: the primary may have refused the earlier.
         """
-        push = checked(push, self.tables.dim, self.config.max_message_bytes)
+        columns = self.config.split == "columns"
+        most = self.config.max_message_bytes
+        push = checked(push, self.tables.dim, most, columns=columns)
         with self.changed:
             entry = self.ledger.of(push.node)
             if push.sequence <= entry.applied:
@@ -215,6 +220,14 @@ class ShardState:
                 self.tables.gather(Table.IN, slots_in),
                 self.tables.gather(Table.OUT, slots_out),
             )
+
+    def open(self, batch: Minibatches, at: At) -> tuple[FloatArray, FloatArray] | None:
+        """Copies of the columns here of a block's rows at `at` or later; None: not there yet."""
+        with self.changed:
+            if not self._reach(at):
+                return None
+            self._slots(batch.ids, "open")
+            return self._taken(batch)
 
     def close(self) -> None:
         """Let reads that wait go."""
@@ -268,6 +281,7 @@ class ShardState:
             self.ledger.apply(node, sequence)
             self.meters.pushes += 1
         if entry.scale:
+            held = [self._moved(push) for push in held]
             for push in averaged(held) if entry.average else held:
                 self._add(push.deltas, entry.scale)
 
@@ -281,17 +295,33 @@ class ShardState:
             self.tables.add(delta.table, slots, values, scale)
             self.meters.rows_in += len(slots)
 
+    def _moved(self, push: Push) -> Push:
+        """Where columns lie here, how a block moves the rows as they are now."""
+        batch = push.minibatches
+        if batch is None:
+            return push
+        from embedding.server.shards.columns import moved  # brings the kernels with it
+
+        return replace(push, deltas=moved(batch, *self._taken(batch)))
+
+    def _taken(self, batch: Minibatches) -> tuple[FloatArray, FloatArray]:
+        slots = self.map.slots(batch.ids)
+        return (
+            self.tables.read(Table.IN, slots[: batch.inputs]),
+            self.tables.read(Table.OUT, slots),
+        )
+
     def _admit(self, entry: Admit) -> None:
         """Rows start as a function of seed and id alone (`tables.first_vectors`)."""
         spec = self.spec
-        evicted = self.map.slots(entry.evicted[entry.evicted % spec.count == spec.index])
+        evicted = self.map.slots(entry.evicted[spec.layout.held(entry.evicted, spec.index)])
         gone = evicted[evicted >= 0]
         if len(gone):
             self.map.free(gone)
             self.free.extend(gone.tolist())
         ids = np.arange(max(entry.first, self.next_id), entry.first + entry.count, dtype=np.int64)
         self.next_id = max(self.next_id, entry.first + entry.count)
-        ids = ids[ids % spec.count == spec.index]
+        ids = ids[spec.layout.held(ids, spec.index)]
         if not len(ids):
             return
         reused = [self.free.pop() for _ in range(min(len(self.free), len(ids)))]
@@ -314,7 +344,7 @@ class ShardState:
 
     def _own(self, ids: IntArray, what: str) -> None:
         spec = self.spec
-        if len(ids) and (int(ids.min()) < 0 or bool(np.any(ids % spec.count != spec.index))):
+        if len(ids) and (int(ids.min()) < 0 or not spec.layout.held(ids, spec.index).all()):
             raise RefusedError(
                 f"{what}: an id that is not of shard {spec.index} of {spec.count}, which holds "
                 f"those with id mod {spec.count} = {spec.index}."

@@ -1,0 +1,121 @@
+"""The node's side where shards hold columns: no row travels, only words and one number an example.
+
+Ordentlich et al. 2016, "Network-efficient Distributed Word2vec Training System for Large
+Vocabularies", section 4. A block is opened on every shard; for each minibatch the shards answer
+partial scores, and their sum goes back as one number an example, in the message that asks for the
+next one. The last numbers are the push, which the primary's log orders like any other.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from embedding.errors import RefusedError, UnavailableError
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.compression.halves import narrow, widen
+from embedding.exchange.protocol import Push, Rows
+from embedding.exchange.shards.client import ShardedClient, part_of
+from embedding.exchange.shards.minibatches import (
+    Minibatches,
+    minibatch_arrays,
+    minibatch_header,
+)
+from embedding.exchange.shards.stream import ShardStream
+from embedding.exchange.wire import Message
+from embedding.models.slices import slopes_of
+from embedding.records import FloatArray, HalfArray, IntArray, ScorePairs
+
+_NONE: IntArray = np.empty(0, dtype=np.int64)
+
+
+class ColumnsClient(ShardedClient):
+    """A ParameterClient for shards of columns: `learn` learns blocks, and pulls are empty."""
+
+    _learnt: Minibatches | None = None
+
+    def pull(
+        self,
+        vectors: IntArray,
+        contexts: IntArray,
+        *,
+        clock: int,
+        score: ScorePairs | None = None,
+        grams: IntArray | None = None,
+    ) -> Rows:
+        """Wait for the policy and have pairs scored; which rows are named does not matter."""
+        del vectors, contexts
+        if grams is not None:
+            raise RefusedError("pull: rows of n-grams have no columns on shards.")
+        return ParameterClient.pull(self, _NONE, _NONE, clock=clock, score=score)
+
+    def learn(
+        self, block: Minibatches, rows: Rows, weights: FloatArray | None = None
+    ) -> tuple[Minibatches, FloatArray]:
+        """Learn a block on the shards' copies of its rows, as they are at `rows`.
+
+        weights  float32 [e], factor of each example's step; None: 1
+        Returns the block with its slopes, to be pushed next, and losses float32 [e] in nats.
+        """
+        deadline = time.monotonic() + self.config.pull_timeout_s
+        while True:
+            with self._stream_lock:
+                found = self._minibatches(block, rows, weights)
+            if found is not None:
+                return found
+            if time.monotonic() > deadline:
+                raise UnavailableError(
+                    f"block at clock {rows.clock}: the shards were not told of what the primary "
+                    f"had applied for {self.config.pull_timeout_s:.0f} s."
+                )
+            # A shard or the primary was restarted: what was learnt of the block is gone with it.
+            rows = self.pull(_NONE, _NONE, clock=rows.clock)
+
+    def _minibatches(
+        self, block: Minibatches, rows: Rows, weights: FloatArray | None
+    ) -> tuple[Minibatches, FloatArray] | None:
+        if rows.at is None:
+            raise RefusedError("pull: the server did not say what its shards have to hold.")
+        outputs = block.examples.outputs
+        kind = np.float16 if self.config.compression == "fp16" else np.float32
+        slopes: FloatArray | HalfArray = np.empty(outputs.shape, kind)
+        losses = np.empty(len(outputs), np.float32)
+        header = {"op": "open", "at": list(rows.at), "rows": self.config.rows}
+        message = Message({**header, "batch": minibatch_header(block)}, minibatch_arrays(block))
+        for start, stop in block.bounds:
+            scores = self._scores(message)
+            if scores is None:
+                return None
+            found, losses[start:stop] = slopes_of(scores, outputs[start:stop])
+            if weights is not None:
+                found *= weights[start:stop, None]
+            slopes[start:stop] = narrow(found) if kind is np.float16 else found
+            message = Message({"op": "step"}, {"slopes": slopes[start:stop]})
+        self._learnt = replace(block, slopes=slopes)
+        return self._learnt, losses
+
+    def _scores(self, message: Message) -> FloatArray | None:
+        """The sum of all shards' partial scores; None when one of them has not got the block."""
+        answers = self._each([partial(shard.request, message) for shard in self._shards])
+        if any(answer.header["status"] != "ok" for answer in answers):
+            return None
+        total, *others = (widen(answer.array("scores", "f4 f2", 2)) for answer in answers)
+        for other in others:
+            total = total + other
+        return total
+
+    def _split(self, push: Push, count: int) -> list[Push]:
+        return [part_of(push, ())] * count
+
+    def _push_part(self, shard: ShardStream, part: Push) -> None:
+        """The shard has all but the last numbers, unless it was started again."""
+        block, told = part.minibatches, False
+        if block is not None and self._learnt is not None and block.slopes is self._learnt.slopes:
+            header = {"op": "learnt", "sequence": part.sequence, "clock": part.clock}
+            last = block.slopes[block.bounds[-1][0] :]
+            told = shard.tell(Message(header, {"slopes": last, "shares": block.shares}))
+        if not told:
+            shard.push(part)

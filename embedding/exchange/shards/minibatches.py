@@ -1,0 +1,206 @@
+"""A block as shards that hold columns learn it: indices, a seed and one number an example.
+
+Every shard draws the same examples from the same words and seed (`models/examples.py`), so that
+bytes do not depend on the dimension (Ordentlich et al. 2016, section 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from embedding.errors import RefusedError
+from embedding.exchange.wire import Array, Message
+from embedding.models.base import LocalBlock
+from embedding.models.config import Model, ModelConfig
+from embedding.records import CodeArray, FloatArray, HalfArray, IntArray
+
+if TYPE_CHECKING:
+    from embedding.models.examples import Examples
+
+MODELS = (Model.SGNS, Model.CBOW)
+"""What is learnt by one number an example, and keeps no state of its own on a node."""
+_DRAWS = ("model", "window", "negative", "shrink", "span", "move")
+LARGEST_RATE = 1e3
+
+
+@dataclass(frozen=True)
+class Minibatches:
+    """One block.
+
+    words      int32 [n], kept tokens in local rows; sentences int32 [m + 1], their offsets
+    pool       int32 [p], local rows drawn from the noise distribution
+    ids        int64 [rows], id of each local row of `out`; the first `inputs` are rows of `in` too
+    draws      settings that the examples depend on
+    pairs      examples of a minibatch; rate is the learning rate
+    slopes     float32 or float16 [e, 1 + negative], label - σ(score) times the weight of the
+               sentence; empty while it is not learnt
+    shares     float32 [inputs + rows], the share of its movement that each row of `in`, then of
+               `out`, is to make (`worker/combining.py`); empty: all
+    """
+
+    words: CodeArray
+    sentences: CodeArray
+    pool: CodeArray
+    ids: IntArray
+    inputs: int
+    draws: dict[str, Any]
+    seed: int
+    pairs: int
+    rate: float
+    slopes: FloatArray | HalfArray = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    shares: FloatArray = field(default_factory=lambda: np.empty(0, np.float32))
+
+    @cached_property
+    def examples(self) -> Examples:
+        """Inputs, outputs and owners of all examples, in order."""
+        from embedding.models.examples import examples  # compiles: not where nobody trains
+
+        block = LocalBlock(self.words, self.sentences, np.empty(0, np.float32), self.pool)
+        return examples(ModelConfig(**self.draws), block, self.seed)
+
+    @property
+    def bounds(self) -> list[tuple[int, int]]:
+        """Where each minibatch starts and ends."""
+        n = len(self.slopes) or len(self.examples.inputs)
+        return [(at, min(at + self.pairs, n)) for at in range(0, n, self.pairs)]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes as they are sent."""
+        parts = (self.words, self.sentences, self.pool, self.ids, self.slopes, self.shares)
+        return sum(part.nbytes for part in parts)
+
+
+def draws_of(config: ModelConfig) -> dict[str, Any]:
+    """What of a model's settings the examples depend on."""
+    return {name: getattr(config, name) for name in _DRAWS}
+
+
+def minibatch_arrays(batch: Minibatches) -> dict[str, Array]:
+    """Its arrays, by the names under which they travel."""
+    return {
+        "batch.words": batch.words,
+        "batch.sentences": batch.sentences,
+        "batch.pool": batch.pool,
+        "batch.ids": batch.ids,
+        "batch.slopes": batch.slopes,
+        "batch.shares": batch.shares,
+    }
+
+
+def minibatch_header(batch: Minibatches) -> dict[str, Any]:
+    """Its other figures, JSON-safe."""
+    return {
+        "inputs": batch.inputs,
+        "draws": batch.draws,
+        "seed": batch.seed,
+        "pairs": batch.pairs,
+        "rate": batch.rate,
+    }
+
+
+def decode_minibatches(message: Message) -> Minibatches | None:
+    """The block in a message, checked as far as that goes without state; None: it has none."""
+    header = message.header.get("batch")
+    if header is None:
+        return None
+    if not isinstance(header, dict):
+        raise RefusedError("message: `batch` must be an object.")
+    batch = Minibatches(
+        words=message.array("batch.words", "i4", 1),
+        sentences=message.array("batch.sentences", "i4", 1),
+        pool=message.array("batch.pool", "i4", 1),
+        ids=message.array("batch.ids", "i8", 1),
+        inputs=_whole(header, "inputs", 0, 2**40),
+        draws=_draws(header.get("draws")),
+        seed=_whole(header, "seed", 0, 2**63),
+        pairs=_whole(header, "pairs", 1, 2**31),
+        rate=_rate(header.get("rate")),
+        slopes=message.array("batch.slopes", "f4 f2", 2),
+        shares=message.array("batch.shares", "f4", 1),
+    )
+    _check_rows(batch)
+    return batch
+
+
+def check_size(batch: Minibatches, most_bytes: int) -> None:
+    """RefusedError when its examples would take more memory than a message may."""
+    draws = batch.draws
+    examples = len(batch.words) * (1 if draws["model"] == Model.CBOW else 2 * draws["window"])
+    wide = 4 * (1 + draws["negative"] + (2 * draws["window"] if draws["model"] == "cbow" else 1))
+    if examples * wide > most_bytes:
+        raise RefusedError(
+            f"batch: up to {examples} examples of {wide} bytes; {most_bytes} bytes are accepted, "
+            "so the block has to be smaller.",
+            kind="size",
+        )
+
+
+def check_learnt(batch: Minibatches, most_bytes: int) -> None:
+    """RefusedError unless every example of a block that was learnt has its numbers."""
+    check_size(batch, most_bytes)
+    check_slopes(batch.slopes, len(batch.examples.inputs), batch.draws["negative"])
+    check_shares(batch.shares, batch.inputs + len(batch.ids))
+
+
+def check_slopes(slopes: FloatArray | HalfArray, examples: int, negative: int) -> None:
+    """RefusedError unless there is a finite number for each row of each example."""
+    if slopes.shape != (examples, 1 + negative):
+        raise RefusedError(
+            f"batch: slopes of shape {slopes.shape}; {(examples, 1 + negative)} is accepted.",
+            kind="shape",
+        )
+    if not bool(np.isfinite(slopes).all()) or bool((np.abs(slopes) > LARGEST_RATE).any()):
+        raise RefusedError("batch: slopes that are not finite or absurdly large.", kind="values")
+
+
+def check_shares(shares: FloatArray, rows: int) -> None:
+    """RefusedError unless there is a share from 0 to 1 for each row, or none at all."""
+    if len(shares) not in (0, rows):
+        raise RefusedError(f"batch: {len(shares)} shares; {rows} are accepted.", kind="shape")
+    if not bool(((shares >= 0) & (shares <= 1)).all()):
+        raise RefusedError("batch: shares must be between 0 and 1.", kind="values")
+
+
+def _check_rows(batch: Minibatches) -> None:
+    n, ends = len(batch.words), batch.sentences
+    if batch.inputs > len(batch.ids):
+        raise RefusedError(f"batch: {batch.inputs} inputs of {len(batch.ids)} rows.", kind="id")
+    if len(np.unique(batch.ids)) != len(batch.ids) or (len(batch.ids) and batch.ids.min() < 0):
+        raise RefusedError("batch: an id below 0, or named twice.", kind="id")
+    for name, rows, limit in (("words", batch.words, batch.inputs), ("pool", batch.pool, None)):
+        most = len(batch.ids) if limit is None else limit
+        if len(rows) and (int(rows.min()) < 0 or int(rows.max()) >= most):
+            raise RefusedError(f"batch: {name} name rows outside 0 … {most - 1}.", kind="id")
+    if not len(ends) or ends[0] != 0 or ends[-1] != n or bool((np.diff(ends) < 0).any()):
+        raise RefusedError(f"batch: offsets of sentences must rise from 0 to {n}.", kind="shape")
+
+
+def _draws(given: object) -> dict[str, Any]:
+    if not isinstance(given, dict) or set(given) != set(_DRAWS):
+        raise RefusedError(f"batch: `draws` must have {', '.join(_DRAWS)}.")
+    try:
+        config = ModelConfig(**given)
+    except ValidationError as error:
+        raise RefusedError("batch: `draws` are no settings of a model.") from error
+    if config.model not in MODELS:
+        raise RefusedError(f"batch: model {config.model} is not learnt by columns.")
+    return draws_of(config)
+
+
+def _whole(header: dict[str, Any], name: str, least: int, above: int) -> int:
+    value = header.get(name)
+    if type(value) is not int or not least <= value < above:
+        raise RefusedError(f"batch: {name!r} must be a whole number of at least {least}.")
+    return value
+
+
+def _rate(value: object) -> float:
+    if type(value) not in (int, float) or not 0 < value <= LARGEST_RATE:  # type: ignore[operator]
+        raise RefusedError("batch: `rate` must be a number above 0.")
+    return float(value)  # type: ignore[arg-type]

@@ -1,0 +1,37 @@
+"""What does not go with rows or columns on shards, each refused in a sentence."""
+
+from __future__ import annotations
+
+from embedding.errors import ConfigError
+from embedding.server.config import ServerConfig, SyncConfig
+
+POLICIES = ("asp", "auto", "backup", "bsp", "ssp")
+"""Those under which a node needs no rows of its own."""
+
+
+def check_columns(config: ServerConfig, sync: SyncConfig, *, dim: int, biases: int) -> None:
+    """ConfigError for what a split by columns does not go with."""
+    if config.shards > dim:
+        raise ConfigError(
+            f"shards {config.shards} with split columns: rows have {dim} columns; at most {dim} "
+            "shards are accepted."
+        )
+    if biases:
+        raise ConfigError(
+            "split columns: glove keeps a table of cells on each node; sgns and cbow are accepted."
+        )
+    check_column_policy(sync)
+
+
+def check_column_policy(sync: SyncConfig) -> None:
+    """ConfigError for a policy under which nodes keep rows."""
+    if sync.policy not in POLICIES:
+        raise ConfigError(
+            f"policy {sync.policy} with split columns: nodes have no rows of their own; "
+            f"{', '.join(POLICIES)} are accepted."
+        )
+    if sync.n_push > 1 or sync.n_fetch > 1:
+        raise ConfigError(
+            f"n_push {sync.n_push}, n_fetch {sync.n_fetch} with split columns: nodes have no rows "
+            "of their own; 1 is accepted."
+        )
