@@ -248,7 +248,9 @@ def decode_grams(message: Message) -> IntArray | None:
 
 
 def encode_vocabulary(delta: VocabularyDelta) -> Message:
-    """A vocabulary delta as a message."""
+    """A vocabulary delta as a message; counts that are whole travel as such, in fewer bytes."""
+    counts = delta.alive_counts
+    whole_counts = counts.astype(np.int64)
     return Message(
         {"status": "ok", "version": delta.version},
         {
@@ -256,7 +258,7 @@ def encode_vocabulary(delta: VocabularyDelta) -> Message:
             "counts": delta.counts,
             "evicted": delta.evicted,
             "alive": delta.alive,
-            "alive_counts": delta.alive_counts,
+            "alive_counts": whole_counts if np.array_equal(whole_counts, counts) else counts,
         },
         {"words": text_array(delta.words)},
     )
@@ -271,7 +273,7 @@ def decode_vocabulary(message: Message) -> VocabularyDelta:
         counts=message.array("counts", "i8", 1),
         evicted=message.array("evicted", "i8", 1),
         alive=message.array("alive", "i8", 1),
-        alive_counts=message.array("alive_counts", "f8", 1),
+        alive_counts=message.array("alive_counts", "f8 i8", 1).astype(np.float64),
     )
 
 

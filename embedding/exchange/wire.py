@@ -2,8 +2,9 @@
 
 The schema never changes during a stream, so that one long-lived `do_exchange` carries every kind
 of message: SLOTS columns of large_binary, each holding one array as it lies in memory. The header
-names the arrays (`parts`), with dtype and shape. Nothing is copied on either side apart from what
-gRPC itself copies, and nothing is ever unpickled.
+names the arrays (`parts`), with dtype and shape. Whole numbers of 64 bits (ids, counts) are written
+in few bytes (`numbers.py`); no other array is copied on either side apart from what gRPC itself
+copies, and nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from embedding.errors import RefusedError
-from embedding.exchange import strictjson
+from embedding.exchange import numbers, strictjson
 
 SLOTS = 16
 SCHEMA = pa.schema([pa.field(f"slot{i}", pa.large_binary()) for i in range(SLOTS)])
@@ -84,13 +85,14 @@ def text_array(words: Sequence[str] | pa.Array) -> pa.Array:
 
 
 def encode(message: Message) -> tuple[pa.RecordBatch, bytes]:
-    """The record batch and the header bytes of a message; numeric parts are not copied."""
+    """The record batch and the header bytes of a message; floats and bytes are not copied."""
     slots: list[pa.Array] = []
     parts: list[list[Any]] = []
     for name, values in message.arrays.items():
         flat = np.ascontiguousarray(values)
         parts.append([name, _NAMES[flat.dtype], list(flat.shape)])
-        slots.append(_slot(pa.py_buffer(flat), flat.nbytes))
+        sent = numbers.written(flat.reshape(-1)) if flat.dtype == np.int64 else flat
+        slots.append(_slot(pa.py_buffer(sent), sent.nbytes))
     for name, words in message.texts.items():
         parts.append([name, _TEXT, [len(words)]])
         clean = words if words.offset == 0 else pa.concat_arrays([words])
@@ -199,12 +201,28 @@ def _parts(header: dict[str, Any]) -> list[tuple[str, str, tuple[int, ...]]]:
 
 
 def _numbers(name: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: memoryview) -> Array:
+    if dtype == np.int64:
+        return _whole(name, shape, data)
     expected = math.prod(shape) * dtype.itemsize
     if data.nbytes != expected:
         raise RefusedError(
             f"message: part {name!r} has {data.nbytes} bytes; its shape needs {expected}."
         )
     return np.frombuffer(data, dtype=dtype).reshape(shape)
+
+
+def _whole(name: str, shape: tuple[int, ...], data: memoryview) -> Array:
+    n = math.prod(shape)
+    # Each number takes a byte at least, so that few bytes cannot claim much memory.
+    if n > data.nbytes:
+        raise RefusedError(
+            f"message: part {name!r} has {data.nbytes} bytes; its shape needs {n} or more."
+        )
+    values = np.empty(n, dtype=np.int64)
+    wrong = numbers.read(np.frombuffer(data, dtype=np.uint8), values)
+    if wrong is not None:
+        raise RefusedError(f"message: part {name!r}: {wrong}.")
+    return values.reshape(shape)
 
 
 def _text(name: str, shape: tuple[int, ...], offsets: memoryview, data: memoryview) -> pa.Array:

@@ -1,0 +1,76 @@
+"""Whole numbers in few bytes: each as its difference from the one before it, 7 bits a byte.
+
+Ids that lie near each other take a byte or two of their eight, and so do counts. A difference
+(modulo 2^64) is written with its sign as the lowest bit (zigzag), the lowest 7 bits first (LEB128).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from embedding.exchange.payload import ByteArray
+from embedding.models.jit import kernel
+from embedding.records import IntArray
+
+MOST_BYTES = 10
+"""Bytes that one number takes at most."""
+REASONS = {
+    1: "the bytes end within a number",
+    2: "a number has more than 64 bits",
+    3: "there are bytes after the last number",
+}
+_SEVEN: Any = np.uint64(7)
+_ONE: Any = np.uint64(1)
+_LOW: Any = np.uint64(127)
+
+
+@kernel()
+def _write(values: Any, out: Any) -> int:
+    """Write int64 [n] to uint8 of room enough; the number of bytes."""
+    at, before = 0, np.int64(0)
+    for i in range(len(values)):
+        step = values[i] - before
+        before = values[i]
+        rest = np.uint64((step << 1) ^ (step >> 63))
+        while rest > _LOW:
+            out[at] = np.uint8((rest & _LOW) | np.uint64(128))
+            rest >>= _SEVEN
+            at += 1
+        out[at] = np.uint8(rest)
+        at += 1
+    return at
+
+
+@kernel()
+def _read(data: Any, values: Any) -> int:
+    """Inverse of `_write`; the error."""
+    at, before = 0, np.int64(0)
+    for i in range(len(values)):
+        rest, shift = np.uint64(0), np.uint64(0)
+        while True:
+            if at >= len(data):
+                return 1
+            byte = np.uint64(data[at])
+            at += 1
+            if shift == np.uint64(63) and byte > _ONE:
+                return 2
+            rest |= (byte & _LOW) << shift
+            if byte <= _LOW:
+                break
+            shift += _SEVEN
+        before += np.int64(rest >> _ONE) ^ -np.int64(rest & _ONE)
+        values[i] = before
+    return 0 if at == len(data) else 3
+
+
+def written(values: IntArray) -> ByteArray:
+    """int64 [n] as bytes."""
+    out = np.empty(MOST_BYTES * len(values), dtype=np.uint8)
+    return out[: _write(values, out)].copy()
+
+
+def read(data: ByteArray, values: IntArray) -> str | None:
+    """Fill int64 [n]; what is wrong with the bytes, or None."""
+    return REASONS.get(_read(data, values))
