@@ -1,4 +1,4 @@
-"""`yeoron bench render` and `freshness`."""
+"""`yeoron bench crawl`, `render` and `freshness`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from embedding.commands.common import measurement
 
 def register(group: typer.Typer) -> None:
     """Add these commands."""
+    group.command("crawl")(crawl)
     group.command("render")(render)
     group.command("freshness")(freshness)
 
@@ -43,3 +44,26 @@ def freshness(
     """
     bench = measurement("freshness")
     bench.bench_freshness(bench.Setting(seeds=seeds, sources=sources))
+
+
+def crawl(
+    corpus: Annotated[
+        str, typer.Argument(help="Dated JSONL that the simulated web plays, or `generated`.")
+    ] = "generated",
+    documents: Annotated[int, typer.Option(help="Documents of each run.", min=10)] = 3000,
+    repeats: Annotated[int, typer.Option(help="Interleaved repeats; the median counts.")] = 3,
+    side: Annotated[
+        list[str] | None, typer.Option(help="yeoron or scrapy; both when not given.")
+    ] = None,
+) -> None:
+    """Pages a minute from fetching to words on a simulated web, against a Scrapy spider.
+
+    Example: `yeoron bench crawl petitions.jsonl.xz --documents 3000`
+    """
+    from embedding.errors import ConfigError
+
+    bench = measurement("crawl")
+    wrong = sorted(set(side or ()) - set(bench.SIDES))
+    if wrong:
+        raise ConfigError(f"--side {wrong[0]}: {' and '.join(bench.SIDES)} are accepted.")
+    bench.bench_crawl(corpus, documents, repeats, sides=tuple(side or bench.SIDES))

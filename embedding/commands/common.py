@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -65,3 +66,11 @@ def measurement(name: str) -> Any:
         raise ConfigError(
             f"{error.name}: not found; run from a checkout of Yeoron with the extra `bench`."
         ) from error
+
+
+def duration(text: str | float) -> float:
+    """Seconds of `90`, `90s`, `10m`, `1.5h` or `1d`; raises typer.BadParameter."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", str(text))
+    if found is None or float(found[1]) <= 0:
+        raise typer.BadParameter(f"{text!r}: a time such as 90, 90s, 10m or 1.5h is accepted.")
+    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from embedding.commands.common import Json, console, print_json, settings
+from embedding.commands.common import Json, console, duration, print_json, settings
+from embedding.commands.crawl_table import CrawlView, crawl_table
 
 File = Annotated[Path | None, typer.Argument(help="sources.toml (default: paths.sources).")]
 
@@ -51,32 +52,26 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
 
 def crawl(
     file: File = None,
-    seconds: Annotated[float, typer.Option("--for", help="Seconds to crawl.")] = 60.0,
+    seconds: Annotated[
+        float, typer.Option("--for", help="Seconds to crawl.", parser=duration, metavar="TIME")
+    ] = 60.0,
+    documents: Annotated[
+        int | None, typer.Option(help="End after so many documents.", min=1)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Dry run: crawl and prepare text into a counting sink; nothing is trained or kept.
 
-    Examples: `yeoron crawl sources.toml --for 60` · `yeoron crawl --json`
+    On a terminal the table is live; Ctrl-C ends early and shows the figures so far.
+
+    Examples: `yeoron crawl sources.toml --for 60s` · `yeoron crawl --for 10m --json` ·
+    `yeoron crawl --documents 1000`
     """
     from embedding.platform.dryrun import dry_run
 
-    report = dry_run(settings(), file, seconds, None if as_json else console)
+    with CrawlView() as view:
+        report = dry_run(settings(), file, seconds, documents=documents, watch=view.show)
     if as_json:
         print_json(report)
         return
-    table = Table("source", "documents", "tokens", "fetched", "duplicates", "errors", "last error")
-    for name, row in sorted(report["sources"].items()):
-        table.add_row(
-            name,
-            str(row["documents"]),
-            f"{row['tokens']:,}",
-            str(row["fetched"]),
-            str(row["duplicates"]),
-            str(sum(row["errors"].values())),
-            row["last_error"] or "",
-        )
-    console.print(table)
-    console.print(
-        f"{report['documents']} documents, {report['tokens']:,} tokens in "
-        f"{report['seconds']:.0f} s ({report['tokens_per_second']:,.0f} tokens/s)"
-    )
+    console.print(crawl_table(report))

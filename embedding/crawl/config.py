@@ -57,6 +57,11 @@ class CrawlConfig(Config):
     """Latest documents that a new one is compared with; 0 switches the comparison off."""
     slowest: float = Field(4.0, ge=1)
     """A source that does not change is polled at most this many times more seldom."""
+    silence_evidence: float = Field(14.0, gt=0)
+    """About so many expected items must be missing before a source's silence is an alarm; a false
+    one comes once in e to this power items."""
+    silence_least: float = Field(1800.0, ge=0)
+    """Seconds that a silence lasts at least before it is an alarm."""
     browser: Path | None = None
     """Chromium executable; null looks for the system's, then for Playwright's own."""
     render_contexts: int = Field(2, gt=0, le=64)

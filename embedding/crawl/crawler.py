@@ -89,7 +89,9 @@ class Crawler:
         """Counters by source since the start, JSON-safe. Safe from any thread."""
         pending = self._frontier.backlog([adapter.source.name for adapter in self._adapters])
         return {
-            runner.source.name: runner.counters.report(pending[runner.source.name] + runner.in_hand)
+            runner.source.name: runner.counters.report(
+                pending[runner.source.name] + runner.in_hand, runner.watch
+            )
             for runner in self._runners
         }
 

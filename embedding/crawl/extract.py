@@ -15,6 +15,7 @@ from urllib.parse import urljoin
 from lxml import etree
 from trafilatura import bare_extraction, load_html
 
+from embedding.crawl.charset import decode
 from embedding.crawl.shingles import signature
 from embedding.errors import FetchError
 from embedding.sources.times import parse_time
@@ -44,6 +45,11 @@ class Extracted:
     canonical: str | None
     digest: str
     signature: bytes
+
+
+def read_page(body: bytes, content_type: str, url: str, zone: str) -> Extracted:
+    """Decode and read one answer; raises FetchError (`bad_encoding`, `empty`, `parse`)."""
+    return extract(decode(body, {"content-type": content_type}), url, zone)
 
 
 def extract(page: str, url: str, zone: str) -> Extracted:

@@ -1,7 +1,8 @@
 """The process that extracts: framed JSON in on stdin, framed JSON out on stdout.
 
-A frame is a big-endian uint32 length and that many bytes of UTF-8 JSON. The process ends with
-its parent, because its stdin then ends. Run as `python -m embedding.crawl.extract_worker`.
+A frame is two big-endian uint32 lengths, that many bytes of JSON, and that many bytes as they are
+(the page). The process ends with its parent, because its stdin then ends. Run as
+`python -m embedding.crawl.extract_worker`.
 """
 
 from __future__ import annotations
@@ -14,16 +15,22 @@ import sys
 from datetime import datetime
 from typing import Any, BinaryIO
 
-from embedding.crawl.extract import Extracted, extract
+from embedding.crawl.extract import Extracted, read_page
 from embedding.errors import FetchError
 
-HEADER = struct.Struct(">I")
+HEADER = struct.Struct(">II")
 
 
-def pack(value: dict[str, Any]) -> bytes:
+def pack(value: dict[str, Any], page: bytes = b"") -> bytes:
     """One frame. Unpaired surrogates, which broken pages hold, survive."""
-    body = json.dumps(value).encode("ascii")
-    return HEADER.pack(len(body)) + body
+    told = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return b"".join((HEADER.pack(len(told), len(page)), told, page))
+
+
+def unpack(told: bytes) -> dict[str, Any]:
+    """The JSON of a frame."""
+    value: dict[str, Any] = json.loads(told.decode("utf-8", "surrogatepass"))
+    return value
 
 
 def encode(found: Extracted) -> dict[str, Any]:
@@ -53,11 +60,11 @@ def decode(value: dict[str, Any]) -> Extracted:
     )
 
 
-def answer(request: dict[str, Any]) -> dict[str, Any]:
+def answer(request: dict[str, Any], page: bytes) -> dict[str, Any]:
     """Extract one page; a page that cannot be read is answered with its reason."""
     url = str(request["url"])
     try:
-        return encode(extract(request["page"], url, request["zone"]))
+        return encode(read_page(page, request["type"], url, request["zone"]))
     except FetchError as error:
         return {"reason": error.reason, "message": str(error)}
     except Exception as error:  # noqa: BLE001  (whatever a page provokes is that page's failure)
@@ -70,11 +77,11 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO) -> None:
         header = incoming.read(HEADER.size)
         if len(header) < HEADER.size:
             return
-        (length,) = HEADER.unpack(header)
-        body = incoming.read(length)
-        if len(body) < length:
+        lengths = HEADER.unpack(header)
+        told, page = (incoming.read(length) for length in lengths)
+        if (len(told), len(page)) != lengths:
             return
-        outgoing.write(pack(answer(json.loads(body))))
+        outgoing.write(pack(answer(unpack(told), page)))
         outgoing.flush()
 
 

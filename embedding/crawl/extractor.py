@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
@@ -12,8 +11,8 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import TypeVar
 
-from embedding.crawl.extract import Extracted, extract
-from embedding.crawl.extract_worker import HEADER, decode, pack
+from embedding.crawl.extract import Extracted, read_page
+from embedding.crawl.extract_worker import HEADER, decode, pack, unpack
 from embedding.errors import FetchError
 
 T = TypeVar("T")
@@ -25,7 +24,7 @@ _ENDING = 2.0
 
 
 class Extractor:
-    """Runs `extract` in `processes` processes of their own; with 0 in a thread.
+    """Runs `read_page` in `processes` processes of their own; with 0 in a thread.
 
     A page that takes longer than `limit` seconds, or that kills its process, is refused by
     itself; its process is replaced.
@@ -39,16 +38,17 @@ class Extractor:
             self._idle.put_nowait(None)
         self._started: set[Process] = set()
 
-    async def extract(self, page: str, url: str, zone: str) -> Extracted:
-        """See `embedding.crawl.extract.extract`; raises FetchError (`empty`, `parse`)."""
+    async def extract(self, body: bytes, content_type: str, url: str, zone: str) -> Extracted:
+        """See `read_page`; raises FetchError (`bad_encoding`, `empty`, `parse`)."""
         process = await self._idle.get()
         try:
             if self._processes == 0:
-                return await self._within(asyncio.to_thread(extract, page, url, zone), url, 0.0)
+                call = asyncio.to_thread(read_page, body, content_type, url, zone)
+                return await self._within(call, url, 0.0)
             extra = 0.0
             if process is None:
                 process, extra = await self._start(), _STARTING
-            ask = pack({"page": page, "url": url, "zone": zone})
+            ask = pack({"type": content_type, "url": url, "zone": zone}, body)
             return decode(await self._within(_exchange(process, ask), url, extra))
         except FetchError as error:
             if error.reason == "extraction":
@@ -119,6 +119,5 @@ async def _exchange(process: Process, ask: bytes) -> dict[str, object]:
         raise EOFError("the process has no pipes")
     process.stdin.write(ask)
     await process.stdin.drain()
-    (length,) = HEADER.unpack(await process.stdout.readexactly(HEADER.size))
-    answer: dict[str, object] = json.loads(await process.stdout.readexactly(length))
-    return answer
+    length, _ = HEADER.unpack(await process.stdout.readexactly(HEADER.size))
+    return unpack(await process.stdout.readexactly(length))

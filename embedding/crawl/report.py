@@ -8,9 +8,22 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypedDict
 
+from embedding.crawl.silence import Alarm, YieldWatch
+
+
+class AlarmReport(TypedDict):
+    """Why a source is out of its usual range, and since when (see `silence.py`)."""
+
+    event: str
+    since: str
+    sentence: str
+
 
 class SourceReport(TypedDict):
-    """One source's counters, JSON-safe. `errors` counts failures by named reason."""
+    """One source's counters, JSON-safe. `errors` counts failures by named reason.
+
+    `alarm` stands now; `alarms` counts by event what was raised since the crawler started.
+    """
 
     listed: int
     fetched: int
@@ -21,6 +34,8 @@ class SourceReport(TypedDict):
     published_at: str | None
     idle_s: float
     pending: int
+    alarm: AlarmReport | None
+    alarms: dict[str, int]
 
 
 CrawlReport = dict[str, SourceReport]
@@ -54,8 +69,8 @@ class SourceCounters:
         self.published = published if self.published is None else max(self.published, published)
         self.active = time.monotonic()
 
-    def report(self, pending: int) -> SourceReport:
-        """The counters with the frontier's backlog."""
+    def report(self, pending: int, watch: YieldWatch) -> SourceReport:
+        """The counters with the frontier's backlog and what the source's yield says of it."""
         when = None if self.published is None else datetime.fromtimestamp(self.published, UTC)
         return SourceReport(
             listed=self.listed,
@@ -67,4 +82,13 @@ class SourceCounters:
             published_at=when.isoformat() if when else None,
             idle_s=round(time.monotonic() - self.active, 3),
             pending=pending,
+            alarm=_alarm(watch.alarm),
+            alarms=dict(watch.raised),
         )
+
+
+def _alarm(alarm: Alarm | None) -> AlarmReport | None:
+    if alarm is None:
+        return None
+    since = datetime.fromtimestamp(alarm.since, UTC).isoformat(timespec="seconds")
+    return AlarmReport(event=alarm.event.value, since=since, sentence=alarm.sentence)

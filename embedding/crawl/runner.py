@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
@@ -20,6 +20,7 @@ from embedding.crawl.report import SourceCounters
 from embedding.crawl.schedule import PollSchedule
 from embedding.crawl.services import Services, document_of
 from embedding.crawl.shingles import signature
+from embedding.crawl.silence import YieldWatch
 from embedding.crawl.web import SourceWeb
 from embedding.errors import FetchError
 from embedding.records import Document
@@ -32,6 +33,8 @@ _PATIENCE = 20.0
 """Seconds that a page waits for its host's turn before pages of other hosts get its place."""
 _RESTING = ("host_down", "host_busy")
 """What is the host's trouble and not the address's: such a try does not count."""
+_BARREN = ("empty", "parse", "bad_encoding", "not_html", "http_4xx", "robots")
+"""Failures of a page that, one after the other, say that the source has changed."""
 _LOOK = 2.0
 """Seconds after which an idle source looks at the frontier again."""
 _PATIENT_POLLS = 5
@@ -51,6 +54,7 @@ class SourceRunner:
         One until the first poll is over: nobody knows yet that there is nothing, and whoever
         waits for the source must not take a slow start for silence.
         """
+        self.watch = YieldWatch(self.source.timezone, self.source.every, services.config)
         self._adapter = adapter
         self._services = services
         self._frontier = services.frontier
@@ -73,6 +77,7 @@ class SourceRunner:
                 changed = await self._poll()
             except FetchError as error:
                 self.counters.failed(error.reason, str(error))
+                self._watch(self.watch.poll_failed, error.reason)
                 if error.reason == "no_browser":
                     log.warning("source %s is skipped: %s", self.source.name, error)
                     return
@@ -103,9 +108,22 @@ class SourceRunner:
             raise failure
         self._web.commit()
         self._polls += 1
+        listed = len(items) if self._web.changed else None
+        self._watch(self.watch.polled, new, listed)
         if self._adapter.complete or self._polls == _PATIENT_POLLS:
             self._frontier.expire(self.source.name, self._started)
         return new > 0
+
+    def _watch(self, note: Callable[..., None], *what: object) -> None:
+        """Tell the watch something of this moment, and log when an alarm comes or goes."""
+        before = self.watch.alarm
+        note(time.time(), *what)
+        alarm = self.watch.alarm
+        name = self.source.name
+        if alarm is not None and alarm is not before:
+            log.warning("source %s: alarm %s: %s.", name, alarm.event.value, alarm.sentence)
+        elif before is not None and alarm is None:
+            log.info("source %s: the alarm %s is over.", name, before.event.value)
 
     def _discover(self, found: Sequence[Reference]) -> int:
         rows = [
@@ -208,15 +226,19 @@ class SourceRunner:
             found = await self._read(answer)
         except FetchError as error:
             self._failed(claim, error)
+            if error.reason in _BARREN:
+                self._watch(self.watch.page, error.reason)
             return
+        self._watch(self.watch.page, None)
         await self._deliver(claim, answer, found)
 
     async def _read(self, answer: Answer) -> Extracted:
-        kind = answer.headers.get("content-type", "text/html").lower()
+        named = answer.headers.get("content-type", "text/html")
+        kind = named.lower()
         if not kind.startswith(_READABLE):
             raise FetchError("not_html", f"{answer.url}: is {kind.partition(';')[0]}, not HTML.")
         found = await self._services.extractor.extract(
-            answer.text(), answer.url, self.source.timezone
+            answer.body, named, answer.url, self.source.timezone
         )
         if len(found.text) < self._config.min_chars:
             raise FetchError(

@@ -37,10 +37,13 @@ class SourceWeb:
         self._fresh: dict[str, tuple[str | None, str | None]] = {}
         self._relisting = False
         self._gap = False
+        self.changed = False
+        """Whether this poll read anything that was not the same as the time before."""
 
     def begin(self) -> None:
         """A poll starts; until `commit` it counts as broken off, with a gap to read again."""
         self._fresh = {}
+        self.changed = False
         self._relisting = self._gap or self._frontier.relist(self._source.name) > 0
         self._gap = True
 
@@ -67,6 +70,7 @@ class SourceWeb:
         )
         if answer.status == 304:
             return None
+        self.changed = True
         headers = answer.headers
         self._fresh[url] = (headers.get("etag"), headers.get("last-modified"))
         # A listing file that is itself gzip (sitemap.xml.gz) has no text yet.
@@ -77,7 +81,9 @@ class SourceWeb:
         self, url: str, *, enough: Callable[[Sequence[Found]], bool]
     ) -> Sequence[Found]:
         """See `Web.render`."""
-        return await self._browsers.render(self._source, self.request(url), enough)
+        found = await self._browsers.render(self._source, self.request(url), enough)
+        self.changed = True
+        return found
 
     def settled(self, keys: Sequence[str]) -> bool:
         """See `Web.settled`."""

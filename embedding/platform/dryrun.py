@@ -1,83 +1,157 @@
-"""A crawl without training: sources and text preparation into a counting sink."""
+"""A crawl without training: the crawler process of a node, into a counting sink."""
 
 from __future__ import annotations
 
 import asyncio
+import math
+import threading
 import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+import numpy as np
 
-from embedding.crawl.crawler import Crawler
-from embedding.crawl.frontier import Frontier
-from embedding.records import Document
+from embedding.errors import ConfigError
+from embedding.records import TokenBlock
 from embedding.settings import Settings
 from embedding.sources.config import load_sources
-from embedding.text.pipeline import TextPipeline
+from embedding.worker.crawling import CrawlProcess
+from embedding.worker.spec import NodeSpec
+
+LOOK_SECONDS = 0.1
+SHOW_SECONDS = 0.5
+_LAGS = 512
+_WARM_UP = "준비되었습니다."
+
+Watch = Callable[[dict[str, Any]], None]
 
 
-class Sink:
-    """Counts documents and tokens by source; keeps nothing else."""
+@dataclass
+class Count:
+    """What came of one source. `lags` are seconds from publication to here, the latest ones."""
 
-    def __init__(self, pipeline: TextPipeline) -> None:
-        self.pipeline = pipeline
-        self.documents: dict[str, int] = {}
-        self.tokens: dict[str, int] = {}
+    documents: int = 0
+    tokens: int = 0
+    lags: deque[float] = field(default_factory=lambda: deque(maxlen=_LAGS))
 
-    def take(self, document: Document) -> None:
-        """Prepare one document and count it."""
-        block = self.pipeline.block([document], [document.published_at.timestamp()])
-        source = document.source
-        self.documents[source] = self.documents.get(source, 0) + 1
-        self.tokens[source] = self.tokens.get(source, 0) + block.n_tokens
+
+class CountingSink:
+    """Counts documents, tokens and lags by source, and keeps nothing else."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.counts: dict[str, Count] = {}
+        self.enough = threading.Event()
+        self._most = most
+        self._keys: deque[str] = deque()
+
+    def put(self, block: TokenBlock, timeout: float | None = None) -> None:  # noqa: ARG002
+        """Count a block; its documents are acknowledged at once."""
+        count = self.counts.setdefault(block.source, Count())
+        count.documents += block.n_documents
+        count.tokens += block.n_tokens
+        count.lags.extend((time.time() - block.available).tolist())
+        self._keys.extend(block.keys)
+        if self._most is not None and self.documents >= self._most:
+            self.enough.set()
+
+    def acknowledged(self, timeout: float | None = None) -> Sequence[str]:  # noqa: ARG002
+        """Keys of all that was counted since the last call."""
+        return [self._keys.popleft() for _ in range(len(self._keys))]
+
+    def send_report(self, report: dict[str, object]) -> None:
+        """Not needed: the crawler is asked for its report directly."""
+
+    @property
+    def documents(self) -> int:
+        """Documents of all sources."""
+        return sum(count.documents for count in list(self.counts.values()))
 
 
 def dry_run(
-    settings: Settings, file: Path | None, seconds: float, console: Console | None
+    settings: Settings,
+    file: Path | None,
+    seconds: float,
+    *,
+    documents: int | None = None,
+    watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """Crawl for `seconds` with a frontier in memory; counts by source, JSON-safe."""
-    sources = load_sources(file or settings.paths.sources)
-    sink = Sink(TextPipeline(settings.text))
-    crawler = Crawler(sources, settings.crawl, Frontier("sqlite://"))
-    started = time.monotonic()
-    asyncio.run(_crawl(crawler, sink, seconds, console))
-    spent = time.monotonic() - started
-    rows = {}
-    for name, row in crawler.report().items():
-        rows[name] = {
-            **row,
-            "documents": sink.documents.get(name, 0),
-            "tokens": sink.tokens.get(name, 0),
-        }
-    tokens = sum(sink.tokens.values())
-    return {
-        "sources": rows,
-        "documents": sum(sink.documents.values()),
-        "tokens": tokens,
-        "seconds": round(spent, 2),
-        "tokens_per_second": tokens / spent,
-        "text": sink.pipeline.report(),
-    }
+    """Crawl for `seconds`, or until `documents`, with a frontier in memory.
 
-
-async def _crawl(crawler: Crawler, sink: Sink, seconds: float, console: Console | None) -> None:
-    async def end() -> None:
-        await asyncio.sleep(seconds)
-        crawler.stop()
-
-    timer = asyncio.create_task(end())
-    shown = 0.0
+    Figures by source, JSON-safe; `watch` is given the same several times a second. Time is counted
+    from the moment when everything is loaded. Raises ConfigError.
+    """
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise ConfigError(f"--for {seconds:g}: a number of seconds above 0 is accepted.")
+    spec = NodeSpec(
+        name="dry-run",
+        server=settings.server_location,
+        sources=load_sources(file or settings.paths.sources),
+        crawl=settings.crawl.model_copy(update={"frontier": "sqlite://"}),
+        text=settings.text,
+        stream=settings.stream,
+        node=settings.node,
+    )
+    sink, stop = CountingSink(documents), threading.Event()
+    run = _Run(CrawlProcess(spec, sink, stop), sink)
     try:
-        async for document in crawler.documents():
-            await asyncio.to_thread(sink.take, document)
-            crawler.acknowledge([document.url])
-            if console is not None and time.monotonic() - shown > 1.0:
-                shown = time.monotonic()
-                console.print(
-                    f"{sum(sink.documents.values()):,} documents, "
-                    f"{sum(sink.tokens.values()):,} tokens",
-                    end="\r",
-                )
+        asyncio.run(run.until(seconds, stop, watch))
+    except KeyboardInterrupt:
+        # Whoever has seen enough wants the figures so far.
+        stop.set()
     finally:
-        timer.cancel()
+        run.process.frontier.close()
+    return run.report
+
+
+class _Run:
+    def __init__(self, process: CrawlProcess, sink: CountingSink) -> None:
+        self.process = process
+        self.report: dict[str, Any] = {}
+        self._sink = sink
+        self._began = time.monotonic()
+
+    async def until(self, seconds: float, stop: threading.Event, watch: Watch | None) -> None:
+        # The morpheme analyser takes seconds to load, which say nothing about the sources.
+        await asyncio.to_thread(self.process.pipeline.words, _WARM_UP, "ko")
+        self._began = time.monotonic()
+        crawling = asyncio.create_task(self.process.run())
+        shown = self._began
+        try:
+            while time.monotonic() - self._began < seconds and not self._sink.enough.is_set():
+                await asyncio.wait({crawling}, timeout=LOOK_SECONDS)
+                if watch is not None and time.monotonic() - shown >= SHOW_SECONDS:
+                    shown = time.monotonic()
+                    watch(self._figures())
+                if crawling.done():
+                    break
+        finally:
+            self.report = self._figures()
+            stop.set()
+            await crawling
+
+    def _figures(self) -> dict[str, Any]:
+        spent = max(time.monotonic() - self._began, 1e-9)
+        rows = {}
+        for name, row in self.process.crawler.report().items():
+            count = self._sink.counts.get(name, Count())
+            lags = list(count.lags)
+            rows[name] = {
+                **row,
+                "documents": count.documents,
+                "tokens": count.tokens,
+                "pages_per_minute": round(60.0 * row["fetched"] / spent, 1),
+                "lag_p50_s": round(float(np.median(lags)), 3) if lags else None,
+            }
+        tokens = sum(count.tokens for count in self._sink.counts.values())
+        return {
+            "sources": rows,
+            "documents": self._sink.documents,
+            "tokens": tokens,
+            "seconds": round(spent, 2),
+            "documents_per_minute": round(60.0 * self._sink.documents / spent, 1),
+            "tokens_per_second": round(tokens / spent, 1),
+            "text": self.process.pipeline.report(),
+        }

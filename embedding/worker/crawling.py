@@ -10,7 +10,9 @@ import contextlib
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
@@ -28,6 +30,22 @@ PUT_SECONDS = 0.5
 TICK_SECONDS = 0.1
 
 
+class Sink(Protocol):
+    """Where token blocks go: the queue of a node, or whatever a dry run counts with."""
+
+    def put(self, block: TokenBlock, timeout: float | None = None) -> None:
+        """Take a block; raises QueueFull when there was no room for `timeout` seconds."""
+        ...
+
+    def acknowledged(self, timeout: float | None = None) -> Sequence[str]:
+        """Keys of documents that need not be fetched again."""
+        ...
+
+    def send_report(self, report: dict[str, object]) -> None:
+        """Take the crawler's figures."""
+        ...
+
+
 @dataclass
 class Batch:
     """Documents of one source that wait to be tokenised together."""
@@ -39,7 +57,7 @@ class Batch:
 class CrawlProcess:
     """Joins crawler, text pipeline and queue; one asyncio loop, tokenising in a thread."""
 
-    def __init__(self, spec: NodeSpec, queue: BlockQueue, stop: threading.Event) -> None:
+    def __init__(self, spec: NodeSpec, queue: Sink, stop: threading.Event) -> None:
         self.spec = spec
         self.queue = queue
         self.stop = stop

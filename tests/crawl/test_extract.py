@@ -18,6 +18,7 @@ from embedding.crawl.extract_worker import decode, encode
 from embedding.crawl.extractor import Extractor
 from embedding.errors import FetchError
 
+TYPE = "text/html"
 URL = "https://example.org/news/1"
 LD = '<script type="application/ld+json">{}</script>'
 BODY = "".join(
@@ -99,10 +100,10 @@ def test_answers_of_the_worker_round_trip() -> None:
 async def test_extraction_outside_the_loop(processes: int) -> None:
     extractor = Extractor(processes, 20.0)
     try:
-        jobs = [extractor.extract(page(), f"{URL}{n}", "UTC") for n in range(5)]
+        jobs = [extractor.extract(page().encode(), TYPE, f"{URL}{n}", "UTC") for n in range(5)]
         assert all("문단" in found.text for found in await asyncio.gather(*jobs))
         with pytest.raises(FetchError) as caught:
-            await extractor.extract("<html></html>", URL, "UTC")
+            await extractor.extract(b"<html></html>", TYPE, URL, "UTC")
         assert caught.value.reason in ("empty", "parse")
     finally:
         await extractor.close()
@@ -111,20 +112,20 @@ async def test_extraction_outside_the_loop(processes: int) -> None:
 async def test_a_killed_or_stuck_process_is_replaced() -> None:
     extractor = Extractor(1, 20.0)
     try:
-        await extractor.extract(page(), URL, "UTC")
+        await extractor.extract(page().encode(), TYPE, URL, "UTC")
         (process,) = extractor._started
         os.kill(process.pid, signal.SIGKILL)
         await process.wait()
         with pytest.raises(FetchError) as caught:
-            await extractor.extract(page(), URL, "UTC")
+            await extractor.extract(page().encode(), TYPE, URL, "UTC")
         assert caught.value.reason == "parse"
-        await extractor.extract(page(), URL, "UTC")
+        await extractor.extract(page().encode(), TYPE, URL, "UTC")
         (process,) = extractor._started
         extractor._limit = 0.3
         os.kill(process.pid, signal.SIGSTOP)
         with pytest.raises(FetchError, match="longer than"):
-            await extractor.extract(page(), URL, "UTC")
-        assert isinstance(await extractor.extract(page(), URL, "UTC"), Extracted)
+            await extractor.extract(page().encode(), TYPE, URL, "UTC")
+        assert isinstance(await extractor.extract(page().encode(), TYPE, URL, "UTC"), Extracted)
     finally:
         await extractor.close()
 
@@ -135,7 +136,7 @@ async def test_extraction_processes_end_with_their_parent(tmp_path: Path) -> Non
         "from embedding.crawl.extractor import Extractor\n"
         "async def main():\n"
         "    e = Extractor(1, 20.0)\n"
-        "    try: await e.extract('<html></html>', 'http://e.org/', 'UTC')\n"
+        "    try: await e.extract(b'<html></html>', 'text/html', 'http://e.org/', 'UTC')\n"
         "    except Exception: pass\n"
         "    print(next(iter(e._started)).pid, flush=True)\n"
         "    await asyncio.sleep(600)\n"

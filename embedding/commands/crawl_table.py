@@ -1,0 +1,84 @@
+"""What `yeoron crawl` shows: a row for each source, renewed while it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from embedding.commands.common import errors
+
+_FAULTS_SHOWN = 4
+
+
+def crawl_table(report: dict[str, Any]) -> Group:
+    """The figures by source and in all; faults by reason, the most frequent first."""
+    table = Table("source")
+    for name in ("documents", "tokens", "pages/min", "lag", "waiting"):
+        table.add_column(name, justify="right")
+    table.add_column("faults by reason")
+    for name, row in sorted(report["sources"].items()):
+        table.add_row(
+            name,
+            f"{row['documents']:,}",
+            f"{row['tokens']:,}",
+            f"{row['pages_per_minute']:,.0f}",
+            _seconds(row["lag_p50_s"]),
+            f"{row['pending']:,}",
+            _faults(row),
+        )
+    return Group(table, Text(_summary(report)))
+
+
+def _summary(report: dict[str, Any]) -> str:
+    masked = report["text"].get("masked", {})
+    hidden = ", ".join(f"{n:,} {kind}" for kind, n in sorted(masked.items())) or "nothing"
+    return (
+        f"{report['documents']:,} documents, {report['tokens']:,} tokens in "
+        f"{report['seconds']:.0f} s ({report['documents_per_minute']:,.0f} documents/min, "
+        f"{report['tokens_per_second']:,.0f} tokens/s); masked: {hidden}"
+    )
+
+
+def _faults(row: dict[str, Any]) -> Text:
+    """Counts by reason, and what the source's yield says of it."""
+    counted = sorted(row["errors"].items(), key=lambda pair: -pair[1])
+    parts = [f"{n:,} {reason}" for reason, n in counted[:_FAULTS_SHOWN]]
+    if len(counted) > _FAULTS_SHOWN:
+        parts.append(f"{len(counted) - _FAULTS_SHOWN} more kinds")
+    shown = Text(", ".join(parts), style="yellow" if parts else "")
+    alarm = row.get("alarm")
+    if alarm:
+        shown = Text(f"{alarm['event']}: {alarm['sentence']} ", style="bold red") + shown
+    return shown
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "–"
+    if value < 120:
+        return f"{value:.1f} s"
+    return f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.0f} h"
+
+
+class CrawlView:
+    """The table on a terminal, nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._live = Live(console=errors, transient=True, refresh_per_second=4)
+
+    def __enter__(self) -> CrawlView:
+        if errors.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, report: dict[str, Any]) -> None:
+        """Renew it."""
+        if errors.is_terminal:
+            self._live.update(crawl_table(report))
