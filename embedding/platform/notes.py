@@ -7,8 +7,10 @@ from typing import Any
 
 
 def notes(status: Mapping[str, Any]) -> list[str]:
-    """One sentence for each source with errors, full queue, node or server with trouble."""
+    """One sentence for each alarm, source with errors, full queue, node or server with trouble."""
     found = [f"server: {reason}" for reason in status.get("ailing") or ()]
+    for source, alarm in sorted((status.get("alarms") or {}).items()):
+        found.append(f"alarm, {source} ({alarm['event']}): {alarm['sentence']}.")
     for name, node in sorted((status.get("nodes") or {}).items()):
         report = node.get("report") or {}
         if node.get("state") == "gone":

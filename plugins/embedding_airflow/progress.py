@@ -30,6 +30,7 @@ class Progress:
     snapshot   id of the window's snapshot, None while there is none
     passed, idle, waiting   names of the sources; `idle` ones are not waited for any longer
     errors     last error by source, of those that did not pass and had one
+    alarms     why a source is out of its usual range, by source: `event`, `since`, `sentence`
     documents, tokens       learnt from these sources since the server started
     """
 
@@ -42,6 +43,7 @@ class Progress:
     tokens: int = 0
     behind: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
+    alarms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def sentence(self) -> str:
         """One line for the task's log."""
@@ -55,6 +57,9 @@ class Progress:
             places = {name: f"at {when}" for name, when in self.behind.items()}
             at = (f"{name} ({places.get(name, 'no document yet')})" for name in self.waiting)
             parts.append(f"waiting for {', '.join(at)}")
+        if self.alarms:
+            named = (f"{name} ({alarm['event']})" for name, alarm in self.alarms.items())
+            parts.append(f"alarm: {', '.join(named)}")
         return f"{'; '.join(parts)}; {self.documents:,} documents, {self.tokens:,} tokens."
 
 
@@ -91,6 +96,7 @@ def judge(status: Mapping[str, Any], target: Target, *, watched_s: float, now: f
         idle=tuple(idle),
         waiting=tuple(waiting),
         errors=_errors(status, (*idle, *waiting)),
+        alarms=standing(status, target.sources),
         behind={n: str(sources[n]["published_at"]) for n in waiting if _dated(sources.get(n))},
         documents=documents,
         tokens=tokens,
@@ -133,6 +139,18 @@ def _errors(status: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
             if isinstance(entry, Mapping) and entry.get("last_error"):
                 found[name] = str(entry["last_error"])
     return found
+
+
+def standing(
+    status: Mapping[str, Any], sources: Sequence[str] | None = None
+) -> dict[str, dict[str, str]]:
+    """The alarms that stand (of these sources): `event`, `since`, `sentence` by source."""
+    alarms = status.get("alarms") or {}
+    names = list(alarms) if sources is None else [name for name in sources if name in alarms]
+    return {
+        name: {key: str(alarms[name].get(key, "")) for key in ("event", "since", "sentence")}
+        for name in names
+    }
 
 
 def _dated(entry: Mapping[str, Any] | None) -> bool:

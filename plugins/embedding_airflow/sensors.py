@@ -64,8 +64,22 @@ class CrawlSensor(BaseSensorOperator):
         for name in (*event.get("idle", ()), *event.get("waiting", ())):
             why = (event.get("errors") or {}).get(name, "nothing new was found there")
             self.log.warning("%s: source %s is not waited for: %s.", self.group, name, why)
+        self._warn(event.get("alarms") or {})
         self.log.info("%s: %s", self.group, message)
-        return {key: event[key] for key in event if key not in ("message", "errors")}
+        kept = {key: event[key] for key in event if key not in ("message", "errors", "alarms")}
+        return {**kept, "alarms": _events(event.get("alarms") or {})}
+
+    def _warn(self, alarms: Mapping[str, Mapping[str, str]]) -> None:
+        """Say in the task's log which sources are out of their usual range."""
+        for name, alarm in alarms.items():
+            self.log.warning(
+                "%s: alarm, source %s (%s) since %s: %s.",
+                self.group,
+                name,
+                alarm["event"],
+                alarm["since"],
+                alarm["sentence"],
+            )
 
     def _wait(
         self, url: str, label: str, end: float, now: float, params: Mapping[str, Any]
@@ -97,6 +111,7 @@ class CrawlSensor(BaseSensorOperator):
         self.log.info("%s: %s", self.group, progress.sentence())
         if not progress.done:
             return None
+        self._warn(progress.alarms)
         return {
             "state": "passed",
             "group": self.group,
@@ -106,4 +121,10 @@ class CrawlSensor(BaseSensorOperator):
             "idle": [],
             "waiting": [],
             "snapshot": progress.snapshot,
+            "alarms": _events(progress.alarms),
         }
+
+
+def _events(alarms: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Name of the event by source: enough for an XCom."""
+    return {name: alarm["event"] for name, alarm in alarms.items()}

@@ -20,8 +20,8 @@ class WindowTrigger(BaseTrigger):
 
     The event's payload is a dict of counts and names: `state` (`passed`, `timeout` or
     `unreachable`), `group`, `documents`, `tokens`, `passed`, `idle`, `waiting`, `errors`,
-    `snapshot`, `message`. It holds no state of its own but times, which are absolute, so a
-    triggerer that restarts goes on where the last one stopped.
+    `alarms`, `snapshot`, `message`. It holds no state of its own but times, which are absolute,
+    so a triggerer that restarts goes on where the last one stopped.
 
     status_url       the server's `/status`
     group, sources   name of the group, names of its sources
@@ -130,6 +130,7 @@ class WindowTrigger(BaseTrigger):
                 "idle": list(progress.idle),
                 "waiting": list(progress.waiting),
                 "errors": dict(progress.errors),
+                "alarms": {name: dict(alarm) for name, alarm in progress.alarms.items()},
                 "snapshot": progress.snapshot,
                 "message": message,
             }

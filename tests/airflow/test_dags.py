@@ -16,6 +16,7 @@ DAGS = {
     "evaluate_snapshot": {"choose_snapshots", "evaluate"},
     "trend_report": {"choose_snapshots", "report"},
     "compare_training": {"open_comparison", "train", "close_comparison"},
+    "source_alarms": {"look", "alarm"},
 }
 HEAVY = {
     *("torch", "dask", "distributed", "mlflow", "pyarrow", "pandas", "numpy", "numba", "scipy"),
@@ -143,7 +144,8 @@ def test_assets_are_outlets_after_serialisation_too(dag_bag, dag, task, asset):
 
 
 def test_nobody_else_starts_by_itself(dag_bag):
-    assert dag_bag.dags["opinion_daily"].is_paused_upon_creation
+    for name in ("opinion_daily", "source_alarms"):
+        assert dag_bag.dags[name].is_paused_upon_creation
     for name in ("opinion_stream", "compare_training"):
         assert not dag_bag.dags[name].timetable.can_be_scheduled
 

@@ -163,3 +163,12 @@ def test_each_source_is_in_one_state_and_waiting_longer_never_undoes_an_answer(
 @pytest.mark.parametrize("name", ["a", "한겨레"])
 def test_the_sentence_is_one_line(name):
     assert "\n" not in look({"sources": {name: source(BEFORE)}}, name).sentence()
+
+
+def test_alarms_of_the_group_are_told_and_those_of_others_are_not():
+    alarm = {"event": "blocked", "since": BEFORE, "sentence": "it refuses", "node": "n0"}
+    status = {"sources": {"a": source(BEFORE)}, "alarms": {"a": alarm, "b": alarm}}
+    seen = look(status, "a")
+    assert seen.alarms == {"a": {"event": "blocked", "since": BEFORE, "sentence": "it refuses"}}
+    assert "alarm: a (blocked)" in seen.sentence()
+    assert "alarm" not in look({"sources": {"a": source(BEFORE)}}, "a").sentence()

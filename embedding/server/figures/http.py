@@ -46,6 +46,8 @@ class HttpService:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((host, port))
+            # From here on a client waits for its answer instead of being refused.
+            self._socket.listen(128)
         except OSError as error:
             self._socket.close()
             raise PlatformError(

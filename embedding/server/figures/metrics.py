@@ -19,6 +19,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from embedding import __version__
+from embedding.server.figures.alarms import crawl_figures
 from embedding.server.figures.meters import Meters
 
 _BUCKETS = (0, 1, 2, 4, 8, 16, 32, 64, 128)
@@ -84,6 +85,7 @@ class _StatusCollector(Collector):
         yield self._staleness()
         yield from self._nodes()
         yield from self._sources()
+        yield from self._crawl()
         yield from self._shards()
         yield from self._ways()
 
@@ -235,6 +237,31 @@ class _StatusCollector(Collector):
                     if name in shard:
                         family.add_metric([str(shard["shard"])], shard[name])
                 yield family
+
+    def _crawl(self) -> Iterator[Metric]:
+        fetched = CounterMetricFamily(
+            "yeoron_source_fetched_pages", "Pages the crawler read", labels=["source"]
+        )
+        faults = CounterMetricFamily(
+            "yeoron_source_faults",
+            "Failures of the crawler, by reason",
+            labels=["source", "reason"],
+        )
+        raised = CounterMetricFamily(
+            "yeoron_source_alarms", "Alarms raised, by event", labels=["source", "event"]
+        )
+        stands = GaugeMetricFamily(
+            "yeoron_source_alarm", "1 while the alarm stands", labels=["source", "event"]
+        )
+        for each in crawl_figures(self._status["nodes"]):
+            fetched.add_metric([each.source], each.fetched)
+            for reason, n in sorted(each.faults.items()):
+                faults.add_metric([each.source, reason], n)
+            for event, n in sorted(each.alarms.items()):
+                raised.add_metric([each.source, event], n)
+            if each.alarm is not None:
+                stands.add_metric([each.source, each.alarm["event"]], 1)
+        yield from (fetched, faults, raised, stands)
 
     def _sources(self) -> Iterator[Metric]:
         sources = self._status["sources"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from embedding.records import SnapshotRef
 from embedding.server.balance import NodeSpeed
+from embedding.server.figures.alarms import standing_alarms
 from embedding.server.figures.syncstatus import sync_status
 from embedding.server.figures.ways import topology
 from embedding.server.state import ServerState
@@ -20,6 +21,7 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
     with state.lock:
         meters, sync = state.meters, state.machine.config
         watermark = state.accounts.tracker.advance(now=now)
+        nodes = _nodes(state, now)
         return {
             "epoch": state.epoch,
             "uptime_s": now - state.started,
@@ -61,7 +63,8 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
             "checkpoint_age_s": None
             if meters.checkpoint_at is None
             else now - meters.checkpoint_at,
-            "nodes": _nodes(state, now),
+            "nodes": nodes,
+            "alarms": standing_alarms(nodes),
             "sources": _sources(state, now),
             "windows": state.accounts.describe(),
             "snapshots": [ref.to_dict() for ref in snapshots],

@@ -1,0 +1,80 @@
+"""Sources that fall silent, on real sites: the alarm is in the crawler's report."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from embedding.crawl.crawler import Crawler
+from embedding.crawl.frontier import Frontier
+from embedding.sources.config import SourceConfig
+
+PAGE = "<html><title>글</title><article><p>{0}</p></article></html>"
+
+
+async def watched(crawler: Crawler, until: Callable[[], bool]) -> None:
+    async def stop() -> None:
+        deadline = time.monotonic() + 120
+        while not (crawler._runners and until()) and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        crawler.stop()
+
+    stopping = asyncio.create_task(stop())
+    async for document in crawler.documents():
+        crawler.acknowledge([document.url])
+    await stopping
+
+
+@pytest.mark.parametrize(
+    ("then", "event"),
+    [
+        ({"status": "403 Forbidden"}, "blocked"),
+        ({"status": "500 Oops"}, "unreachable"),
+        ({"body": "<html><body>new design</body></html>"}, "page_changed"),
+    ],
+)
+async def test_a_listing_that_turns_bad_raises_its_event(
+    site: Any, quick: Any, reply: Any, then: dict[str, str], event: str, caplog: Any
+) -> None:
+    site.answers["/list"] = reply('<a href="/a/1">글</a>')
+    site.answers["/a/1"] = reply(PAGE.format("시민의 의견을 담은 글입니다. " * 8))
+    source = SourceConfig(name="s", kind="page", url=f"{site.base}/list", links="/a/", every=0.02)
+    source = source.model_copy(update={"rate": 1000.0})
+    frontier = Frontier("sqlite://")
+    crawler = Crawler([source], quick(site.host), frontier)
+
+    def turned() -> bool:
+        row = crawler.report()["s"]
+        if row["documents"] == 1:
+            site.answers["/list"] = reply(**then)
+        return row["alarm"] is not None
+
+    await watched(crawler, turned)
+    row = crawler.report()["s"]
+    frontier.close()
+    assert row["alarm"] is not None
+    assert row["alarm"]["event"] == event
+    assert row["alarms"] == {event: 1}
+    assert f"source s: alarm {event}" in caplog.text
+
+
+async def test_pages_that_lose_their_text_raise_page_changed(
+    site: Any, quick: Any, reply: Any
+) -> None:
+    links = "".join(f'<a href="/a/{n}">글</a>' for n in range(25))
+    site.answers["/list"] = reply(links)
+    site.answers |= {f"/a/{n}": reply("<html><body></body></html>") for n in range(25)}
+    source = SourceConfig(name="s", kind="page", url=f"{site.base}/list", links="/a/", every=9)
+    source = source.model_copy(update={"rate": 1000.0})
+    frontier = Frontier("sqlite://")
+    crawler = Crawler([source], quick(site.host), frontier)
+    await watched(crawler, lambda: crawler.report()["s"]["alarm"] is not None)
+    alarm = crawler.report()["s"]["alarm"]
+    frontier.close()
+    assert alarm is not None
+    assert alarm["event"] == "page_changed"
+    assert "empty" in alarm["sentence"]

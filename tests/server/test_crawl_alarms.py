@@ -1,0 +1,64 @@
+"""Alarms and faults on their way from a node's report to status and metrics."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.figures.alarms import crawl_figures, standing_alarms
+from embedding.server.service import running_server
+
+ALARM = {"event": "blocked", "since": "2026-01-01T00:00:00+00:00", "sentence": "it refuses"}
+
+
+def test_an_alarm_is_in_status_and_metrics_and_goes_again(connect) -> None:
+    row = {"errors": {"http_4xx": 7}, "alarms": {"blocked": 2}, "alarm": ALARM, "fetched": 30}
+    with running_server(ServerConfig(device="cpu"), SyncConfig(policy="asp"), dim=4) as server:
+        node = connect(server, "n0")
+        node.client.report({"sources": {"뉴스": row}})
+        status = httpx.get(f"{server.http_url}/status", timeout=60, trust_env=False).json()
+        assert status["alarms"] == {"뉴스": {"node": "n0", **ALARM}}
+        samples = scrape(server.http_url)
+        assert samples["yeoron_source_alarm", "뉴스", "blocked"] == 1
+        assert samples["yeoron_source_alarms_total", "뉴스", "blocked"] == 2
+        assert samples["yeoron_source_faults_total", "뉴스", "http_4xx"] == 7
+        assert samples["yeoron_source_fetched_pages_total", "뉴스", ""] == 30
+        node.client.report({"sources": {"뉴스": {**row, "alarm": None}}})
+        status = httpx.get(f"{server.http_url}/status", timeout=60, trust_env=False).json()
+        assert status["alarms"] == {}
+        assert ("yeoron_source_alarm", "뉴스", "blocked") not in scrape(server.http_url)
+
+
+def scrape(url: str) -> dict[tuple[str, str, str], float]:
+    """Samples of sources by (name, source, reason or event)."""
+    page = httpx.get(f"{url}/metrics", timeout=60, trust_env=False).text
+    found = {}
+    for family in text_string_to_metric_families(page):
+        for sample in family.samples:
+            label = sample.labels.get("event") or sample.labels.get("reason") or ""
+            found[sample.name, sample.labels.get("source", ""), label] = sample.value
+    return found
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        None,
+        {},
+        {"sources": 3},
+        {"sources": {"a": None}},
+        {"sources": {"a": {"alarm": "blocked", "errors": [1], "alarms": {"x": "many"}}}},
+        {"sources": {"a": {"alarm": {"event": 'bad"} 1'}, "errors": {"no space": 1, "x": -3}}}},
+    ],
+)
+def test_rubbish_in_a_report_is_no_alarm_and_no_label(report: object) -> None:
+    nodes = {"n0": {"state": "active", "report": report}}
+    assert standing_alarms(nodes) == {}
+    assert all(set(each.faults.values()) <= {0} for each in crawl_figures(nodes))
+
+
+def test_a_node_that_is_gone_has_no_alarms() -> None:
+    nodes = {"n0": {"state": "gone", "report": {"sources": {"a": {"alarm": ALARM}}}}}
+    assert standing_alarms(nodes) == {}
