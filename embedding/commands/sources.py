@@ -1,4 +1,4 @@
-"""`yeoron sources list|check` and `yeoron crawl`: what is read, before anything is trained."""
+"""`yeoron sources list`, `check` and `yeoron crawl`: what is read, before anything is trained."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from embedding.commands.check_table import check_table, contact
 from embedding.commands.common import Json, console, duration, print_json, settings
 from embedding.commands.crawl_table import CrawlView, crawl_table
 
@@ -18,6 +19,7 @@ def register(app: typer.Typer) -> None:
     """Add these commands."""
     group = typer.Typer(help="The sources that are read.", no_args_is_help=True)
     group.command("list")(list_sources)
+    group.command("check")(check)
     app.add_typer(group, name="sources")
     app.command()(crawl)
 
@@ -48,6 +50,38 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
             source.url,
         )
     console.print(table)
+
+
+def check(
+    file: File = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Name of a source to check; may be repeated.")
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option("--for", help="Time for each.", parser=duration, metavar="TIME")
+    ] = 60.0,
+    as_json: Json = False,
+) -> None:
+    """Explain each source: reachable, what robots.txt says, what a first page yields.
+
+    Shows title, time and length of one text and what would be masked in it, never the text. Ends
+    with 1 when a source yields nothing.
+
+    Examples: `yeoron sources check sources.toml` · `yeoron sources check --only hani --json`
+    """
+    from embedding.platform.checking import check_sources
+
+    chosen = settings()
+    with console.status("Asking …"):
+        found = check_sources(chosen, file, only or (), seconds=seconds)
+    if as_json:
+        print_json([each.to_dict() for each in found])
+    else:
+        console.print(check_table(found))
+        if not contact(chosen.crawl.user_agent):
+            console.print("Set crawl.user_agent to an address or page by which you can be reached.")
+    if not all(each.ok for each in found):
+        raise typer.Exit(1)
 
 
 def crawl(

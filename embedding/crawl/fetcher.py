@@ -112,7 +112,7 @@ class Fetcher:
         if verdict.trouble:
             raise FetchError(
                 "robots_unreadable",
-                f"{request.url}: robots.txt cannot be read, so nothing may be: {verdict.trouble}",
+                f"{request.url}: robots.txt cannot be read ({verdict.trouble}), so nothing may be.",
                 retry_after=verdict.retry_after,
             )
         if not verdict.allowed:

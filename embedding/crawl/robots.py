@@ -99,9 +99,9 @@ class Robots:
             status, text = await self._get(f"{origin}/robots.txt", proxy)
         except FetchError as error:
             refused = error if error.reason == "private_address" else None
-            return _Rules(None, now + _RETRY, f"{error.reason}: {error}", refused)
+            return _Rules(None, now + _RETRY, error.reason, refused)
         if status >= 500 or status == 429:
-            return _Rules(None, now + _RETRY, f"it answers with status {status}.")
+            return _Rules(None, now + _RETRY, f"status {status}")
         if status >= 400:
             text = ""
         return _Rules(await asyncio.to_thread(Protego.parse, text), now + self._ttl)

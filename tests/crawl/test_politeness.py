@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import importlib.util
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,17 +13,11 @@ from typing import Any
 import brotli
 import pytest
 import zstandard
+from http2_site import serving_http2
 
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.errors import FetchError
-
-_spec = importlib.util.spec_from_file_location("http2", Path(__file__).parent / "http2.py")
-assert _spec is not None
-assert _spec.loader is not None
-http2 = importlib.util.module_from_spec(_spec)
-sys.modules["http2"] = http2
-_spec.loader.exec_module(http2)
 
 HANGUL = "똠방각하 펲시콜라, 뷁! 여론은 글에서 움직인다."
 
@@ -192,7 +184,7 @@ async def test_pages_of_one_host_share_one_http2_connection(
     quick: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
-    async with http2.serving_http2(tmp_path) as site:
+    async with serving_http2(tmp_path) as site:
         async with fetching(quick(site.host, per_host=8)) as fetcher:
             jobs = [fetcher.fetch(Request(f"{site.base}/{n}")) for n in range(20)]
             answers = await asyncio.gather(*jobs)
@@ -202,7 +194,7 @@ async def test_pages_of_one_host_share_one_http2_connection(
 
 
 async def test_a_certificate_of_nobody_is_refused(quick: Any, tmp_path: Path) -> None:
-    async with http2.serving_http2(tmp_path) as site, fetching(quick(site.host)) as fetcher:
+    async with serving_http2(tmp_path) as site, fetching(quick(site.host)) as fetcher:
         error = await refused(fetcher, f"{site.base}/a")
     assert error.reason == "robots_unreadable"
     assert site.asked == []

@@ -1,0 +1,45 @@
+"""What `yeoron sources check` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from embedding.platform.checking import SourceCheck
+
+
+def check_table(found: Sequence[SourceCheck]) -> Table:
+    """A row for each source: robots, listing, first text, or what is wrong."""
+    table = Table("source", "robots.txt", "lists", "first text", "masked", show_lines=True)
+    for each in found:
+        table.add_row(
+            Text(f"{each.name}\n{each.kind}", style="" if each.ok else "red"),
+            Text(_robots(each)),
+            f"{each.listed:,}",
+            _first(each),
+            Text(", ".join(f"{n} {kind}" for kind, n in sorted(each.masked.items())) or "–"),
+        )
+    return table
+
+
+def contact(user_agent: str) -> bool:
+    """Whether a user agent says how to reach whoever crawls."""
+    return "@" in user_agent or "http://" in user_agent or "https://" in user_agent
+
+
+def _robots(each: SourceCheck) -> str:
+    if not each.robots:
+        return "–"
+    delay = f"\n{each.crawl_delay:g} s apart" if each.crawl_delay else ""
+    return f"{each.robots}{delay}"
+
+
+def _first(each: SourceCheck) -> Text:
+    if each.fault:
+        return Text(f"{each.fault}: {each.sentence}", style="red")
+    when = each.published_at or "no time"
+    return Text(f"{each.title or 'no title'}\n{when}, {each.characters:,} characters")

@@ -1,0 +1,192 @@
+"""A look at each source before it is scheduled: reachable, allowed, what its first text is like.
+
+Title, time and length of one text are shown, and how many pieces of personal data would be masked
+in it; the text itself is never shown and nothing is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from embedding.crawl.config import CrawlConfig
+from embedding.crawl.frontier import Frontier
+from embedding.crawl.services import Services, make_pseudonyms
+from embedding.crawl.web import SourceWeb
+from embedding.errors import ConfigError, FetchError, YeoronError
+from embedding.settings import Settings
+from embedding.sources.base import Adapter, Inline, Item, Reference
+from embedding.sources.config import SourceConfig, load_sources
+from embedding.sources.registry import make_adapter
+from embedding.text.mask import mask
+from embedding.text.normalise import normalise
+
+_TRIED = 3
+"""Listed pages that are tried until one holds text."""
+_TITLE = 80
+
+
+@dataclass
+class SourceCheck:
+    """What was found out about one source; JSON-safe.
+
+    robots       allowed, forbidden, unreadable, or "" where no web is involved
+    crawl_delay  seconds that robots.txt asks for between two requests
+    listed       texts and links that a first poll names
+    title, published_at, characters   of the first text
+    masked       pieces of personal data in it, by kind
+    fault        named reason of what went wrong, "" when all is well
+    """
+
+    name: str
+    kind: str
+    url: str
+    reachable: bool = False
+    robots: str = ""
+    crawl_delay: float = 0.0
+    listed: int = 0
+    title: str = ""
+    published_at: str | None = None
+    characters: int = 0
+    masked: dict[str, int] = field(default_factory=dict)
+    fault: str = ""
+    sentence: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the source gave a text."""
+        return not self.fault
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form."""
+        return {**asdict(self), "ok": self.ok}
+
+
+def check_sources(
+    settings: Settings, file: Path | None, names: Sequence[str] = (), *, seconds: float = 60.0
+) -> list[SourceCheck]:
+    """Check each source of a file (or those named), `seconds` each at most.
+
+    Raises ConfigError for a bad file and for a name that is not in it.
+    """
+    path = file or settings.paths.sources
+    sources = load_sources(path)
+    unknown = sorted(set(names) - {source.name for source in sources})
+    if unknown:
+        raise ConfigError(
+            f"--only {unknown[0]}: not in {path}; its sources are "
+            f"{', '.join(source.name for source in sources)}."
+        )
+    chosen = [source for source in sources if not names or source.name in names]
+    return asyncio.run(_check_all(chosen, settings, seconds))
+
+
+async def _check_all(
+    sources: Sequence[SourceConfig], settings: Settings, seconds: float
+) -> list[SourceCheck]:
+    config = settings.crawl.model_copy(update={"frontier": "sqlite://", "replay_clock_url": None})
+    frontier = Frontier(config.frontier)
+    services = Services(config, frontier)
+    try:
+        looks = [_Look(source, services, config, seconds) for source in sources]
+        return list(await asyncio.gather(*(look.check() for look in looks)))
+    finally:
+        await services.close()
+        frontier.close()
+
+
+class _Look:
+    """One source's check."""
+
+    def __init__(
+        self, source: SourceConfig, services: Services, config: CrawlConfig, seconds: float
+    ) -> None:
+        self.source = source.model_copy(update={"pages": 1})
+        self.found = SourceCheck(source.name, source.kind, source.url or str(source.path))
+        self._services = services
+        self._config = config
+        self._seconds = seconds
+        self._web = SourceWeb(
+            self.source, services.fetcher, services.browsers, services.frontier, services.replay
+        )
+
+    async def check(self) -> SourceCheck:
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._look()
+        except FetchError as error:
+            self._fault(error.reason, str(error))
+        except YeoronError as error:
+            self._fault("config", str(error))
+        except TimeoutError:
+            self._fault("timeout", f"{self.found.url}: no text within {self._seconds:g} s.")
+        except Exception as error:  # noqa: BLE001  (one source must not end the others' checks)
+            self._fault("internal", f"{self.found.url}: {type(error).__name__} while reading.")
+        return self.found
+
+    def _fault(self, reason: str, sentence: str) -> None:
+        self.found.fault, self.found.sentence = reason, sentence
+
+    async def _look(self) -> None:
+        if self.source.url:
+            await self._ask_robots()
+        items = await self._list()
+        self.found.reachable = True
+        self.found.listed = len(items)
+        if not items:
+            self._fault("empty", f"{self.found.url}: the listing names nothing.")
+            return
+        failure: FetchError | None = None
+        for item in items[:_TRIED]:
+            try:
+                await self._read(item)
+            except FetchError as error:
+                failure = error
+            else:
+                return
+        if failure is not None:
+            raise failure
+
+    async def _ask_robots(self) -> None:
+        verdict = await self._services.fetcher.robots.verdict(self.source.url, self.source.proxy)
+        self.found.crawl_delay = verdict.crawl_delay
+        unread = "unreadable" if verdict.trouble else "forbidden"
+        self.found.robots = "allowed" if verdict.allowed else unread
+
+    async def _list(self) -> list[Item]:
+        adapter: Adapter = make_adapter(self.source, make_pseudonyms(self._config))
+        items: list[Item] = []
+        self._web.begin()
+        async for item in adapter.poll(self._web):
+            items.append(item)
+            if self.source.kind == "replayed" and len(items) >= _TRIED:
+                break
+        return items
+
+    async def _read(self, item: Item) -> None:
+        """Title, time, length and masked pieces of one text."""
+        if isinstance(item, Inline):
+            self._show(item.title, item.published_at, item.text)
+            return
+        answer = await self._services.fetcher.fetch(self._web.request(item.url))
+        kind = answer.headers.get("content-type", "text/html")
+        found = await self._services.extractor.extract(
+            answer.body, kind, answer.url, self.source.timezone
+        )
+        when = item.published_at if isinstance(item, Reference) else None
+        self._show(found.title or item.title, when or found.published_at, found.text)
+
+    def _show(self, title: str, when: datetime | None, text: str) -> None:
+        found = self.found
+        hidden = mask(normalise(f"{title}\n{text}"))
+        found.masked = dict(hidden.counts)
+        # A title is shown as the tokenizer would see it: it may hold personal data too.
+        found.title = mask(normalise(title)).text[:_TITLE]
+        found.published_at = when.isoformat(timespec="seconds") if when else None
+        found.characters = len(text)
+        if len(text) < self._config.min_chars and self.source.kind not in ("comments", "rendered"):
+            self._fault("empty", f"{found.url}: fewer than {self._config.min_chars} characters.")

@@ -1,0 +1,119 @@
+"""`yeoron crawl` and `yeoron sources check` against a small real web."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embedding.simweb.testing import running
+
+SECRET = "010-1234-5678"
+TEXT = f"시민들은 새 도서관을 찾아 책을 읽었다. 문의는 {SECRET} 또는 hong@example.org 로 한다. " * 3
+DOCUMENTS = [
+    {"date": "2021-03-04", "title": f"도서관 소식 {n}", "text": f"{n}번 {TEXT}", "part": part}
+    for part in ("politics", "comments")
+    for n in range(4)
+]
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[str]:
+    with running(documents=DOCUMENTS) as base:
+        yield base
+
+
+@pytest.fixture
+def files(web: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """sources.toml, with settings that let loopback be crawled."""
+    host = web.removeprefix("http://")
+    settings = tmp_path / "yeoron.toml"
+    settings.write_text(
+        f'[crawl]\nallow_private_hosts = ["{host}"]\nrate = 1000\nextract_processes = 0\n'
+        'user_agent = "Yeoron (test@example.org)"\n[text]\ntokenizer = "whitespace"\n'
+    )
+    monkeypatch.setenv("YEORON_SETTINGS", str(settings))
+    sources = tmp_path / "sources.toml"
+    sources.write_text(
+        f'[[source]]\nname = "news"\nkind = "feed"\nurl = "{web}/news/politics/rss.xml"\n'
+        f'every = 0.5\n[[source]]\nname = "talk"\nkind = "comments"\nevery = 0.5\n'
+        f'url = "{web}/comments/api"\ntext = "body"\ntime = "created_at"\nnext = "next_cursor"\n'
+        f'[[source]]\nname = "gone"\nkind = "page"\nurl = "{web}/no-such-page"\nevery = 0.5\n'
+        f'[[source]]\nname = "kept-out"\nkind = "page"\nurl = "{web}/private/list"\n'
+    )
+    return sources
+
+
+def test_crawl_counts_by_source_and_keeps_nothing(
+    files: Path, tmp_path: Path, yeoron: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    done = yeoron("crawl", str(files), "--for", "2m", "--documents", "8", "--json")
+    report = json.loads(done.out)
+    assert done.code == 0
+    assert report["documents"] >= 8
+    news, talk = report["sources"]["news"], report["sources"]["talk"]
+    assert (news["documents"], talk["documents"]) == (4, 4)
+    assert news["tokens"] > 0
+    assert news["pages_per_minute"] > 0
+    assert news["lag_p50_s"] > 0
+    assert report["sources"]["gone"]["errors"].keys() == {"http_4xx"}
+    assert report["sources"]["kept-out"]["errors"].keys() == {"robots"}
+    assert report["text"]["masked"]["phone"] >= 8
+    assert "도서관" not in done.out
+    assert SECRET not in done.out
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_the_table_names_faults_and_what_was_masked(files: Path, yeoron: Any) -> None:
+    done = yeoron("crawl", str(files), "--for", "2m", "--documents", "8")
+    assert done.code == 0
+    for part in ("news", "http_4xx", "robots", "documents/min", "phone"):
+        assert part in done.out
+
+
+def test_check_explains_each_source(files: Path, yeoron: Any) -> None:
+    done = yeoron("sources", "check", str(files), "--json")
+    found = {row["name"]: row for row in json.loads(done.out)}
+    assert done.code == 1
+    news, talk = found["news"], found["talk"]
+    assert (news["ok"], news["robots"], news["listed"]) == (True, "allowed", 4)
+    assert news["title"].startswith("도서관 소식")
+    assert news["published_at"].startswith("2021-03-04")
+    assert news["characters"] > 100
+    assert news["masked"] == {"phone": 3, "email": 3}
+    assert (talk["ok"], talk["listed"]) == (True, 4)
+    assert found["gone"]["fault"] == "http_4xx"
+    assert (found["kept-out"]["fault"], found["kept-out"]["robots"]) == ("robots", "forbidden")
+    assert "책을 읽었다" not in done.out
+    assert SECRET not in done.out
+
+
+def test_check_of_good_sources_ends_well(files: Path, yeoron: Any) -> None:
+    done = yeoron("sources", "check", str(files), "--only", "news")
+    assert done.code == 0
+    assert "도서관 소식" in done.out
+    assert "3 email" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["crawl", "nowhere.toml"], "nowhere.toml: no such file"),
+        (["sources", "check", "nowhere.toml"], "nowhere.toml: no such file"),
+        (["sources", "check", "FILE", "--only", "nobody"], "nobody"),
+        (["crawl", "FILE", "--for", "soon"], "90s"),
+        (["crawl", "FILE", "--documents", "0"], "documents"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    files: Path, yeoron: Any, words: list[str], sentence: str
+) -> None:
+    done = yeoron(*(str(files) if word == "FILE" else word for word in words))
+    assert done.code == 2
+    assert sentence in done.err
+    assert "Traceback" not in done.err
