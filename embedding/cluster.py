@@ -1,4 +1,5 @@
-"""Nodes on a Dask cluster: which node reads which source, starting, attaching, stopping.
+"""Nodes on a Dask cluster: starting, attaching, stopping. Which node reads which source the
+leases in the pool's frontier say (`crawl/lease.py`).
 
 A node is one Dask task with a fixed key, so starting it twice gives the same task: whoever asks
 again (a retried Airflow task, a second person) attaches to what runs. Dask restarts the task on
@@ -14,7 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from embedding.errors import ConfigError, PlatformError
+from embedding.crawl.config import CrawlConfig
+from embedding.crawl.frontier import Frontier
+from embedding.errors import PlatformError
 from embedding.settings import Settings
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.worker.spec import NodeSpec
@@ -27,63 +30,70 @@ ENDED = frozenset({"memory", "erred", "released", "forgotten"})
 
 @dataclass(frozen=True)
 class PoolState:
-    """The nodes of a pool by name, and which of them this call started."""
+    """The nodes of a pool by name, which of them this call started, and who reads what.
+
+    reading  sources by node, as the leases say; empty for nodes that have just been started
+    """
 
     nodes: list[str]
     started: list[str]
-    sources: dict[str, list[str]] = field(default_factory=dict)
-
-
-def assign_sources(
-    sources: Sequence[SourceConfig], nodes: int
-) -> tuple[tuple[SourceConfig, ...], ...]:
-    """Each source to exactly one node, the costs balanced."""
-    if nodes < 1:
-        raise ConfigError(f"cluster.nodes is {nodes}; at least one node is needed.")
-    shares: list[list[SourceConfig]] = [[] for _ in range(nodes)]
-    loads = [0] * nodes
-    # A browser costs as much as several plain sources: rendered ones are dealt out first, and the
-    # node with the least load gets the next.
-    for source in sorted(sources, key=_cost, reverse=True):
-        least = loads.index(min(loads))
-        shares[least].append(source)
-        loads[least] += _cost(source)
-    return tuple(tuple(share) for share in shares)
-
-
-def _cost(source: SourceConfig) -> int:
-    return 2 if source.kind == "rendered" else 1
+    reading: dict[str, list[str]] = field(default_factory=dict)
+    imbalance: float | None = None
 
 
 def node_specs(settings: Settings, sources: Sequence[SourceConfig] | None = None) -> list[NodeSpec]:
     """The specification of every node of the pool."""
     found = load_sources(settings.paths.sources) if sources is None else tuple(sources)
-    folder = settings.paths.frontier.resolve()
-    specs = []
-    for i, share in enumerate(assign_sources(found, settings.cluster.nodes)):
-        name = f"{settings.cluster.pool}-node-{i}"
-        frontier = f"sqlite:///{folder / (name + '.db')}"
-        specs.append(
-            NodeSpec(
-                name=name,
-                server=settings.server_location,
-                sources=share,
-                crawl=settings.crawl.model_copy(update={"frontier": frontier}),
-                text=settings.text,
-                stream=settings.stream,
-                model=settings.model,
-                node=settings.node,
-                min_count=settings.server.min_count,
-                exchange=settings.exchange,
-            )
+    names = tuple(f"{settings.cluster.pool}-node-{i}" for i in range(settings.cluster.nodes))
+    crawl = settings.crawl.model_copy(update={"frontier": pool_frontier(settings)})
+    return [
+        NodeSpec(
+            name=name,
+            peers=names,
+            server=settings.server_location,
+            sources=found,
+            crawl=crawl,
+            text=settings.text,
+            stream=settings.stream,
+            model=settings.model,
+            node=settings.node,
+            min_count=settings.server.min_count,
+            exchange=settings.exchange,
         )
-    return specs
+        for name in names
+    ]
+
+
+def pool_frontier(settings: Settings) -> str:
+    """Address of the frontier that all nodes of the pool share."""
+    if settings.crawl.frontier != CrawlConfig().frontier:
+        return settings.crawl.frontier
+    return f"sqlite:///{settings.paths.frontier.resolve() / settings.cluster.pool}.db"
+
+
+def pool_leases(settings: Settings) -> dict[str, Any]:
+    """Nodes, token rates and owners, as `lease.shown` gives them."""
+    frontier = Frontier(pool_frontier(settings))
+    try:
+        return frontier.leases(settings.crawl.leases).show()
+    finally:
+        frontier.close()
+
+
+def publish_sources(settings: Settings, sources: Sequence[SourceConfig]) -> None:
+    """From now on the pool's nodes read these; those that run hear of it within seconds."""
+    settings.paths.frontier.mkdir(parents=True, exist_ok=True, mode=0o700)
+    frontier = Frontier(pool_frontier(settings))
+    try:
+        frontier.leases(settings.crawl.leases).publish(sources)
+    finally:
+        frontier.close()
 
 
 def attach_pool(settings: Settings) -> PoolState:
     """Start the nodes that do not run, attach to those that do; starts nothing twice."""
     specs = node_specs(settings)
-    settings.paths.frontier.mkdir(parents=True, exist_ok=True, mode=0o700)
+    publish_sources(settings, specs[0].sources)
     with dask_client(settings) as client:
         _require_workers(client, len(specs), settings)
         _event(client, settings.cluster.pool).clear()
@@ -94,8 +104,12 @@ def attach_pool(settings: Settings) -> PoolState:
             if spec.name not in running:
                 _submit(client, spec, settings.cluster.pool)
                 started.append(spec.name)
-    sources = {spec.name: [source.name for source in spec.sources] for spec in specs}
-    return PoolState([spec.name for spec in specs], started, sources)
+    shown = pool_leases(settings)
+    reading = {
+        spec.name: [name for name, one in shown["sources"].items() if one["node"] == spec.name]
+        for spec in specs
+    }
+    return PoolState([spec.name for spec in specs], started, reading, shown["imbalance"])
 
 
 def stop_pool(settings: Settings, *, timeout: float = 60.0) -> list[str]:

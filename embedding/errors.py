@@ -88,6 +88,10 @@ class BehindError(RefusedError):
     """
 
 
+class FencedError(BehindError):
+    """What this process held was given to others, who believed it dead."""
+
+
 class UnavailableError(ExchangeError):
     """The server cannot be reached at the moment; the same message may be sent again."""
 

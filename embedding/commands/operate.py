@@ -100,10 +100,15 @@ def status(as_json: Json = False) -> None:
         for name, state in states.items():
             table.add_row(name, state, style=None if state == "RUNNING" else "red")
         console.print(table)
-    table = Table("source", "documents", "tokens", "latest", "lag p50", "lag p95", title="Sources")
+    read = server.get("reading") or {"sources": {}, "imbalance": None, "moves": 0}
+    heads = ("source", "read by", "tokens/s", "documents", "tokens", "latest", "lag p50", "lag p95")
+    table = Table(*heads, title="Sources")
     for name, source in sorted(server.get("sources", {}).items()):
+        reader = read["sources"].get(name)
         table.add_row(
             name,
+            reader["node"] if reader else "–",
+            f"{reader['tokens_per_second']:,.0f}" if reader else "–",
             f"{source['documents']:,}",
             f"{source['tokens']:,}",
             str(source["published_at"] or "–")[:16],
@@ -119,6 +124,11 @@ def status(as_json: Json = False) -> None:
         f"{server['tokens']:,} tokens, {server['vocabulary']:,} words, "
         f"{server['words_per_second']:,.0f} words/s, policy {server['policy']}"
     )
+    if read["imbalance"] is not None and len(read["nodes"]) > 1:
+        console.print(
+            f"The busiest node reads {read['imbalance']:.2f} times the mean of {len(read['nodes'])} "
+            f"nodes; {read['moves']} sources have changed nodes."
+        )
     for sentence in notes(server):
         console.print(f"· {sentence}", markup=False)
 

@@ -25,19 +25,19 @@ def register(app: typer.Typer) -> None:
 
 
 def list_sources(file: File = None, as_json: Json = False) -> None:
-    """List the sources of a file and which node reads which.
+    """List the sources of a file, and which node of the pool reads which at the moment.
 
     Example: `yeoron sources list infra/sources.example.toml`
     """
-    from embedding.cluster import assign_sources
+    from embedding.cluster import pool_leases
     from embedding.sources.config import load_sources
 
     chosen = settings()
     sources = load_sources(file or chosen.paths.sources)
-    shares = assign_sources(sources, chosen.cluster.nodes)
-    owner = {source.name: i for i, share in enumerate(shares) for source in share}
+    leased = pool_leases(chosen)["sources"]
+    owner = {name: one["held_by"] for name, one in leased.items()}
     if as_json:
-        print_json([{**s.model_dump(mode="json"), "node": owner[s.name]} for s in sources])
+        print_json([{**s.model_dump(mode="json"), "node": owner.get(s.name)} for s in sources])
         return
     table = Table("source", "kind", "group", "every", "node", "address")
     for source in sources:
@@ -46,7 +46,7 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
             source.kind,
             source.group,
             f"{source.every:g} s",
-            str(owner[source.name]),
+            owner.get(source.name) or "–",
             source.url,
         )
     console.print(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -39,14 +40,16 @@ class Crawler:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ConfigError(f"source {twice[0]!r} is given twice; names are unique.")
-        pseudonyms = make_pseudonyms(config)
-        self._adapters = [make_adapter(source, pseudonyms) for source in sources]
+        self._pseudonyms = make_pseudonyms(config)
+        self._adapters = [make_adapter(source, self._pseudonyms) for source in sources]
         self._config = config
         self._frontier = frontier
         self._services: Services | None = None
-        self._runners: list[SourceRunner] = []
+        self._runners: dict[str, SourceRunner] = {}
+        self._tasks: dict[str, list[asyncio.Task[None]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
+        self._ready = asyncio.Event()
         self._stopped = False
 
     async def documents(self) -> AsyncIterator[Document]:
@@ -61,11 +64,10 @@ class Crawler:
         self._services = services = Services(self._config, self._frontier)
         self._frontier.recover([adapter.source.name for adapter in self._adapters])
         await services.replay.first()
-        self._runners = [SourceRunner(adapter, services) for adapter in self._adapters]
         tasks = [asyncio.create_task(services.replay.follow())]
-        for runner in self._runners:
-            tasks.append(asyncio.create_task(runner.poll_forever()))
-            tasks.append(asyncio.create_task(runner.fetch_forever()))
+        for adapter in self._adapters:
+            self._begin(SourceRunner(adapter, services))
+        self._ready.set()
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             while not self._stopped:
@@ -74,8 +76,42 @@ class Crawler:
                     break
                 yield document
         finally:
-            await _end([*tasks, stopping])
+            await _end([*tasks, *itertools.chain(*self._tasks.values()), stopping])
             await services.close()
+
+    async def read(self, sources: Sequence[SourceConfig]) -> None:
+        """Read these sources from now on and no others; waits until somebody reads `documents`.
+
+        What a source that is given up has fetched is still delivered. ConfigError when a selector
+        cannot work: then nothing changes.
+        """
+        await self._ready.wait()
+        wanted = {source.name: source for source in sources}
+        known = {name: runner.source for name, runner in self._runners.items()}
+        fresh = [one for name, one in wanted.items() if known.get(name) != one]
+        adapters = [make_adapter(source, self._pseudonyms) for source in fresh]
+        gone = [name for name, source in known.items() if wanted.get(name) != source]
+        await _end([task for name in gone for task in self._tasks.pop(name)])
+        for name in gone:
+            del self._runners[name]
+        for adapter in adapters:
+            self._begin(SourceRunner(adapter, self._running()))
+
+    def waiting(self, source: str) -> bool:
+        """Whether documents of a source that is given up are still to be delivered."""
+        return self._services is not None and self._services.queue.holds(source)
+
+    def _running(self) -> Services:
+        if self._services is None:
+            raise ConfigError("a crawler reads sources only while documents() is read.")
+        return self._services
+
+    def _begin(self, runner: SourceRunner) -> None:
+        self._runners[runner.source.name] = runner
+        self._tasks[runner.source.name] = [
+            asyncio.create_task(runner.poll_forever()),
+            asyncio.create_task(runner.fetch_forever()),
+        ]
 
     def acknowledge(self, keys: Sequence[str]) -> None:
         """Mark learnt documents (by `Document.url`) done. Safe from any thread."""
@@ -87,12 +123,11 @@ class Crawler:
 
     def report(self) -> CrawlReport:
         """Counters by source since the start, JSON-safe. Safe from any thread."""
-        pending = self._frontier.backlog([adapter.source.name for adapter in self._adapters])
+        runners = dict(self._runners)
+        pending = self._frontier.backlog(runners)
         return {
-            runner.source.name: runner.counters.report(
-                pending[runner.source.name] + runner.in_hand, runner.watch
-            )
-            for runner in self._runners
+            name: runner.counters.report(pending[name] + runner.in_hand, runner.watch)
+            for name, runner in runners.items()
         }
 
     def stop(self) -> None:

@@ -44,21 +44,19 @@ class LeaseConfig(Config):
 
 @dataclass(frozen=True)
 class Life:
-    """One life of a node, and by which session of which server it pushes."""
+    """One life of a node; its processes greet the parameter server with the same mark."""
 
     node: str
     mark: str
-    epoch: int = 0
-    session: int = 0
 
     def __str__(self) -> str:
-        return f"{self.node} {self.mark} {self.epoch} {self.session}"
+        return f"{self.node} {self.mark}"
 
     @classmethod
     def of(cls, text: str) -> Life:
-        """Inverse of `str`; names of nodes hold no blank."""
-        node, mark, epoch, session = text.split(" ")
-        return cls(node, mark, int(epoch), int(session))
+        """Inverse of `str`; marks hold no blank."""
+        node, _, mark = text.rpartition(" ")
+        return cls(node, mark)
 
 
 @dataclass(frozen=True)
@@ -147,6 +145,8 @@ class Standing:
     leaving    those of them that it shall give up
     debts      those that it may not read yet, with the lives to ask the server about
     owing      whether some source still owes to an earlier life of this node
+    rates      tokens a second of the sources held
+    loads      tokens a second by living node; moves: sources that changed nodes so far
     """
 
     replaced: bool
@@ -154,6 +154,17 @@ class Standing:
     leaving: frozenset[str] = frozenset()
     debts: Mapping[str, tuple[Life, ...]] = field(default_factory=dict)
     owing: bool = False
+    rates: Mapping[str, float] = field(default_factory=dict)
+    loads: Mapping[str, float] = field(default_factory=dict)
+    moves: int = 0
+
+    def figures(self) -> dict[str, object]:
+        """As a node reports them, JSON-safe."""
+        return {
+            "sources": {name: round(rate, 2) for name, rate in sorted(self.rates.items())},
+            "loads": {node: round(load, 2) for node, load in sorted(self.loads.items())},
+            "moves": self.moves,
+        }
 
     @property
     def reading(self) -> frozenset[str]:
@@ -196,7 +207,7 @@ class Pool:
         for lease in list(self.leases.values()):
             if lease.wanted == life.node and lease.holder != life and lease.free(life, now):
                 self.leases[lease.source] = lease.taken(life, now + self.config.seconds)
-        return self._standing(life)
+        return self._standing(life, now)
 
     def living(self, now: float) -> list[str]:
         """Nodes that were heard of, or are expected."""
@@ -261,7 +272,8 @@ class Pool:
                 self.moves += source in before
                 self.leases[source] = replace(self.leases[source], wanted=node)
 
-    def _standing(self, life: Life) -> Standing:
+    def _standing(self, life: Life, now: float) -> Standing:
+        rates = self.rates()
         mine = [each for each in self.leases.values() if each.holder == life]
         owing = any(
             each.node == life.node and each != life
@@ -274,6 +286,9 @@ class Pool:
             leaving=frozenset(each.source for each in mine if each.wanted != life.node),
             debts={each.source: each.debts for each in mine if each.debts},
             owing=owing,
+            rates={each.source: rates[each.source] for each in mine if each.source in rates},
+            loads=self.loads(now),
+            moves=self.moves,
         )
 
 

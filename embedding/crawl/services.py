@@ -22,6 +22,14 @@ _AHEAD = 86400.0
 _CLOSING = 4.0
 
 
+class DocumentQueue(asyncio.Queue[Document]):
+    """Documents that wait for the consumer."""
+
+    def holds(self, source: str) -> bool:
+        """Whether one of them is of this source."""
+        return any(document.source == source for document in self._queue)  # type: ignore[attr-defined]
+
+
 class Services:
     """Client, browser, extraction, duplicates, clock and the bounded queue of documents."""
 
@@ -32,7 +40,7 @@ class Services:
         self.browsers = BrowserPool(config, self.fetcher)
         self.extractor = Extractor(config.extract_processes, config.extract_timeout)
         self.replay = ReplayClock(config.replay_clock_url, config.replay_clock_every)
-        self.queue: asyncio.Queue[Document] = asyncio.Queue(config.queue)
+        self.queue = DocumentQueue(config.queue)
         self._near = NearDuplicates(config.near_threshold, config.near_window)
 
     def duplicate(self, key: str, text: str, digest: str, sketch: bytes) -> str | None:

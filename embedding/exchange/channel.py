@@ -16,6 +16,7 @@ import pyarrow.flight as flight
 from embedding.errors import (
     ConfigError,
     ExchangeError,
+    FencedError,
     RefusedError,
     ReplacedError,
     UnavailableError,
@@ -182,6 +183,7 @@ def _check(answer: Any) -> None:
     status = answer.get("status")
     if status == "refused":
         kind = ReplacedError if answer.get("replaced") else RefusedError
+        kind = FencedError if answer.get("fenced") else kind
         raise kind(str(answer.get("reason")))
     if status == "unavailable":
         raise UnavailableError(str(answer.get("reason")))

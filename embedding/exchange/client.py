@@ -58,8 +58,10 @@ class ParameterClient:
         config: ExchangeConfig,
         config_digest: str = "",
         stop: threading.Event | None = None,
+        life: str = "",
     ) -> None:
         self.location = location
+        self.life = life
         self.node = node
         self.config = config
         self.config_digest = config_digest
@@ -170,6 +172,11 @@ class ParameterClient:
         ack = acknowledged(self._request(Message({"op": "confirm"})))
         self._taken(ack)
         return ack.durable
+
+    @property
+    def confirmed(self) -> int:
+        """As `durable`, as far as the server has told."""
+        return self.log.confirmed
 
     def report(self, report: dict[str, object]) -> None:
         """The node's own figures, shown in the server's status; also a sign of life.
@@ -313,6 +320,7 @@ class ParameterClient:
             "node": self.node,
             "config_digest": self.config_digest,
             "clock": self._clock,
+            "life": self.life,
         }
         channel.open()
         answer = channel.request(Message(header)).header

@@ -23,6 +23,9 @@ from embedding.exchange.shards.minibatches import (
 from embedding.exchange.wire import Array, Message, text_array
 from embedding.records import IntArray, ScorePairs, SourceProgress, Table
 
+_MOST_PLACE = 1024 * 1024
+"""Characters of the place of a reader: a crawler names the documents that it is waiting for."""
+
 
 def encode_push(push: Push) -> Message:
     """A push as a message; rows are not copied."""
@@ -94,7 +97,7 @@ def decode_push(message: Message) -> Push:
         loss_sum=float(loss_sum),
         pairs=whole(header, "pairs"),
         tokenizer_digest=string(header, "tokenizer_digest"),
-        place=string(header, "place"),
+        place=string(header, "place", _MOST_PLACE),
         packed=_packed(message),
         entries=whole(header, "entries"),
         keeps=header.get("keeps") is True,
@@ -316,9 +319,9 @@ def positive(value: object, name: str) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
-def string(header: Any, name: str) -> str:
+def string(header: Any, name: str, most: int = 4096) -> str:
     """The string `name` of a header; RefusedError otherwise."""
     value = header.get(name, "")
-    if not isinstance(value, str) or len(value) > 4096:
-        raise RefusedError(f"message: {name!r} must be a string of at most 4,096 characters.")
+    if not isinstance(value, str) or len(value) > most:
+        raise RefusedError(f"message: {name!r} must be a string of at most {most:,} characters.")
     return value

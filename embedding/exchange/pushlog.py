@@ -21,6 +21,8 @@ class PushLog:
         self._pushes: deque[Push] = deque()
         self._bytes = 0
         self._forgotten = 0
+        self.confirmed = 0
+        """The last push that a checkpoint is known to hold."""
 
     def __len__(self) -> int:
         return len(self._pushes)
@@ -53,6 +55,7 @@ class PushLog:
             self._bytes -= self._pushes.popleft().nbytes
             forgotten += 1
         self._forgotten = max(self._forgotten, durable)
+        self.confirmed = max(self.confirmed, durable)
         return forgotten
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import RefusedError, ReplacedError
+from embedding.errors import RefusedError
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta, Welcome
 from embedding.records import IntArray, ScorePairs, Table, Window
 from embedding.server.balance import Balance
@@ -96,7 +96,7 @@ class ServerState(HoldsRows):
 
     # -- greeting ---------------------------------------------------------------------------
 
-    def hello(self, node: str, *, version: int, digest: str, clock: int) -> Welcome:
+    def hello(self, node: str, *, version: int, digest: str, clock: int, life: str = "") -> Welcome:
         """A node connects; a later connection of the same node takes the place of an earlier."""
         if version != VERSION:
             raise RefusedError(
@@ -112,8 +112,7 @@ class ServerState(HoldsRows):
                     kind="greeting",
                 )
             self.config_digest = self.config_digest or digest
-            entry = self.ledger.of(node)
-            entry.session += 1
+            self.ledger.greet(node, life)
             self.balance.forget(node)
             now = time.monotonic()
             at, instructions = self.machine.join(node, now=now, clock=clock)
@@ -121,9 +120,8 @@ class ServerState(HoldsRows):
             return welcome(self, node, at)
 
     def check_session(self, node: str, session: int) -> None:
-        """ReplacedError when the node has connected again since: two processes use one name."""
-        if self.ledger.of(node).session != session:
-            raise ReplacedError(f"node {node}: another process has connected under this name.")
+        """ReplacedError or FencedError when another process goes on in the node's place."""
+        self.ledger.check(node, session)
 
     # -- vocabulary -------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ Text lives in this process's memory between fetching and tokenising and nowhere 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import threading
 import time
@@ -21,8 +20,10 @@ from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.initial import InitialPriorities
 from embedding.stream.queue import BlockQueue
 from embedding.text.pipeline import TextPipeline
+from embedding.worker.leasing import LeaseKeeper
 from embedding.worker.lifetime import end_with_parent, stop_on_signals
 from embedding.worker.spec import NodeSpec
+from embedding.worker.underway import UnderWay
 
 logger = logging.getLogger(__name__)
 
@@ -62,30 +63,39 @@ class CrawlProcess:
         self.queue = queue
         self.stop = stop
         self.frontier = Frontier(spec.crawl.frontier)
-        self.crawler = Crawler(spec.sources, spec.crawl, self.frontier)
+        self.crawler = Crawler((), spec.crawl, self.frontier)
+        self.underway = UnderWay()
+        self.leases = LeaseKeeper(spec, self.frontier, self.crawler, self.underway)
         self.pipeline = TextPipeline(spec.text)
         self.initial = _initial(spec)
         self.full_waits = 0
         self._batches: dict[str, Batch] = {}
+        self._settled = 0
         self._sending = asyncio.Lock()
         self._report_at = 0.0
 
     async def run(self) -> None:
         """Until told to stop, or until the gradient process is gone."""
-        ticker = asyncio.create_task(self._tick())
-        reader = asyncio.create_task(self._read())
+        tasks = [asyncio.create_task(each) for each in (self._tick(), self._read(), self._lease())]
         try:
-            done, _ = await asyncio.wait({ticker, reader}, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         except (PeerLost, QueueClosed):
             logger.info("%s: the gradient process is gone; the crawler ends", self.spec.name)
         finally:
             self.crawler.stop()
-            for task in (reader, ticker):
+            for task in reversed(tasks):
                 task.cancel()
-                with contextlib.suppress(asyncio.CancelledError, PeerLost, QueueClosed):
-                    await task
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _lease(self) -> None:
+        """Once the gradient process has told what the server has: read what is this node's."""
+        while (told := self.queue.latest_report() or {}).get("place") is None:
+            if not self.queue.alive:
+                raise PeerLost("the gradient process ended before it had greeted the server.")
+            await asyncio.sleep(TICK_SECONDS)
+        await self.leases.run(str(told["place"]))
 
     async def _read(self) -> None:
         async for document in self.crawler.documents():
@@ -93,6 +103,7 @@ class CrawlProcess:
             if not batch.documents:
                 batch.since = time.monotonic()
             batch.documents.append(document)
+            self.underway.started(document.url, document.source)
             if len(batch.documents) >= self.spec.node.batch_documents:
                 await self._send(document.source)
 
@@ -103,19 +114,35 @@ class CrawlProcess:
             for source, batch in list(self._batches.items()):
                 if batch.documents and now - batch.since >= self.spec.node.batch_seconds:
                     await self._send(source)
-            keys = self.queue.acknowledged(0.0)
-            if keys:
-                await asyncio.to_thread(self.crawler.acknowledge, keys)
+            await self._acknowledge()
             if now - self._report_at >= self.spec.node.report_seconds:
                 self._report_at = now
                 self.queue.send_report(self._report())
 
+    async def _acknowledge(self) -> None:
+        """Documents whose push is in a checkpoint are done."""
+        told = self.queue.latest_report() or {}
+        self.underway.accepted(self.queue.acknowledged(0.0))
+        keys = self.underway.durable(int(told.get("durable", 0)))
+        if keys:
+            await asyncio.to_thread(self.crawler.acknowledge, keys)
+            self._settled += len(keys)
+
     def _report(self) -> dict[str, object]:
         report: dict[str, object] = {
-            "sources": self.crawler.report(),
             "full_waits": self.full_waits,
             "tokenizer": self.pipeline.digest,
+            "settled": self._settled,
+            "owing": self.leases.owing,
         }
+        if self.leases.standing is not None:
+            report["reading"] = self.leases.standing.figures()
+        if self.leases.ready:
+            sources = self.crawler.report()
+            for name, figures in sources.items():
+                # What the server has is not waited for, though no checkpoint may hold it yet.
+                figures["pending"] -= self.underway.pushed(name)
+            report["sources"] = sources
         clock = self.crawler.clock()
         if clock.knots or self.spec.crawl.replay_clock_url is None:
             # Until the replay clock was read, wall time would pass for event time and close
@@ -133,6 +160,7 @@ class CrawlProcess:
             clock = self.crawler.clock()
             available = [clock.wall(document.published_at.timestamp()) for document in documents]
             block = await asyncio.to_thread(self.pipeline.block, documents, available)
+            self.underway.read(source, block.n_tokens)
             if self.initial is not None:
                 block = replace(block, priority=self.initial.priorities(block))
             await self._put(block)

@@ -31,6 +31,7 @@ from embedding.worker.columns import ColumnLearner
 from embedding.worker.hogwild import HogwildLearner, MappedTables
 from embedding.worker.learner import Learner
 from embedding.worker.lifetime import end_with_parent, peak_memory, stop_on_signals
+from embedding.worker.outstanding import Outstanding
 from embedding.worker.paced import PacedLearner
 from embedding.worker.pipeline import Pipeline, When
 from embedding.worker.routing import make_route
@@ -41,6 +42,9 @@ logger = logging.getLogger(__name__)
 
 LEAST_TOKENS = 64
 """No block is asked to be smaller."""
+_SETTLE_SECONDS = 0.3
+_MANY_DOCUMENTS = 4096
+"""Documents in no checkpoint, above which one is asked for."""
 _LOOK_SECONDS = 0.25
 """How long a wait for a block goes on before the wish to stop is looked at."""
 
@@ -73,6 +77,7 @@ class GradientProcess:
             config=spec.exchange,
             config_digest=spec.model.digest(),
             stop=stop,
+            life=spec.life,
         )
         welcome = self.client.welcome or self.client.hello()
         self._epoch = welcome.epoch
@@ -99,14 +104,18 @@ class GradientProcess:
         )
         self.learner.pace = welcome.pace
         self.learner.active = 1 if spec.ring is None else spec.ring.size
+        self._place = welcome.place
         if spec.corpus is not None:
-            self._place = welcome.place
             self._tell_reader()
+        else:
+            self.learner.outstanding = Outstanding(welcome.place)
 
     def run(self) -> None:
         """Until told to stop, or until the crawler has ended and everything it sent is learnt."""
         reporter = threading.Thread(target=self._report_forever, daemon=True)
         reporter.start()
+        if self.learner.outstanding is not None:
+            self._tell_crawler()
         pipeline = Pipeline(
             self.learner,
             self._gather(),
@@ -185,6 +194,7 @@ class GradientProcess:
             self._resize(learnt.ack.share)
         self._follow_restart()
         self._acknowledge(learnt.keys)
+        self._confirm()
         counters = self.counters
         counters.blocks += 1
         counters.fresh_tokens += learnt.fresh_tokens
@@ -199,6 +209,39 @@ class GradientProcess:
         with contextlib.suppress(PeerLost, QueueClosed):
             self.queue.acknowledge(keys)
         self.counters.documents += len(keys)
+
+    def _tell_crawler(self) -> None:
+        """What processes before this one had pushed, once none of it can be lost any more.
+
+        Until then the crawler reads nothing: a server that goes back to a checkpoint without a
+        push that nobody can send again tells an older place, and its documents are read again.
+        """
+        while self.client.confirmed < self.learner.sequence:
+            self.client.idle()
+            self.client.checkpoint(wait=False)
+            if self.client.durable() >= self.learner.sequence or self.stop.wait(_SETTLE_SECONDS):
+                break
+        with contextlib.suppress(PeerLost, QueueClosed):
+            self.queue.send_report({"place": self._place, "durable": 0})
+
+    def _confirm(self, *, ask: bool = False) -> None:
+        """Tell the crawler how many documents are in a checkpoint, so that they are done."""
+        outstanding = self.learner.outstanding
+        if outstanding is None:
+            return
+        told = self.queue.latest_report() or {}
+        outstanding.settled(int(told.get("settled", 0)))
+        if told.get("owing") is False:
+            outstanding.forget_inherited()
+        if not outstanding.waits:
+            return
+        if ask:
+            self.client.durable()
+        if len(outstanding) > _MANY_DOCUMENTS:
+            self.client.checkpoint(wait=False)
+        documents = outstanding.confirmed(self.client.confirmed)
+        with contextlib.suppress(PeerLost, QueueClosed):
+            self.queue.send_report({"place": self._place, "durable": documents})
 
     def _flush(self) -> None:
         """Push what a policy lets a node keep for some blocks: nothing more comes for now."""
@@ -247,6 +290,7 @@ class GradientProcess:
     def _rest(self) -> None:
         """Nothing to learn: no barrier should wait for this node."""
         self._flush()
+        self._confirm(ask=True)
         kept = isinstance(self.learner, PacedLearner) and self.learner.pending
         if not self._idle and not kept:
             self._settle()

@@ -31,6 +31,7 @@ from embedding.worker.deltas import moved, with_own
 from embedding.worker.grams import WordGrams, gram_updates
 from embedding.worker.lexicon import Lexicon
 from embedding.worker.line import Server
+from embedding.worker.outstanding import Outstanding
 from embedding.worker.planning import Part, Plan, plan
 from embedding.worker.rehearsal import Rehearsal, Rehearsed
 from embedding.worker.scoring import PairSampler
@@ -72,6 +73,7 @@ class Learner:
         self.lexicon = Lexicon()
         self.grams = WordGrams(model.gram_rows, self.lexicon) if model.gram_rows else None
         self.young: YoungWords | None = None
+        self.outstanding: Outstanding | None = None
         self.clock = 0
         self.sequence = 0
         self.active = 1
@@ -169,9 +171,13 @@ class Learner:
     def _deliver(self, work: Work, clock: int, deltas: tuple[RowDelta, ...]) -> Ack:
         """Send a push of rows as they were at `clock`, and follow what the server answers."""
         push = work.push(self.node, self.sequence + 1, clock, deltas, self.unit)
+        if self.outstanding is not None:
+            push = replace(push, place=self.outstanding.place(work.keys))
         ack = self.server.push(replace(push, busy_s=self.stopwatch.busy()))
         self.stopwatch.start()
         self.sequence += 1
+        if self.outstanding is not None:
+            self.outstanding.pushed(self.sequence, work.keys)
         self.clock, self.active, self.pace = ack.clock, ack.active, ack.pace
         return ack
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -85,7 +86,7 @@ class _Pair:
     def __init__(self, spec: NodeSpec) -> None:
         context = multiprocessing.get_context("spawn")
         crawler_end, gradient_end = BlockQueue.pair(spec.stream.queue_tokens, context)
-        text = spec.model_dump_json()
+        text = spec.model_copy(update={"life": secrets.token_hex(8)}).model_dump_json()
         self.finite = spec.corpus is not None
         feed = READER if self.finite else CRAWLER
         self._reasons, reasons = context.Pipe(duplex=False)

@@ -52,17 +52,24 @@ class NodeSpec(Config):
     name: str
     """Name of the node, the same in every life: the server numbers its pushes by it."""
 
+    life: str = ""
+    """Mark of one life of the node: each start of its two processes has another."""
+
+    peers: tuple[str, ...] = ()
+    """Names of all nodes of the pool, this one too."""
+
     server: str
     """Address of the parameter server, `grpc://host:port`."""
 
     sources: tuple[SourceConfig, ...] = ()
-    """The sources this node reads; no other node reads them."""
+    """The pool's sources, where nobody has published others in the frontier; which of them this
+    node reads the leases say."""
 
     corpus: CorpusShare | None = None
     """A corpus to read instead of crawling; the node ends when it is learnt."""
 
     crawl: CrawlConfig = CrawlConfig()
-    """Fetching, with this node's frontier."""
+    """Fetching, with the pool's frontier."""
     text: TextConfig = TextConfig()
     """Text preparation."""
     stream: StreamConfig = StreamConfig()

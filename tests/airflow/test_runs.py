@@ -111,9 +111,8 @@ def streamed(place: SimpleNamespace, dag_bag: Any) -> Any:
 
 
 def test_a_window_is_crawled_learnt_and_cut(place, streamed):
-    assert xcom(streamed, "attach_pool") == [
-        {"nodes": ["yeoron-node-0"], "started": ["yeoron-node-0"]}
-    ]
+    (pool,) = xcom(streamed, "attach_pool")
+    assert (pool["nodes"], pool["started"]) == (["yeoron-node-0"], ["yeoron-node-0"])
     assert xcom(streamed, "source_groups") == [
         [{"group": "뉴스", "sources": ["hani"]}, {"group": "게시판", "sources": ["board"]}]
     ]
@@ -147,7 +146,9 @@ def test_a_second_run_starts_and_cuts_nothing_twice(place, streamed, dag_bag):
     """What a retry does too: attach to the node that runs, get the snapshot that is there."""
     again = run(dag_bag, "opinion_stream", QUICK)
     assert again.state == "success"
-    assert xcom(again, "attach_pool") == [{"nodes": ["yeoron-node-0"], "started": []}]
+    (pool,) = xcom(again, "attach_pool")
+    assert (pool["nodes"], pool["started"]) == (["yeoron-node-0"], [])
+    assert pool["reading"] == {"yeoron-node-0": ["board", "hani"]}
     assert xcom(again, "cut_snapshot") == xcom(streamed, "cut_snapshot")
     assert all(group["snapshot"] for group in xcom(again, "crawl"))
     assert list(place.server.status()["nodes"]).count("yeoron-node-0") == 1

@@ -22,7 +22,7 @@ def pool(*sources: str) -> Pool:
 
 
 def life(node: str, n: int = 0) -> Life:
-    return Life(node, f"m{n}", epoch=1, session=n)
+    return Life(node, f"m{n}")
 
 
 def beat(found: Pool, who: Life, now: float, seen: Standing | None, **more: object) -> Standing:

@@ -14,7 +14,7 @@ from embedding.crawl.leases import Leases
 from embedding.sources.config import SourceConfig
 
 CONFIG = LeaseConfig(seconds=30, allocate_every=60)
-A, B = Life("a", "m1", epoch=7, session=1), Life("b", "m2")
+A, B = Life("a", "m1"), Life("b", "m2")
 
 
 def source(name: str, **more: object) -> SourceConfig:

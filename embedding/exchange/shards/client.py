@@ -43,10 +43,11 @@ def connect(
     config: ExchangeConfig,
     config_digest: str = "",
     stop: threading.Event | None = None,
+    life: str = "",
 ) -> ParameterClient:
     """A client that has greeted the server, of the kind that the server's topology needs."""
     client = ParameterClient(
-        location, node=node, config=config, config_digest=config_digest, stop=stop
+        location, node=node, config=config, config_digest=config_digest, stop=stop, life=life
     )
     try:
         welcome = client.hello()
@@ -61,7 +62,9 @@ def connect(
         from embedding.exchange.shards.columns import ColumnsClient  # brings the kernels with it
 
         kind = ColumnsClient
-    sharded = kind(location, node=node, config=config, config_digest=config_digest, stop=stop)
+    sharded = kind(
+        location, node=node, config=config, config_digest=config_digest, stop=stop, life=life
+    )
     try:
         sharded.hello()
     except BaseException:
@@ -86,6 +89,7 @@ class ShardedClient(ParameterClient):
         config: ExchangeConfig,
         config_digest: str = "",
         stop: threading.Event | None = None,
+        life: str = "",
     ) -> None:
         if config.compression not in ("none", "fp16"):
             raise ConfigError(
@@ -97,7 +101,9 @@ class ShardedClient(ParameterClient):
                 f"cache_bytes {config.cache_bytes}: rows that lie on shards are not kept by nodes; "
                 "0 is accepted with more than one shard."
             )
-        super().__init__(location, node=node, config=config, config_digest=config_digest, stop=stop)
+        super().__init__(
+            location, node=node, config=config, config_digest=config_digest, stop=stop, life=life
+        )
         self._shards: list[ShardStream] = []
         self._pool: ThreadPoolExecutor | None = None
         self._closed = threading.Event()

@@ -86,6 +86,7 @@ class _StatusCollector(Collector):
         yield from self._nodes()
         yield from self._sources()
         yield from self._crawl()
+        yield from self._reading()
         yield from self._shards()
         yield from self._ways()
 
@@ -104,6 +105,27 @@ class _StatusCollector(Collector):
                 "running": status["sync"]["running"],
                 "staleness": str(status["staleness"]),
             },
+        )
+
+    def _reading(self) -> Iterator[Metric]:
+        """Which node reads which source."""
+        told = self._status["reading"]
+        rates = GaugeMetricFamily(
+            "yeoron_source_read_tokens_per_second",
+            "Tokens read a second, by source and the node that reads it",
+            labels=["source", "node"],
+        )
+        for name, one in told["sources"].items():
+            rates.add_metric([name, one["node"]], one["tokens_per_second"])
+        yield rates
+        if told["imbalance"] is not None:
+            yield GaugeMetricFamily(
+                "yeoron_read_imbalance",
+                "Largest token rate of a node over the mean of the nodes",
+                value=told["imbalance"],
+            )
+        yield CounterMetricFamily(
+            "yeoron_source_moves", "Sources that changed nodes", value=told["moves"]
         )
 
     def _ways(self) -> Iterator[Metric]:

@@ -22,13 +22,13 @@ def as_sent(rows: torch.Tensor, half: bool) -> FloatArray | HalfArray:
     return narrow(rows.numpy())
 
 
-def read_report(report: dict[str, Any]) -> tuple[dict[str, int], float | None]:
+def read_report(report: dict[str, Any]) -> tuple[dict[str, int] | None, float | None]:
     """`sources.*.pending` and `event_now` of a node's report; anything else is only shown."""
-    pending: dict[str, int] = {}
     sources = report.get("sources")
+    pending: dict[str, int] | None = {} if isinstance(sources, dict) else None
     for name, figures in (sources if isinstance(sources, dict) else {}).items():
         found = figures.get("pending") if isinstance(figures, dict) else None
-        if type(found) is int and found >= 0:
+        if type(found) is int and found >= 0 and pending is not None:
             pending[str(name)] = found
     event_now = report.get("event_now")
     if isinstance(event_now, (int, float)) and abs(event_now) < 1e12:

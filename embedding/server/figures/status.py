@@ -9,6 +9,7 @@ from typing import Any
 from embedding.records import SnapshotRef
 from embedding.server.balance import NodeSpeed
 from embedding.server.figures.alarms import standing_alarms
+from embedding.server.figures.reading import reading
 from embedding.server.figures.syncstatus import sync_status
 from embedding.server.figures.ways import topology
 from embedding.server.state import ServerState
@@ -66,9 +67,15 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
             "nodes": nodes,
             "alarms": standing_alarms(nodes),
             "sources": _sources(state, now),
+            "reading": reading(state.reports, _living(state)),
             "windows": state.accounts.describe(),
             "snapshots": [ref.to_dict() for ref in snapshots],
         }
+
+
+def _living(state: ServerState) -> set[str]:
+    """Nodes that take part or rest."""
+    return {name for name, one in state.machine.board.members.items() if one.present}
 
 
 def _nodes(state: ServerState, now: float) -> dict[str, Any]:

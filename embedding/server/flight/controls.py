@@ -12,6 +12,7 @@ from embedding.records import Window
 from embedding.server.config import SyncConfig
 from embedding.server.cutting.cutter import Cutter
 from embedding.server.cutting.live import LiveModel, read_gold_set
+from embedding.server.flight.greeting import fence
 from embedding.server.flight.limits import check_node, check_report
 from embedding.server.flight.shell import Control
 from embedding.server.recovery.restoring import Recovery
@@ -48,6 +49,7 @@ class Controls:
             "status": self.status,
             "report": self.report,
             "idle": self.idle,
+            "fence": self.fence,
             "cut": self.cut,
             "configure": self.configure,
             "checkpoint": self.checkpoint,
@@ -79,6 +81,13 @@ class Controls:
         node = _node(body)
         check_node(self._server.state, node)
         self._server.state.idle(node)
+
+    def fence(self, body: dict[str, Any]) -> dict[str, int | str]:
+        """Another node takes what a dead one read: {"node", "life"}; see `greeting.fence`."""
+        node, life = _node(body), body.get("life")
+        if not isinstance(life, str) or not life:
+            raise RefusedError("fence: the mark of a life is needed.", kind="control")
+        return fence(self._server.state, node, life)
 
     def cut(self, body: dict[str, Any]) -> dict[str, Any]:
         """Publish the snapshot of a window: {"start", "end"} in ISO 8601."""

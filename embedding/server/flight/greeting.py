@@ -59,6 +59,31 @@ def acknowledgement(state: ServerState, node: str, *, duplicate: bool = False) -
     )
 
 
+def fence(state: ServerState, node: str, life: str) -> dict[str, int | str]:
+    """Take no push of this life of a node any more; what was taken of the node so far.
+
+    Whoever asks goes on with what the node read: `sequence` is the last push that was taken,
+    `durable` the last in a checkpoint, `place` what the node said with the last one.
+    """
+    with state.changed:
+        if node not in state.ledger.nodes:
+            return {"sequence": 0, "durable": 0, "place": ""}
+        if state.ledger.fence(node, life):
+            logger.warning("node %s is fenced: its sources were given to others", node)
+            state.execute(state.machine.leave(node), time.monotonic())
+            state.accounts.tracker.leave(node)
+        state.changed.notify_all()
+        entry = state.ledger.of(node)
+        answer: dict[str, int | str] = {
+            "sequence": entry.accepted,
+            "durable": entry.durable,
+            "place": entry.place,
+        }
+    if entry.accepted > entry.durable:
+        state.want_checkpoint()
+    return answer
+
+
 def lost(state: ServerState, node: str, session: int) -> bool:
     """A node's stream ended without a goodbye: until it is back nobody waits for it.
 

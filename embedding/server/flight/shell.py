@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from embedding.errors import RefusedError, ReplacedError, UnavailableError, YeoronError
+from embedding.errors import FencedError, RefusedError, ReplacedError, UnavailableError, YeoronError
 from embedding.exchange import strictjson
 from embedding.exchange.codec import (
     decode_grams,
@@ -201,6 +201,7 @@ class NodeSession:
             version=whole(header, "version"),
             digest=string(header, "config_digest"),
             clock=whole(header, "clock"),
+            life=string(header, "life"),
         )
         self.node, self.number = node, welcome.session
         return Message({"status": "ok", **welcome.to_dict()})
@@ -301,8 +302,8 @@ def _answer(call: Callable[[], Message], state: Served) -> Message:
 
 def _refused(error: YeoronError, state: Served) -> Message:
     state.meters.refuse(error.kind if isinstance(error, RefusedError) else "request")
-    replaced = isinstance(error, ReplacedError)
-    return Message({"status": "refused", "reason": str(error), "replaced": replaced})
+    named = {"replaced": isinstance(error, ReplacedError), "fenced": isinstance(error, FencedError)}
+    return Message({"status": "refused", "reason": str(error), **named})
 
 
 @contextmanager

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from embedding.errors import RefusedError
+from embedding.errors import FencedError, RefusedError, ReplacedError
+
+_FENCED = 15
+"""How many lives of a node are remembered besides the last that was fenced."""
 
 
 class Verdict(Enum):
@@ -19,6 +22,7 @@ class Verdict(Enum):
 class NodeLedger:
     """One node's pushes: accepted ≥ applied ≥ durable.
 
+    life    mark of the process that greeted last; fenced  those that may not push any more
     place, applied_place  where the node's reader goes on behind the push accepted last, and
                           behind the one applied last
     """
@@ -28,6 +32,8 @@ class NodeLedger:
     durable: int = 0
     tokens: int = 0
     session: int = 0
+    life: str = ""
+    fenced: tuple[str, ...] = ()
     place: str = ""
     applied_place: str = ""
 
@@ -42,6 +48,34 @@ class Ledger:
     def of(self, node: str) -> NodeLedger:
         """The node's entry, made when it is new."""
         return self.nodes.setdefault(node, NodeLedger())
+
+    def greet(self, node: str, life: str) -> None:
+        """A process connects in the node's name; FencedError when what it held is others' now."""
+        entry = self.of(node)
+        if life and life in entry.fenced:
+            raise FencedError(f"node {node}: its sources were given to others; it starts anew.")
+        entry.session += 1
+        entry.life = life
+
+    def check(self, node: str, session: int) -> None:
+        """ReplacedError when the node has connected again since: two processes use one name."""
+        entry = self.of(node)
+        if entry.session == session:
+            return
+        if entry.life in entry.fenced:
+            raise FencedError(f"node {node}: its sources were given to others; it starts anew.")
+        raise ReplacedError(f"node {node}: another process has connected under this name.")
+
+    def fence(self, node: str, life: str) -> bool:
+        """No push of this life is taken from now on; whether it was connected."""
+        entry = self.of(node)
+        if life in entry.fenced:
+            return False
+        entry.fenced = (*entry.fenced[-_FENCED:], life)
+        if entry.life != life:
+            return False
+        entry.session += 1
+        return True
 
     def judge(self, node: str, sequence: int) -> Verdict:
         """Whether this push is the next one; RefusedError for a gap."""

@@ -65,13 +65,21 @@ class WindowTracker:
     def report(
         self,
         node: str,
-        pending: Mapping[str, int],
+        pending: Mapping[str, int] | None,
         *,
         now: float,
         event_now: float | None = None,
     ) -> None:
-        """What a node has found and not learnt yet, by source; event time now, if known."""
-        for source, n in pending.items():
+        """What a node has found and not learnt yet, by source; event time now, if known.
+
+        pending  None: it does not say which sources it reads
+        """
+        # A source that it reads no longer is another node's: nobody waits for this one there.
+        for source, state in self.sources.items():
+            if pending is not None and source not in pending and node in state.pending:
+                state.pending.pop(node)
+                state.heard.pop(node, None)
+        for source, n in (pending or {}).items():
             state = self.sources.setdefault(source, SourceState(last_news=now))
             state.pending[node] = n
         if event_now is not None:

@@ -18,7 +18,10 @@ class AttachPool(YeoronOperator):
 
     Each node is one Dask task under a fixed key, so a second try, a second run or a second
     Airflow finds the nodes of the first and starts nothing twice. Nodes outlive the run.
-    Result: `nodes` (all names), `started` (those that this try had to start).
+    The file's sources are published to them: those that run hear of new ones within seconds.
+    Result: `nodes` (all names), `started` (those that this try had to start), `reading` (sources
+    by node; none yet for nodes that were started now), `imbalance` (largest token rate of a node
+    over the mean).
     """
 
     def work(self, settings: Settings, context: Context) -> dict[str, Any]:  # noqa: ARG002
@@ -32,7 +35,14 @@ class AttachPool(YeoronOperator):
             len(state.nodes),
             len(state.started),
         )
-        return {"nodes": list(state.nodes), "started": list(state.started)}
+        for node, sources in state.reading.items():
+            self.log.info("%s reads %s.", node, ", ".join(sources) or "nothing yet")
+        return {
+            "nodes": list(state.nodes),
+            "started": list(state.started),
+            "reading": state.reading,
+            "imbalance": state.imbalance,
+        }
 
 
 class SourceGroups(YeoronOperator):
