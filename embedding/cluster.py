@@ -13,7 +13,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+from sqlalchemy.engine import make_url
 
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.frontier import Frontier
@@ -72,7 +75,10 @@ def pool_frontier(settings: Settings) -> str:
 
 
 def pool_leases(settings: Settings) -> dict[str, Any]:
-    """Nodes, token rates and owners, as `lease.shown` gives them."""
+    """Nodes, token rates and owners, as `lease.shown` gives them; of no frontier, none."""
+    address = make_url(pool_frontier(settings))
+    if address.get_backend_name() == "sqlite" and not Path(str(address.database)).exists():
+        return {"nodes": {}, "imbalance": None, "moves": 0, "sources": {}}
     frontier = Frontier(pool_frontier(settings))
     try:
         return frontier.leases(settings.crawl.leases).show()

@@ -125,9 +125,10 @@ def status(as_json: Json = False) -> None:
         f"{server['words_per_second']:,.0f} words/s, policy {server['policy']}"
     )
     if read["imbalance"] is not None and len(read["nodes"]) > 1:
+        nodes, times = len(read["nodes"]), f"{read['imbalance']:.2f}"
         console.print(
-            f"The busiest node reads {read['imbalance']:.2f} times the mean of {len(read['nodes'])} "
-            f"nodes; {read['moves']} sources have changed nodes."
+            f"The busiest node reads {times} times the mean of {nodes} nodes; "
+            f"{read['moves']} sources have changed nodes."
         )
     for sentence in notes(server):
         console.print(f"· {sentence}", markup=False)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ NODE = NodeConfig(
 )
 CLIENT = ExchangeConfig(connect_timeout_s=120, max_backoff_s=0.2)
 NODES = ("n0", "n1")
+KILLS = int(os.environ.get("YEORON_KILLS", "2"))
+"""More of them for a longer look; YEORON_KILLS_SEED for other moments."""
 SERVE = """
 import sys
 from embedding.server.config import ServerConfig, SyncConfig
@@ -218,7 +221,7 @@ def test_whatever_is_killed_each_document_is_learnt_once(tmp_path: Path) -> None
             found.start(name)
         shown = found.frontier.leases(LeaseConfig())
         found.until(lambda: {*holders(shown.show())} == {*NODES}, "each node reads something")
-        victims = ["process", "both", "process"]
+        victims = list(islice(cycle(["process", "both", "server", "node"]), KILLS))
         for part, victim in enumerate(victims):
             found.until(
                 lambda part=part: found.learnt() >= 270 * (part + 0.3) / (len(victims) + 1),
