@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
@@ -44,6 +44,17 @@ class Sink(Protocol):
 
     def send_report(self, report: dict[str, object]) -> None:
         """Take the crawler's figures."""
+        ...
+
+    def latest_report(self) -> dict[str, Any] | None:
+        """`place`: documents learnt in earlier lives of the node, as `outstanding.py` writes them;
+        `durable`: how many of the keys acknowledged so far are done. None: nothing is known yet.
+        """
+        ...
+
+    @property
+    def alive(self) -> bool:
+        """Whether anybody is there."""
         ...
 
 
