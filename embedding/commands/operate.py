@@ -72,6 +72,7 @@ def status(as_json: Json = False) -> None:
     import httpx
 
     from embedding.commands.shard_table import shard_table
+    from embedding.commands.source_table import balance_line, source_table
     from embedding.commands.sync_table import sync_table
     from embedding.platform.notes import notes
     from embedding.platform.operate import running_supervisor
@@ -100,22 +101,7 @@ def status(as_json: Json = False) -> None:
         for name, state in states.items():
             table.add_row(name, state, style=None if state == "RUNNING" else "red")
         console.print(table)
-    read = server.get("reading") or {"sources": {}, "imbalance": None, "moves": 0}
-    heads = ("source", "read by", "tokens/s", "documents", "tokens", "latest", "lag p50", "lag p95")
-    table = Table(*heads, title="Sources")
-    for name, source in sorted(server.get("sources", {}).items()):
-        reader = read["sources"].get(name)
-        table.add_row(
-            name,
-            reader["node"] if reader else "–",
-            f"{reader['tokens_per_second']:,.0f}" if reader else "–",
-            f"{source['documents']:,}",
-            f"{source['tokens']:,}",
-            str(source["published_at"] or "–")[:16],
-            _seconds(source.get("lag_p50_s")),
-            _seconds(source.get("lag_p95_s")),
-        )
-    console.print(table)
+    console.print(source_table(server))
     if (sync := sync_table(server)) is not None:
         console.print(sync)
     if (shards := shard_table(server)) is not None:
@@ -124,15 +110,7 @@ def status(as_json: Json = False) -> None:
         f"{server['tokens']:,} tokens, {server['vocabulary']:,} words, "
         f"{server['words_per_second']:,.0f} words/s, policy {server['policy']}"
     )
-    if read["imbalance"] is not None and len(read["nodes"]) > 1:
-        nodes, times = len(read["nodes"]), f"{read['imbalance']:.2f}"
-        console.print(
-            f"The busiest node reads {times} times the mean of {nodes} nodes; "
-            f"{read['moves']} sources have changed nodes."
-        )
+    if (line := balance_line(server)) is not None:
+        console.print(line)
     for sentence in notes(server):
         console.print(f"· {sentence}", markup=False)
-
-
-def _seconds(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f} s"
