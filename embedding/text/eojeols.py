@@ -1,71 +1,114 @@
 """The cache in front of the morpheme analyser: what a whitespace-delimited word was analysed as.
 
-An analysis is the tuple of words that are kept of an eojeol. It is learnt from the eojeol standing
-in its sentence, never alone. Most eojeols are always analysed alike; to find those that are not, a
-known eojeol is analysed again at its 4th, 16th, 64th … occurrence. One that then differs is kept
-apart by the last syllable of the eojeol before it, which is mostly the particle or ending that
-decides (살고 있는 against 집이 있는).
+An analysis is the words that are kept of an eojeol. It is learnt from the eojeol standing in its
+sentence, never alone. Most eojeols are always analysed alike; to find those that are not, a known
+one is analysed again at its 4th, 16th, 64th … occurrence. One that then differs is kept apart by
+how the eojeol before it ends, which mostly decides: 있다 is an auxiliary verb in 살고 있는 and a
+main verb in 집이 있는.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from embedding.text.generations import Generations
 
 Analysis = tuple[str, ...]
 
-_MARKS = ".,!?\"')]”’…"
+FIRST_CHECK = 4
+MOST_CONTEXTS = 64
+"""Endings before it that an eojeol of several readings is kept apart by."""
 
 
-class _Entry:
-    """What is known of one eojeol."""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How an eojeol was read: the words kept of it, and the ending that it shows to the next."""
 
-    __slots__ = ("analysis", "check", "contexts", "uses")
+    words: Analysis
+    ending: str
 
-    def __init__(self, analysis: Analysis) -> None:
-        self.analysis = analysis
-        self.contexts: dict[str, Analysis] | None = None
+
+class _Slot:
+    """A reading, how often it was used, and how often the analyser said the same."""
+
+    __slots__ = ("check", "contexts", "reading", "seen_after", "uses", "votes")
+
+    def __init__(self, reading: Reading, seen_after: str, check: int = FIRST_CHECK) -> None:
+        self.reading = reading
+        self.seen_after = seen_after
+        self.contexts: dict[str, _Slot] | None = None
         self.uses = 1
-        self.check = 4
+        self.check = check
+        self.votes = 1
+
+    def use(self) -> Reading | None:
+        """The reading; None when it is time to check it."""
+        self.uses += 1
+        if self.uses != self.check:
+            return self.reading
+        self.check *= 4
+        return None
+
+    def vote(self, reading: Reading) -> None:
+        """The analyser said this: the majority stays (Boyer and Moore 1991)."""
+        if reading.words == self.reading.words:
+            self.votes += 1
+        elif self.votes > 1:
+            self.votes -= 1
+        else:
+            self.reading, self.votes = reading, 1
 
 
 class EojeolCache:
-    """Bounded memory of analyses; `capacity` counts eojeols."""
+    """Bounded memory of readings; `capacity` counts eojeols."""
 
     def __init__(self, capacity: int) -> None:
-        self._known: Generations[str, _Entry] = Generations(capacity)
+        self._known: Generations[str, _Slot] = Generations(capacity)
         self.hits = 0
         self.misses = 0
 
-    def get(self, eojeol: str, before: str) -> Analysis | None:
-        """The analysis of `eojeol` after the eojeol `before` ("" at the start of a sentence).
+    def get(self, eojeol: str, before: str | None) -> Reading | None:
+        """The reading of `eojeol` behind the ending `before` ("" at the start of a sentence).
 
-        None when it is unknown, unknown in this context, or due to be checked.
+        None when it is unknown, unknown in this context, or due to be checked. `before` is None
+        when nobody knows it yet; then only an eojeol of one reading is answered.
         """
-        entry = self._known.get(eojeol)
-        if entry is not None:
-            if entry.contexts is not None:
-                known = entry.contexts.get(_context(before))
-                if known is not None:
+        slot = self._known.get(eojeol)
+        if slot is not None:
+            if slot.contexts is not None:
+                slot = None if before is None else slot.contexts.get(before)
+            if slot is not None:
+                found = slot.use()
+                if found is not None:
                     self.hits += 1
-                    return known
-            else:
-                entry.uses += 1
-                if entry.uses != entry.check:
-                    self.hits += 1
-                    return entry.analysis
-                entry.check *= 4
+                    return found
         self.misses += 1
         return None
 
-    def learn(self, eojeol: str, before: str, analysis: Analysis) -> None:
-        """Remember an analysis made in context."""
-        entry = self._known.get(eojeol)
-        if entry is None:
-            self._known.put(eojeol, _Entry(analysis))
-        elif entry.contexts is not None:
-            entry.contexts[_context(before)] = analysis
-        elif entry.analysis != analysis:
-            entry.contexts = {_context(before): analysis}
+    def knows(self, eojeol: str) -> bool:
+        """Whether any reading of it is known."""
+        return self._known.get(eojeol) is not None
+
+    def put(self, eojeol: str, before: str, reading: Reading, check: int) -> None:
+        """Remember a guess, to be checked at its `check`-th occurrence."""
+        self._known.put(eojeol, _Slot(reading, before, check))
+
+    def learn(self, eojeol: str, before: str, reading: Reading) -> None:
+        """Remember what the analyser said in context."""
+        slot = self._known.get(eojeol)
+        if slot is None:
+            self._known.put(eojeol, _Slot(reading, before))
+        elif slot.contexts is not None:
+            known = slot.contexts.get(before)
+            if known is not None:
+                known.vote(reading)
+            elif len(slot.contexts) < MOST_CONTEXTS:
+                slot.contexts[before] = _Slot(reading, before)
+        elif slot.reading.words == reading.words or slot.seen_after == before:
+            slot.vote(reading)
+        else:
+            first = _Slot(slot.reading, slot.seen_after, slot.check)
+            slot.contexts = {slot.seen_after: first, before: _Slot(reading, before)}
 
     def __len__(self) -> int:
         return len(self._known)
@@ -73,8 +116,3 @@ class EojeolCache:
     def clear(self) -> None:
         """Forget everything (after a change of dictionary)."""
         self._known.clear()
-
-
-def _context(before: str) -> str:
-    """Last syllable of the eojeol before, without marks; at most one character, so bounded."""
-    return before.rstrip(_MARKS)[-1:]

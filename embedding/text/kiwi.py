@@ -15,14 +15,14 @@ from typing import Any
 from embedding.errors import ConfigError
 from embedding.records import batched
 from embedding.text.config import TextConfig
-from embedding.text.eojeols import Analysis, EojeolCache
+from embedding.text.eojeols import Analysis, Reading
 from embedding.text.morphemes import join, make_select
-from embedding.text.neutral import NEUTRAL
+from embedding.text.readings import Analysed, Readings
 from embedding.text.sentences import eojeols
 
 log = logging.getLogger(__name__)
 
-VERSION = "1"
+VERSION = "2"
 _WIDEN = {"both": (1, 1), "left": (1, 0), "none": (0, 0)}
 _WHOLE = (sys.maxsize, sys.maxsize)
 _lock = threading.Lock()
@@ -57,9 +57,10 @@ def shared_kiwi(workers: int = 1, user_words: tuple[str, ...] = ()) -> Any:
 class KiwiTokenizer:
     """Content words by Kiwi (see `morphemes`).
 
-    A sentence's unknown eojeols are analysed together with a neighbour on each side (`context`), as
-    the neighbours decide what an eojeol is; the others come out of the cache. `cache_words = 0`
-    analyses every sentence whole. Kiwi is loaded at the first sentence that needs it, which raises
+    Known eojeols come out of a cache (`eojeols`), others are put together from a head and a tail
+    that were met (`compose`); what then remains is analysed by Kiwi together with a neighbour on
+    each side (`context`), as the neighbours decide what an eojeol is. `cache_words = 0` analyses
+    every sentence whole. Kiwi is loaded at the first sentence that needs it, which raises
     ConfigError where it cannot be.
     """
 
@@ -73,7 +74,7 @@ class KiwiTokenizer:
             )
         self._workers = config.workers
         self._user_words = config.user_words
-        self._cache = EojeolCache(config.cache_words) if config.cache_words else None
+        self._readings = Readings(config) if config.cache_words else None
         self._widen = _WIDEN[config.context] if config.cache_words else _WHOLE
         self._select = make_select(config.keep_tags, config.min_length, config.max_length)
         self._kiwi: Any = None
@@ -82,9 +83,8 @@ class KiwiTokenizer:
 
     @property
     def hit_rate(self) -> float:
-        """Share of eojeols that came out of the cache."""
-        cache = self._cache
-        return cache.hits / max(1, cache.hits + cache.misses) if cache else 0.0
+        """Share of eojeols that Kiwi did not have to analyse."""
+        return self._readings.hit_rate if self._readings is not None else 0.0
 
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
         """Words of each sentence."""
@@ -99,33 +99,40 @@ class KiwiTokenizer:
         known = [self._look_up(parts) for parts in batch]
         spans = [
             (at, first, last)
-            for at, analyses in enumerate(known)
-            for first, last in _gaps(analyses, *self._widen)
+            for at, readings in enumerate(known)
+            for first, last in _gaps(readings, *self._widen)
         ]
         texts = [batch[at][first:last] for at, first, last in spans]
         for (at, first, _), found in zip(spans, self._analyse(texts), strict=True):
-            for place, analysis in enumerate(found, start=first):
-                # A neighbour that only lent its context was itself seen without its own.
-                if known[at][place] is None:
-                    known[at][place] = analysis
-                    if self._cache is not None:
-                        before = batch[at][place - 1] if place else ""
-                        self._cache.learn(batch[at][place], before, analysis)
-        return [[word for words in analyses if words for word in words] for analyses in known]
+            self._take(batch[at], known[at], first, found)
+        return [
+            [word for reading in readings if reading is not None for word in reading.words]
+            for readings in known
+        ]
 
-    def _look_up(self, parts: list[str]) -> list[Analysis | None]:
-        cache = self._cache
-        known: list[Analysis | None] = []
-        before = ""
-        for part in parts:
-            if part[0] == "<" and NEUTRAL.fullmatch(part):
-                known.append((part,))
+    def _look_up(self, parts: list[str]) -> list[Reading | None]:
+        return [None] * len(parts) if self._readings is None else self._readings.look_up(parts)
+
+    def _take(
+        self,
+        parts: list[str],
+        known: list[Reading | None],
+        first: int,
+        found: list[Analysed],
+    ) -> None:
+        """Put the analyses of a span in place; the unknown ones are learnt."""
+        for place, analysed in enumerate(found, start=first):
+            # A neighbour that only lent its context was itself seen without its own.
+            if known[place] is not None:
+                continue
+            if self._readings is None:
+                known[place] = analysed.reading()
             else:
-                known.append(cache.get(part, before) if cache else None)
-            before = part
-        return known
+                before = known[place - 1] if place else None
+                shown = before.ending if before is not None else ""
+                known[place] = self._readings.learn(parts[place], shown, analysed)
 
-    def _analyse(self, spans: list[list[str]]) -> Iterator[list[Analysis]]:
+    def _analyse(self, spans: list[list[str]]) -> Iterator[list[Analysed]]:
         """Analyses of the eojeols of each span by Kiwi."""
         if not spans:
             return
@@ -140,18 +147,21 @@ class KiwiTokenizer:
             self.morphemes += len(tokens)
             yield self._assign(parts, tokens)
 
-    def _assign(self, parts: list[str], tokens: Sequence[Any]) -> list[Analysis]:
-        """Kept words of each eojeol of `parts` from the morphemes of their span."""
-        found: list[list[str]] = [[] for _ in parts]
-        at, end = 0, len(parts[0])
-        for form, tag, start in join(tokens):
-            while start > end and at + 1 < len(parts):
-                at += 1
-                end += 1 + len(parts[at])
+    def _assign(self, parts: list[str], tokens: Sequence[Any]) -> list[Analysed]:
+        """What the morphemes of a span say of each eojeol of `parts`."""
+        words: list[Analysis] = [()] * len(tokens)
+        for form, tag, first in join(tokens):
             word = self._select(form, tag)
             if word is not None:
-                found[at].append(sys.intern(word))
-        return [tuple(words) for words in found]
+                words[first] = (sys.intern(word),)
+        found, at, base = [], 0, 0
+        for part in parts:
+            begin, end = at, base + len(part)
+            while at < len(tokens) and tokens[at].start <= end:
+                at += 1
+            found.append(Analysed(tokens[begin:at], words[begin:at], base))
+            base = end + 1
+        return found
 
 
 def _digest(config: TextConfig) -> str:

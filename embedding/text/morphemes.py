@@ -60,22 +60,22 @@ class Morpheme(Protocol):
 
 
 def join(tokens: Iterable[Morpheme]) -> Iterator[tuple[str, str, int]]:
-    """(form, tag, start) of each morpheme, with prefixes and one-syllable nouns joined."""
-    form, tag, start, end = "", "", -1, -1
+    """(form, tag, number of the first) of the morphemes, prefixes and one-syllable nouns joined."""
+    form, tag, first, end = "", "", 0, -1
     single = False
-    for token in tokens:
-        touches = token.start == end
-        noun = token.len == 1 and token.tag in _NOUNS
-        if touches and (tag == "XPN" or (single and noun)):
-            tag = token.tag if tag == "XPN" else tag
-            form, end, single = form + token.form, token.start + token.len, single and noun
+    for at, token in enumerate(tokens):
+        start, length, own = token.start, token.len, token.tag
+        noun = length == 1 and own in _NOUNS
+        if start == end and (tag == "XPN" or (single and noun)):
+            tag = own if tag == "XPN" else tag
+            form, end, single = form + token.form, start + length, single and noun
             continue
         if form:
-            yield form, tag, start
-        form, tag, start, end = token.form, token.tag, token.start, token.start + token.len
+            yield form, tag, first
+        form, tag, first, end = token.form, own, at, start + length
         single = noun
     if form:
-        yield form, tag, start
+        yield form, tag, first
 
 
 _NOUNS = ("NNG", "NNP")

@@ -1,0 +1,139 @@
+"""Reading an eojeol that was never met from parts that were: a head and a tail of particles.
+
+국회의원에게서도 is read as 국회의원 (a head met in 국회의원은) and 에게서도 (a tail met behind other
+heads). Head and tail fit when the tail was met behind a head of the same class and of the same
+final sound, as the form of a particle depends on it. Only what can be read in one way is answered.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from embedding.text.eojeols import Analysis, Reading
+from embedding.text.generations import Generations
+from embedding.text.morphemes import Morpheme
+
+if TYPE_CHECKING:
+    from embedding.text.readings import Analysed
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+LEAST = 4
+"""Product of the occurrences of head and tail below which a reading is not trusted."""
+SHARE = 0.95
+"""Of all the ways to read an eojeol, weighed by occurrences, so much has to be one."""
+_SYLLABLE = 0xAC00
+_NOMINAL = frozenset(("NNG", "NNP", "NNB", "NP", "NR", "XSN", "SL", "SH", "SN"))
+_FUNCTIONAL = ("J", "E", "XS", "VC", "VX", "SF", "SP", "SS", "SE")
+
+
+def ending(morpheme: Morpheme) -> str:
+    """What a morpheme at the end of an eojeol shows to the next one: particle, or only its tag."""
+    tag = morpheme.tag
+    return sys.intern(morpheme.form + tag if tag.startswith(_FUNCTIONAL) else tag)
+
+
+class Composer:
+    """Heads and tails met so far; `capacity` bounds the number of each."""
+
+    def __init__(self, capacity: int) -> None:
+        self._heads: Generations[str, dict[tuple[Analysis, str], int]] = Generations(capacity)
+        self._tails: Generations[tuple[str, int], dict[tuple[Analysis, str, str], int]] = (
+            Generations(capacity)
+        )
+
+    def learn(self, part: str, key: str, analysed: Analysed) -> None:
+        """Take an analysed eojeol apart; `key` is what is remembered of it."""
+        offset = part.find(key)
+        tokens, words = analysed.tokens, analysed.words
+        if offset < 0 or not tokens:  # figures were made alike, and places moved
+            return
+        begin = analysed.base + offset
+        end = begin + len(key)
+        inside = [at for at, token in enumerate(tokens) if begin <= token.start < end]
+        if not inside:
+            return
+        tokens = tokens[inside[0] : inside[-1] + 1]
+        words = words[inside[0] : inside[-1] + 1]
+        at = _cut(tokens)
+        if at == len(tokens):
+            _count(self._heads, key, (_kept(words), _kind(tokens[-1].tag)))
+            return
+        place = tokens[at].start - begin
+        if at == 0 or place <= 0:
+            return
+        kind = _kind(tokens[at - 1].tag)
+        _count(self._heads, key[:place], (_kept(words[:at]), kind))
+        tail = (_kept(words[at:]), kind, ending(tokens[-1]))
+        _count(self._tails, (key[place:], _final(key[place - 1])), tail)
+
+    def read(self, eojeol: str) -> Reading | None:
+        """The one way to read `eojeol`, None when there is none or more than one."""
+        found: dict[Analysis, int] = {}
+        shown: dict[Analysis, str] = {}
+        for place in range(1, len(eojeol)):
+            tails = self._tails.get((eojeol[place:], _final(eojeol[place - 1])))
+            heads = self._heads.get(eojeol[:place]) if tails else None
+            if not heads or not tails:
+                continue
+            for (words, kind), often in heads.items():
+                for (more, behind, last), times in tails.items():
+                    if behind == kind:
+                        both = words + more
+                        found[both] = found.get(both, 0) + often * times
+                        shown[both] = last
+        if not found:
+            return None
+        best = max(found, key=found.__getitem__)
+        if found[best] < LEAST or found[best] < SHARE * sum(found.values()):
+            return None
+        return Reading(best, shown[best])
+
+    def clear(self) -> None:
+        """Forget everything (after a change of dictionary)."""
+        self._heads.clear()
+        self._tails.clear()
+
+
+def _cut(tokens: Sequence[Morpheme]) -> int:
+    """Number of morphemes that belong to the head: up to the last content morpheme, and those that
+    melt with it (했 is 하 and 었)."""
+    at = len(tokens)
+    while at and tokens[at - 1].tag.startswith(_FUNCTIONAL):
+        at -= 1
+    if at == 0:
+        return 0
+    end = max(token.start + token.len for token in tokens[:at])
+    while at < len(tokens) and tokens[at].start < end:
+        end = max(end, tokens[at].start + tokens[at].len)
+        at += 1
+    return at
+
+
+def _kept(words: Sequence[Sequence[str]]) -> Analysis:
+    return tuple(word for some in words for word in some)
+
+
+def _kind(tag: str) -> str:
+    base = tag.partition("-")[0]
+    return "N" if base in _NOMINAL else base
+
+
+def _final(letter: str) -> int:
+    """What a particle's form depends on: 0 no final consonant, 1 ㄹ, 2 another, -1 no Hangul."""
+    at = ord(letter) - _SYLLABLE
+    if not 0 <= at < 11_172:
+        return -1
+    final = at % 28
+    return 0 if final == 0 else 1 if final == 8 else 2
+
+
+def _count(held: Generations[K, dict[V, int]], key: K, value: V) -> None:
+    counts = held.get(key)
+    if counts is None:
+        counts = {}
+        held.put(key, counts)
+    counts[value] = counts.get(value, 0) + 1

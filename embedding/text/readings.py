@@ -1,0 +1,104 @@
+"""What an eojeol is read as without asking the morpheme analyser, and what is learnt from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from embedding.text.compose import Composer, ending
+from embedding.text.config import TextConfig
+from embedding.text.eojeols import Analysis, EojeolCache, Reading
+from embedding.text.morphemes import Morpheme
+from embedding.text.neutral import NEUTRAL
+
+MARKS = ".,!?\"'()[]{}“”‘’…「」『』《》〈〉·:~/-"
+"""Marks at the ends of an eojeol that do not change how it is read."""
+_FIGURES = re.compile(r"[0-9]+")
+_PLAIN_ONLY = frozenset(("SN", "SF", "SP", "SS", "SSO", "SSC", "SE", "SB", "W_SERIAL"))
+GUESS_CHECK = 3
+"""Occurrence at which an eojeol that was put together from parts is analysed after all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Analysed:
+    """Morphemes of one eojeol in its sentence.
+
+    tokens  its morphemes; words  by morpheme, the words kept that begin with it
+    base    where in the analysed text the eojeol begins
+    """
+
+    tokens: Sequence[Morpheme]
+    words: Sequence[Analysis]
+    base: int
+
+    def reading(self) -> Reading:
+        """What is kept of it, and the ending it shows."""
+        last = ending(self.tokens[-1]) if self.tokens else ""
+        return Reading(tuple(chain.from_iterable(self.words)), last)
+
+
+class Readings:
+    """The cache of eojeols, and the parts that unknown ones are put together from.
+
+    Marks around an eojeol are left out and figures are alike, as long as no such thing is kept.
+    """
+
+    def __init__(self, config: TextConfig) -> None:
+        self._cache = EojeolCache(config.cache_words)
+        self._composer = Composer(config.cache_words)
+        folds = not _PLAIN_ONLY.intersection(config.keep_tags)
+        self._marks = MARKS if folds else ""
+        self._folds = folds
+        self.composed = 0
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of eojeols that were read without an analysis."""
+        read = self._cache.hits + self.composed
+        return read / max(1, self._cache.hits + self._cache.misses)
+
+    def look_up(self, parts: Sequence[str]) -> list[Reading | None]:
+        """Readings of the eojeols of a sentence, None where the analyser has to say."""
+        known: list[Reading | None] = []
+        before: str | None = ""
+        for part in parts:
+            if part[0] == "<" and NEUTRAL.fullmatch(part):
+                reading: Reading | None = Reading((part,), "<>")
+            else:
+                reading = self._read(part, before)
+            known.append(reading)
+            before = None if reading is None else reading.ending
+        return known
+
+    def learn(self, part: str, before: str, analysed: Analysed) -> Reading:
+        """Remember an analysis made in context; `before` is the ending of the eojeol before."""
+        reading = analysed.reading()
+        key = self._key(part)
+        if key:
+            self._cache.learn(key, before, reading)
+            self._composer.learn(part, key, analysed)
+        return reading
+
+    def _read(self, part: str, before: str | None) -> Reading | None:
+        key = self._key(part)
+        if not key:
+            return Reading((), part[-1])
+        reading = self._cache.get(key, before)
+        if reading is None and not self._cache.knows(key):
+            reading = self._composer.read(key)
+            if reading is not None:
+                self.composed += 1
+                self._cache.put(key, before or "", reading, GUESS_CHECK)
+        return reading
+
+    def _key(self, part: str) -> str:
+        """The eojeol as it is remembered; "" for marks alone."""
+        key = part.strip(self._marks) if self._marks else part
+        if self._folds and not key.isalpha():
+            key = _FIGURES.sub("0", key)
+        return key
+
+    def __len__(self) -> int:
+        return len(self._cache)
