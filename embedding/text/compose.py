@@ -1,8 +1,9 @@
 """Reading an eojeol that was never met from parts that were: a head and a tail of particles.
 
-국회의원에게서도 is read as 국회의원 (a head met in 국회의원은) and 에게서도 (a tail met behind other
-heads). Head and tail fit when the tail was met behind a head of the same class and of the same
-final sound, as the form of a particle depends on it. Only what can be read in one way is answered.
+국회의원에게서도 is read as 국회의원 (a head met in 국회의원은) and 에게서도 (a tail met behind
+other heads). Head and tail fit when the tail was met behind a head of the same class and of the
+same final sound, as the form of a particle depends on it. Only what can be read in one way is
+answered.
 """
 
 from __future__ import annotations

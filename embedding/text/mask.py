@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from embedding.text import shapes
 from embedding.text.neutral import NEUTRAL
 
-MASK_VERSION = "1"
+MASK_VERSION = "2"
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ _PATTERNS = tuple(
     for shape in group
 )
 _WORTH_A_LOOK = re.compile(
-    r"[0-9](?:[^0-9\n]{0,4}[0-9]){5}|@|://|www\.|골뱅이|[공영]일[공영일]|아이디|(?i:\[at\]|\(at\)|\bid\b)|[oO]1"
+    r"[0-9](?:[^0-9\n]{0,4}[0-9]){5}|@|://|www\.|골뱅이|[공영]일[공영일]|아이디|[oO]1"
+    r"|(?i:\[at\]|\(at\)| at |\bid\b)"
 )
 _TAIL = re.compile(rf"({NEUTRAL.pattern})({shapes.PARTICLE}(?![가-힣]))?")
 
@@ -60,9 +61,25 @@ def mask(text: str) -> Masked:
         return Masked(text)
     counts: Counter[str] = Counter()
     for token, kind, pattern in _PATTERNS:
-        text, found = pattern.subn(rf"\g<1>{token}" if pattern.groups else token, text)
+        text, found = _replace(text, token, pattern)
         if found:
             counts[kind] += found
     if counts:
         text = _TAIL.sub(r"\1 ", text)
     return Masked(text, dict(counts))
+
+
+def _replace(text: str, token: str, pattern: re.Pattern[str]) -> tuple[str, int]:
+    """Put `token` for each match; what stands in a group stays, and with `other` all of it."""
+    if "other" not in pattern.groupindex:
+        return pattern.subn(rf"\g<1>{token}" if pattern.groups else token, text)
+    found = 0
+
+    def put(match: re.Match[str]) -> str:
+        nonlocal found
+        if match["other"] is not None:
+            return match[0]
+        found += 1
+        return token
+
+    return pattern.sub(put, text), found

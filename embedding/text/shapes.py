@@ -6,10 +6,11 @@ bounded and starts at a boundary, so that no text makes matching slow.
 
 from __future__ import annotations
 
-_GAP = r"(?:[ \n]?[-./·_)][ \n]?-?|[ \n])"  # what stands between groups of digits
+_GAP = r"(?:[ \n]?[-./·_)~ㅡ][ \n]?-?|[ \n])"  # what stands between groups of digits
 _MAY = _GAP + "?"
-_FIRST = r"(?<![0-9])(?<![0-9][-.,])"
+_FIRST = r"(?<![0-9])(?<![0-9A-Za-z][-.,])"
 _LAST = r"(?![0-9])"
+_YEAR = r"(?:19|20)[0-9]{2}"
 _STAR = r"[0-9*xX●○]"
 _WEB = r"[^\s<>\"'가-힣]"
 
@@ -19,12 +20,15 @@ URL = (
     rf"(?<![A-Za-z0-9@._-])(?:[A-Za-z0-9-]{{2,40}}\.){{1,3}}(?:com|net|org|kr|io|tv|me|be)/{_WEB}{{0,2000}}",
 )
 
-_AT = r"(?: ?@ ?| ?[(\[]at[)\]] ?| ?골뱅이 ?)"
-_DOT = r"(?:\.| ?[(\[]dot[)\]] ?| ?[닷쩜] ?)"
-_LOCAL = r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}"
+_AT = r"(?:@| @ | ?[(\[](?:at|골뱅이)[)\]] ?| ?골뱅이 ?)"
+_DOT = r"(?:\.| ?[(\[]dot[)\]] ?| dot | ?[닷쩜] ?)"
+_TOP = r"(?:com|net|org|edu|gov|info|io|me|kr)"
+_LOCAL = r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9_][A-Za-z0-9._%+-]{0,63}"
 EMAIL = (
     rf"{_LOCAL}{_AT}(?:[A-Za-z0-9-]{{1,63}}{_DOT}){{1,4}}[A-Za-z]{{2,18}}(?![A-Za-z0-9])",
     rf"{_LOCAL}@[A-Za-z][A-Za-z0-9-]{{1,62}}",
+    # hong at naver.com: only with a name of the top level that is in common use here.
+    rf"{_LOCAL} at (?:[A-Za-z0-9-]{{1,63}}{_DOT}){{1,4}}{_TOP}(?![A-Za-z0-9])",
 )
 
 _DAY = r"[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
@@ -32,7 +36,7 @@ RESIDENT = (
     # Whole, or with its end crossed out; never gated on the check digit.
     rf"{_FIRST}{_DAY}{_MAY}[1-8]{_STAR}{{6}}(?![0-9*])",
     # Birthday and sex alone: 850101-1, 850101-1***
-    rf"{_FIRST}{_DAY} ?- ?[1-8](?:[*xX●○]{{1,6}}|(?![0-9-]))",
+    rf"{_FIRST}(?<![0-9] - ){_DAY} ?- ?[1-8](?:[*xX●○]{{1,6}}|(?![0-9-]))",
 )
 
 _AREA = r"(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4]|70|80|50[2-8]?)"
@@ -53,20 +57,20 @@ PHONE = (
     # A local number, only after a word that says so.
     (
         r"((?:전화|연락처|핸드폰|휴대폰|(?<![A-Za-z])(?i:tel|hp|phone))[^0-9\n]{0,8})"
-        rf"[0-9]{{3,4}}[-. ][0-9]{{4}}{_LAST}"
+        rf"(?!{_YEAR}[-. ]{_YEAR})(?!1[568][0-9]{{2}}-)[0-9]{{3,4}}[-. ][0-9]{{4}}"
+        r"(?![0-9])(?! ?[-. ·/] ?[0-9*xX])"
     ),
 )
 
-_YEAR = r"(?:19|20)[0-9]{2}"
 _APART = r"(?: ?[-./·_] ?| )"
 CARD = (
     # 1234-5678-9012-3456, its end perhaps crossed out, unless it is four years in a row.
     (
-        rf"{_FIRST}(?!{_YEAR}{_APART}{_YEAR}{_APART}{_YEAR})[0-9]{{4}}{_APART}[0-9]{{4}}"
+        rf"{_FIRST}(?!{_YEAR}{_APART}{_YEAR}{_APART}{_YEAR})[0-9]{{4}}{_APART}[0-9]{{2}}{_STAR}{{2}}"
         rf"{_APART}{_STAR}{{4}}{_APART}{_STAR}{{4}}{_LAST}"
     ),
     rf"{_FIRST}3[47][0-9]{{2}}{_APART}?[0-9]{{6}}{_APART}?[0-9]{{5}}{_LAST}",
-    rf"{_FIRST}[2-69][0-9]{{15}}{_LAST}",
+    rf"{_FIRST}(?:[3-69][0-9]|2[2-7])[0-9]{{14}}{_LAST}",
 )
 
 _BANK = (
@@ -75,19 +79,26 @@ _BANK = (
 )
 _NO_DATE = rf"(?!{_YEAR}[-./ ](?:0?[1-9]|1[0-2])[-./ ])(?!{_YEAR}[- ]{_YEAR})"
 _NO_BUSINESS = r"(?![0-9]{3}-[0-9]{2}-[0-9]{5}(?![0-9-]))(?!97[89]-)"  # nor the number of a book
+# Numbers of parcels, orders and files are printed in the groups of some banks.
+_OTHER = (
+    r"(?P<other>(?:송장|운송|택배|등기|주문|예약|접수|사건|문서|허가|신고|제품|모델)"
+    r"[^0-9\n]{0,8}[0-9][0-9-]{5,30})"
+)
+_DASH = r"(?: ?- ?)"
 ACCOUNT = (
     # Three to five groups joined by dashes, ten to sixteen digits in all, one of three or more.
     (
-        rf"{_FIRST}{_NO_DATE}{_NO_BUSINESS}(?=(?:[0-9]-?){{10,16}}(?![0-9-]))(?=[0-9-]{{0,8}}[0-9]{{3}})"
-        rf"[0-9]{{2,6}}(?:-[0-9]{{1,8}}){{2,4}}{_LAST}"
+        rf"{_OTHER}|{_FIRST}{_NO_DATE}{_NO_BUSINESS}(?=(?:[0-9]{_DASH}?){{10,16}}(?![0-9-]))"
+        rf"(?=[0-9 -]{{0,12}}[0-9]{{3}})[0-9]{{2,6}}(?:{_DASH}[0-9]{{1,8}}){{2,4}}{_LAST}"
     ),
     # Ten to sixteen digits near the name of a bank.
-    rf"({_BANK}[^0-9\n]{{0,15}}){_NO_DATE}[0-9](?:[ -]?[0-9]){{9,15}}{_LAST}",
-    rf"{_FIRST}{_NO_DATE}[0-9](?:[ -]?[0-9]){{9,15}}(?= ?[(,/]? ?{_BANK})",
+    rf"({_BANK}[^0-9\n]{{0,15}}){_NO_DATE}[0-9](?:(?:{_DASH}| )?[0-9]){{9,15}}{_LAST}",
+    rf"{_FIRST}{_NO_DATE}[0-9](?:(?:{_DASH}| )?[0-9]){{9,15}}(?= ?[(,/]? ?{_BANK})",
 )
 
 HANDLE = (
-    r"(?<![A-Za-z0-9@._])@(?:[A-Za-z_가-힣]|[0-9]{1,3}[A-Za-z_])[A-Za-z0-9_.가-힣]{1,29}",
+    r"(?<![A-Za-z0-9@_])@(?:[A-Za-z_]|[0-9]{1,3}[A-Za-z_])[A-Za-z0-9_.]{1,29}",
+    r"(?<![A-Za-z0-9@_])@[가-힣][A-Za-z0-9_.가-힣]{1,29}",
     (
         r"((?:카카오톡|카톡|텔레그램|텔레|라인|인스타그램|인스타|트위터|위챗) ?"
         r"(?:아이디|(?i:id)|:)[ :은는=]{0,3})[A-Za-z0-9_][A-Za-z0-9_.-]{3,29}"
