@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 V = TypeVar("V")
 
-LEAST = 4
+LEAST = 30
 """Product of the occurrences of head and tail below which a reading is not trusted."""
-SHARE = 0.95
-"""Of all the ways to read an eojeol, weighed by occurrences, so much has to be one."""
 _SYLLABLE = 0xAC00
 _NOMINAL = frozenset(("NNG", "NNP", "NNB", "NP", "NR", "XSN", "SL", "SH", "SN"))
 _FUNCTIONAL = ("J", "E", "XS", "VC", "VX", "SF", "SP", "SS", "SE")
@@ -88,8 +86,8 @@ class Composer:
                         shown[both] = last
         if not found:
             return None
-        best = max(found, key=found.__getitem__)
-        if found[best] < LEAST or found[best] < SHARE * sum(found.values()):
+        best = next(iter(found))
+        if len(found) > 1 or found[best] < LEAST:
             return None
         return Reading(best, shown[best])
 

@@ -17,7 +17,7 @@ MARKS = ".,!?\"'()[]{}“”‘’…「」『』《》〈〉·:~/-"
 """Marks at the ends of an eojeol that do not change how it is read."""
 _FIGURES = re.compile(r"[0-9]+")
 _PLAIN_ONLY = frozenset(("SN", "SF", "SP", "SS", "SSO", "SSC", "SE", "SB", "W_SERIAL"))
-GUESS_CHECK = 3
+GUESS_CHECK = 2
 """Occurrence at which an eojeol that was put together from parts is analysed after all."""
 
 

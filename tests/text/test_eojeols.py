@@ -1,32 +1,118 @@
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.text.eojeols import EojeolCache
+from embedding.text.compose import Composer
+from embedding.text.config import TextConfig
+from embedding.text.eojeols import EojeolCache, Reading
 from embedding.text.generations import Generations
 from embedding.text.kiwi import _gaps
+from embedding.text.readings import Analysed, Readings
+
+
+def kept(cache: EojeolCache, eojeol: str, before: str | None) -> tuple[str, ...] | None:
+    found = cache.get(eojeol, before)
+    return None if found is None else found.words
 
 
 def test_a_known_eojeol_is_checked_now_and_then() -> None:
     cache = EojeolCache(100)
     assert cache.get("학교에", "") is None
-    cache.learn("학교에", "", ("학교",))
-    answers = [cache.get("학교에", "우리") for _ in range(70)]
+    cache.learn("학교에", "", Reading(("학교",), "에JKB"))
+    answers = [cache.get("학교에", "NP") for _ in range(70)]
     assert [at for at, answer in enumerate(answers, start=2) if answer is None] == [4, 16, 64]
     assert (cache.hits, cache.misses) == (67, 4)
 
 
-def test_an_eojeol_of_two_readings_is_kept_by_context() -> None:
+def test_an_eojeol_of_two_readings_is_kept_by_the_ending_before_it() -> None:
     cache = EojeolCache(100)
-    cache.learn("있는", "살고", ())
-    cache.learn("있는", "집이", ("있다",))
-    assert cache.get("있는", "돈이.") == ("있다",)
-    assert cache.get("있는", "먹고") is None
-    cache.learn("있는", "먹고", ())
-    assert cache.get("있는", "하고") == ()
+    cache.learn("있는", "고EC", Reading((), "는ETM"))
+    cache.learn("있는", "이JKS", Reading(("있다",), "는ETM"))
+    assert kept(cache, "있는", "이JKS") == ("있다",)
+    assert kept(cache, "있는", "고EC") == ()
+    assert kept(cache, "있는", "NNG") is None
+    assert kept(cache, "있는", None) is None
+    cache.learn("있는", "NNG", Reading(("있다",), "는ETM"))
+    assert kept(cache, "있는", "NNG") == ("있다",)
     cache.clear()
     assert len(cache) == 0
+
+
+def test_the_majority_of_the_analyser_stays() -> None:
+    cache = EojeolCache(100)
+    for words in [("전",), ("전",), ("저",), ("전",)]:
+        cache.learn("전", "", Reading(words, "NNG"))
+    assert kept(cache, "전", "") == ("전",)
+    for _ in range(4):
+        cache.learn("전", "", Reading(("저",), "NP"))
+    assert kept(cache, "전", "") == ("저",)
+
+
+class Morph(NamedTuple):
+    form: str
+    tag: str
+    start: int
+    len: int
+
+
+def analysed(eojeol: str, *morphs: Morph, base: int = 0) -> Analysed:
+    placed = [morph._replace(start=morph.start + base) for morph in morphs]
+    words = [(m.form,) if m.tag.startswith("N") else () for m in morphs]
+    return Analysed(placed, words, base)
+
+
+def met(composer: Composer, head: str, tail: str, tag: str) -> None:
+    morphs = (Morph(head, "NNG", 0, len(head)), Morph(tail, tag, len(head), len(tail)))
+    composer.learn(head + tail, head + tail, analysed(head + tail, *morphs, base=7))
+
+
+def test_an_unknown_eojeol_is_read_from_a_head_and_a_tail_that_were_met() -> None:
+    composer = Composer(1_000)
+    for _ in range(6):
+        met(composer, "학교", "에서는", "JKB")
+        met(composer, "의사", "가", "JKS")
+    assert composer.read("의사에서는") == Reading(("의사",), "에서는JKB")
+    assert composer.read("병원에서는") is None
+    assert composer.read("학교") is None
+
+
+def test_a_tail_needs_a_head_of_the_same_final_sound() -> None:
+    composer = Composer(1_000)
+    for _ in range(6):
+        met(composer, "의사", "가", "JKS")
+        met(composer, "병원", "이", "JKS")
+    assert composer.read("병원가") is None
+    assert composer.read("의사이") is None
+
+
+def test_what_can_be_read_in_two_ways_is_left_to_the_analyser() -> None:
+    composer = Composer(1_000)
+    for _ in range(6):
+        met(composer, "가", "로서", "JKB")
+        met(composer, "바", "가로서", "JKB")
+        met(composer, "바가", "나", "JX")
+    assert composer.read("바가로서") is None
+
+
+def test_rare_parts_are_not_trusted() -> None:
+    composer = Composer(1_000)
+    met(composer, "의사", "가", "JKS")
+    met(composer, "학교", "는", "JX")
+    assert composer.read("의사는") is None
+
+
+def test_marks_and_figures_do_not_make_another_eojeol() -> None:
+    readings = Readings(TextConfig())
+    readings.learn("3일간", "", analysed("3일간", Morph("일간", "NNG", 1, 2)))
+    (found,) = readings.look_up(["(12일간),"])
+    assert found is not None
+    assert found.words == ("일간",)
+    strict = Readings(TextConfig(keep_tags=("NNG", "SN")))
+    strict.learn("3일간", "", analysed("3일간", Morph("일간", "NNG", 1, 2)))
+    assert strict.look_up(["12일간"]) == [None]
 
 
 @given(st.lists(st.integers(0, 60), max_size=300), st.integers(1, 30))
