@@ -96,5 +96,9 @@ class UnavailableError(ExchangeError):
     """The server cannot be reached at the moment; the same message may be sent again."""
 
 
+class BrokenRingError(ExchangeError):
+    """A peer among nodes that all-reduce is gone or silent; those that are left may meet anew."""
+
+
 class PlatformError(YeoronError):
     """A service of the platform could not be started, found or stopped."""

@@ -45,6 +45,10 @@ class Server(Protocol):
         """Nobody shall wait for this node."""
         ...
 
+    def status(self) -> dict[str, Any]:
+        """The server's status."""
+        ...
+
 
 @dataclass
 class Ways:

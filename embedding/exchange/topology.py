@@ -28,8 +28,8 @@ class TopologyConfig(Config):
 
     settle_blocks: int = Field(default=16, ge=1, le=1_000_000)
     """allreduce, hybrid: blocks between two times that the replicas are brought to the server,
-    which scores and checkpoints them as of then; they are brought before each new window and at
-    the end as well."""
+    which scores and checkpoints them as of then; they are brought before each new window, at the
+    end, and when nodes meet anew."""
 
     rechoose_blocks: int = Field(default=16, ge=1, le=1_000_000)
     """hybrid: blocks between two choices of the rows that go by all-reduce."""
@@ -43,8 +43,26 @@ class TopologyConfig(Config):
     at once, one that hangs after this time. For groups: how long the aggregator is waited for."""
 
 
+class MeetingSpec(Config):
+    """Where nodes that all-reduce meet, at the start and whenever one of them comes or goes."""
+
+    host: str = "127.0.0.1"
+    """Address of the rendezvous, and the interface that is used."""
+    port: int = Field(ge=1, le=65535)
+    """Port of the rendezvous."""
+    names: tuple[str, ...] = Field(min_length=1)
+    """All nodes."""
+    backend: Literal["gloo", "nccl"] = "gloo"
+    """What carries the sums."""
+
+    @property
+    def size(self) -> int:
+        """Nodes in all."""
+        return len(self.names)
+
+
 class RingSpec(Config):
-    """A node's place among the nodes that all-reduce."""
+    """A node's place among the nodes that all-reduce, for as long as none comes or goes."""
 
     host: str = "127.0.0.1"
     """Address of the rendezvous, and the interface that is used."""
@@ -53,6 +71,8 @@ class RingSpec(Config):
     rank: int = Field(ge=0)
     """This node, from 0; 0 leads: it brings the tables to the server."""
     size: int = Field(ge=1)
-    """Nodes in all."""
+    """Nodes that take part."""
+    generation: int = Field(default=0, ge=0)
+    """How often the nodes met before."""
     backend: Literal["gloo", "nccl"] = "gloo"
     """What carries the sums."""

@@ -194,8 +194,8 @@ def check_memory(request: TrainRequest, words: int) -> None:
     grams = request.model.gram_rows
     rows = 4 * words + 2 * grams + request.nodes * (4 * block + 3 * grams)
     if request.topology.kind == "allreduce":
-        # Each node's replica and one table's sum; node 0 remembers what it has told the server.
-        rows += request.nodes * (3 * words + 2 * grams) + 2 * words + grams
+        # Each node's replica and the sums; one remembers what it has told the server.
+        rows += request.nodes * (4 * words + 2 * grams) + 2 * words + grams
     needed, free = 4 * rows * request.model.width, free_memory()
     held = [(words, "words"), (grams, "n-gram rows (model.buckets)")]
     what = " and ".join(f"{n:,} {kind}" for n, kind in held if n)

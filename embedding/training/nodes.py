@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any
 from embedding.cluster import node_task
 from embedding.errors import ConfigError, PlatformError, YeoronError
 from embedding.stream.config import StreamConfig
-from embedding.training.placing import Placement
+from embedding.training.placing import POOL, Placement, node_name
 from embedding.training.request import Progress, TrainProgress, TrainRequest
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 if TYPE_CHECKING:
     from embedding.server.service import ParameterServer
 
-POOL = "train"
 POLL_SECONDS = 0.05
 SHOW_SECONDS = 0.5
 END_SECONDS = 30.0
@@ -37,7 +36,7 @@ def node_specs(request: TrainRequest, location: str) -> list[NodeSpec]:
     share = None if request.tokens is None else max(1, request.tokens // request.nodes)
     return [
         NodeSpec(
-            name=f"{POOL}-node-{i}",
+            name=node_name(i),
             server=location,
             corpus=CorpusShare(
                 path=str(request.corpus.resolve()),

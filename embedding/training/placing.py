@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from embedding.errors import ConfigError
-from embedding.exchange.topology import RingSpec
+from embedding.exchange.topology import MeetingSpec
 from embedding.training.request import TrainRequest
 from embedding.worker.spec import NodeSpec
 
@@ -16,6 +16,14 @@ IN_STEP = ("bsp", "ssp", "asp")
 """Policies under which nodes that all-reduce can push the rest of their rows."""
 PLAIN = ("none", "fp16")
 """Ways of writing a delta that leave nothing out."""
+
+
+POOL = "train"
+
+
+def node_name(node: int) -> str:
+    """Name of node 0, 1, … of a training."""
+    return f"{POOL}-node-{node}"
 
 
 def check_topology(request: TrainRequest) -> None:
@@ -95,19 +103,17 @@ class Placement:
     def __init__(
         self,
         request: TrainRequest,
-        rings: Sequence[RingSpec] = (),
+        meeting: MeetingSpec | None = None,
         aggregators: Sequence[str] = (),
     ) -> None:
         self._request = request
-        self._rings = rings
+        self._meeting = meeting
         self._aggregators = aggregators
 
     def put(self, spec: NodeSpec, node: int) -> NodeSpec:
         """The specification of node 0, 1, … with its place."""
         topology = self._request.topology
-        told: dict[str, Any] = {"topology": topology}
-        if self._rings:
-            told["ring"] = self._rings[node]
+        told: dict[str, Any] = {"topology": topology, "ring": self._meeting}
         if self._aggregators:
             group = node * len(self._aggregators) // self._request.nodes
             told |= {"group": f"group-{group}", "aggregator": self._aggregators[group]}
@@ -123,22 +129,22 @@ def placed(request: TrainRequest, server: str) -> Iterator[Placement]:
     """The meeting places of the nodes, open for the length of a `with` block."""
     with ExitStack() as stack:
         if request.topology.kind != "ps":
-            yield Placement(request, rings=_rings(request, stack))
+            yield Placement(request, _meeting(request, stack))
         else:
             yield Placement(request, aggregators=_aggregators(request, server, stack))
 
 
-def _rings(request: TrainRequest, stack: ExitStack) -> list[RingSpec]:
+def _meeting(request: TrainRequest, stack: ExitStack) -> MeetingSpec:
     from embedding.exchange.allreduce.ring import rendezvous
 
     topology, nodes = request.topology, request.nodes
     enough = request.device != "cpu" and _gpus() >= nodes
     nccl = topology.backend == "nccl" or (topology.backend == "auto" and enough)
-    port = stack.enter_context(rendezvous())
-    return [
-        RingSpec(port=port, rank=rank, size=nodes, backend="nccl" if nccl else "gloo")
-        for rank in range(nodes)
-    ]
+    return MeetingSpec(
+        port=stack.enter_context(rendezvous()),
+        names=tuple(node_name(i) for i in range(nodes)),
+        backend="nccl" if nccl else "gloo",
+    )
 
 
 def _aggregators(request: TrainRequest, server: str, stack: ExitStack) -> list[str]:

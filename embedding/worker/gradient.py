@@ -81,7 +81,7 @@ class GradientProcess:
         )
         welcome = self.client.welcome or self.client.hello()
         self._epoch = welcome.epoch
-        self.route = make_route(spec, self.client, welcome)
+        self.route = make_route(spec, self.client, welcome, stop)
         self._ahead = welcome.ahead and spec.ring is None
         self._idle = False
         self._share = 1.0

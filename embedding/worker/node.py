@@ -57,11 +57,7 @@ def run_node(spec: NodeSpec, should_stop: Callable[[], bool]) -> NodeOutcome:
             return NodeOutcome(spec.name, restarts, time.monotonic() - started)
         if dead.reason:
             raise YeoronError(dead.reason)
-        if spec.ring is not None:
-            raise PlatformError(
-                f"{spec.name}: its {dead.name} process died, and the {spec.ring.size} nodes that "
-                f"all-reduce cannot go on without it (topology {spec.topology.kind})."
-            )
+        _tell_peers(spec, pair)
         restarts += 1
         if restarts > spec.node.restarts:
             raise PlatformError(
@@ -70,6 +66,14 @@ def run_node(spec: NodeSpec, should_stop: Callable[[], bool]) -> NodeOutcome:
             )
         logger.warning("%s: the %s process died; starting both again", spec.name, dead.name)
         time.sleep(min(2.0 ** min(restarts, 5) * 0.25, 8.0))
+
+
+def _tell_peers(spec: NodeSpec, pair: _Pair) -> None:
+    """Nodes that all-reduce go on without a process that has died as soon as they know."""
+    if spec.ring is not None:
+        from embedding.exchange.allreduce.meeting import depart
+
+        depart(spec.ring, spec.name, str(pair.gradient_pid))
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,7 @@ class _Pair:
         }
         for process in self.processes.values():
             process.start()
+        self.gradient_pid = self.processes["gradient"].pid
         crawler_end.release()
         gradient_end.release()
         reasons.close()

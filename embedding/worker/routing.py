@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import threading
+
 from embedding.exchange.allreduce.density import threshold
+from embedding.exchange.allreduce.meeting import Meeting
 from embedding.exchange.allreduce.reducing import ReducingRoute
-from embedding.exchange.allreduce.ring import Ring
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.relay import Relay
 from embedding.exchange.route import Route
+from embedding.worker.place import Place
 from embedding.worker.spec import NodeSpec
 
 ROW_BYTES = {"float16": 2, "float32": 4}
 
 
-def make_route(spec: NodeSpec, client: ParameterClient, welcome: Welcome) -> Route:
+def make_route(
+    spec: NodeSpec, client: ParameterClient, welcome: Welcome, stop: threading.Event
+) -> Route:
     """The node's way to its rows; waits for the other nodes when rows are all-reduced."""
     topology = spec.topology
     if spec.ring is None:
@@ -31,12 +37,20 @@ def make_route(spec: NodeSpec, client: ParameterClient, welcome: Welcome) -> Rou
         least = threshold(spec.ring.size, ROW_BYTES[spec.exchange.rows])
     return ReducingRoute(
         client,
-        Ring(spec.ring, timeout_s=topology.peer_timeout_s),
+        Meeting(
+            spec.ring,
+            name=spec.name,
+            life=str(os.getpid()),
+            timeout_s=topology.peer_timeout_s,
+            stop=stop,
+        ),
+        spec.ring.names,
         topology,
-        node=spec.name,
+        tokens=lambda place: Place.of(place).tokens,
         dim=welcome.dim,
         buckets=spec.model.gram_rows,
         half=spec.exchange.compression == "fp16",
         least=least,
         sequence=welcome.sequence,
+        place=welcome.place,
     )

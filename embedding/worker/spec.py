@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from embedding.config import Config
 from embedding.crawl.config import CrawlConfig
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.topology import RingSpec, TopologyConfig
+from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.models.config import Model, ModelConfig
 from embedding.records import WindowUnit
 from embedding.sources.config import SourceConfig
@@ -84,8 +84,8 @@ class NodeSpec(Config):
     """The wire."""
     topology: TopologyConfig = TopologyConfig()
     """Which way rows travel."""
-    ring: RingSpec | None = None
-    """This node's place among those that all-reduce; None when none does."""
+    ring: MeetingSpec | None = None
+    """Where this node meets those that all-reduce; None when none does."""
     group: str = ""
     """Name of the group whose nodes push together; "" when this node is in none."""
     aggregator: str = ""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from embedding.exchange.allreduce.meeting import Meeting
 from embedding.exchange.allreduce.reducing import ReducingRoute
-from embedding.exchange.allreduce.ring import Ring, rendezvous
+from embedding.exchange.allreduce.ring import rendezvous
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
-from embedding.exchange.topology import RingSpec, TopologyConfig
+from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.records import FloatArray, IntArray, ScorePairs, SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.figures.status import build_status
 from embedding.server.state import ServerState
 
 DIM = 3
@@ -58,6 +60,9 @@ class Line:
     def idle(self) -> None:
         self.state.idle(self.node)
 
+    def status(self) -> dict[str, Any]:
+        return build_status(self.state, ())
+
 
 @dataclass(frozen=True)
 class Block:
@@ -89,7 +94,6 @@ def in_step(
     sync: SyncConfig | None = None,
     *,
     least: float = 0.5,
-    hold: Callable[[int], None] = lambda _: None,
 ) -> Ran:
     """Run a node for each script until all have finished; raises what the first node raised."""
     settings = ServerConfig(min_count=1, half_life_tokens=None, device="cpu", initial_rows=4)
@@ -97,14 +101,22 @@ def in_step(
     ran = Ran(state, [], [Line(state, f"n{i}") for i in range(len(scripts))])
 
     def node(rank: int, port: int) -> tuple[ReducingRoute, list[dict[str, FloatArray]]]:
-        spec = RingSpec(port=port, rank=rank, size=len(scripts))
-        ring = Ring(spec, timeout_s=config.peer_timeout_s)
+        names = tuple(f"n{i}" for i in range(len(scripts)))
+        spec = MeetingSpec(port=port, names=names)
+        timeout_s = config.peer_timeout_s
+        meeting = Meeting(spec, name=names[rank], life=str(rank), timeout_s=timeout_s)
         route = ReducingRoute(
-            ran.lines[rank], ring, config, node=f"n{rank}", dim=DIM, half=False, least=least
+            ran.lines[rank],
+            meeting,
+            names,
+            config,
+            dim=DIM,
+            half=False,
+            least=least,
+            tokens=lambda place: int(place or 0),
         )
         try:
             seen = [learn(route, sequence, block) for sequence, block in enumerate(scripts[rank])]
-            hold(rank)
             route.finish()
         finally:
             route.close()
@@ -119,11 +131,17 @@ def in_step(
     return ran
 
 
-def learn(route: Any, sequence: int, block: Block) -> dict[str, FloatArray]:
-    """One block: name its words, pull their rows, push what they moved by."""
+def learn(
+    route: Any, sequence: int, block: Block, behind: int | None = None, clock: int | None = None
+) -> dict[str, FloatArray]:
+    """One block: name its words, pull their rows, push what they moved by.
+
+    behind  blocks of the node up to this one's end, also of its earlier processes
+    clock   of the node, `sequence` in its first process
+    """
     words = list(dict.fromkeys(block.words))
     ids = route.admit(words, np.ones(len(words), dtype=np.int64))
-    rows = route.pull(ids, ids, clock=sequence)
+    rows = route.pull(ids, ids, clock=sequence if clock is None else clock)
     assert rows.sequence == sequence, "nothing of this node is outstanding"
     moved = np.full((len(ids), DIM), block.by, dtype=np.float32)
     progress = (SourceProgress("s", 1, len(words), float(block.window), block.window),)
@@ -135,6 +153,7 @@ def learn(route: Any, sequence: int, block: Block) -> dict[str, FloatArray]:
             deltas=tuple(RowDelta(table, ids, moved.copy()) for table in WORD_TABLES),
             tokens=len(words),
             progress=progress,
+            place=str(sequence + 1 if behind is None else behind),
         )
     )
     return dict(zip(words, np.array(rows.vectors, dtype=np.float32), strict=True))

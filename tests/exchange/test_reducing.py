@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nodes_in_step import DIM, WORD_TABLES, Block, Ran, in_step
 
-from embedding.errors import ExchangeError
 from embedding.exchange.topology import TopologyConfig
 from embedding.records import Table
 from embedding.server.config import SyncConfig
@@ -134,16 +133,3 @@ def test_a_leader_without_a_block_holds_nobody_up() -> None:
     for policy in ("bsp", "ssp"):
         ran = in_step(scripts, TopologyConfig(kind="allreduce"), SyncConfig(policy=policy))
         check_every_movement_once(ran, scripts)
-
-
-def test_a_node_that_dies_ends_the_others() -> None:
-    def die(rank: int) -> None:
-        if rank == 1:
-            raise KeyError("a node fails")
-
-    with pytest.raises((ExchangeError, KeyError)) as caught:
-        in_step(
-            [[Block(("a",), 1)] * 6, [Block(("a",), 1)]], TopologyConfig(kind="allreduce"), hold=die
-        )
-    if isinstance(caught.value, ExchangeError):
-        assert "is gone" in str(caught.value)

@@ -10,21 +10,28 @@ nothing of replicas. A dense row is in the replicas alone between two such pushe
 
 A gathered header is a barrier: who sends one has had its last push acknowledged. So what the
 leader tells or asks the server after it comes after everybody's last push.
+
+When a node dies, those that are left meet anew (`meeting.py`), take the replicas of the one that
+has the most sums, and go on; so they do when one comes. A sum is in the replicas of a node whole or
+not at all, and no node can be two ahead.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from embedding.errors import UnavailableError
+from embedding.errors import BrokenRingError
+from embedding.exchange.allreduce.agreeing import Standpoint, agree
 from embedding.exchange.allreduce.density import Touches, choose
+from embedding.exchange.allreduce.meeting import FRESH, Meeting
 from embedding.exchange.allreduce.replica import Replica
 from embedding.exchange.allreduce.ring import Ring
+from embedding.exchange.allreduce.settling import NONE, Settler
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack, Push, Rows
@@ -33,54 +40,60 @@ from embedding.exchange.topology import TopologyConfig
 from embedding.records import FloatArray, HalfArray, IntArray, ScorePairs, Table
 
 NO_WINDOW = -(2**62)
-PULL_BYTES = 32 * 1024 * 1024
 FIRST_CHOICE = 4
 """hybrid: blocks measured before the first choice, when less than `rechoose_blocks`."""
-NONE = np.empty(0, dtype=np.int64)
 
 
 class ReducingRoute(Route):
     """Routes dense rows by all-reduce and the others by the server; one thread uses it.
 
+    names    all nodes of the training
     dim      columns of a row
     buckets  rows of n-grams, 0 for none
     half     deltas for the server travel as float16
     least    hybrid: density from which on a row is dense
-    sequence the last push of this node that the server has taken
+    sequence, place  the last push of this node that the server has taken, and its place
+    tokens   of a place: how much of the node's share it is behind
     """
 
     def __init__(
         self,
         server: Server,
-        ring: Ring,
+        meeting: Meeting,
+        names: Sequence[str],
         config: TopologyConfig,
         *,
-        node: str,
         dim: int,
+        tokens: Callable[[str], int],
         buckets: int = 0,
         half: bool = True,
         least: float = 1.0,
         sequence: int = 0,
+        place: str = "",
     ) -> None:
         super().__init__(server)
-        self.ring, self.config = ring, config
-        self.node, self.dim, self.buckets = node, dim, buckets
+        self.meeting, self.config, self.names = meeting, config, tuple(names)
+        self.node, self.dim, self.buckets = meeting.name, dim, buckets
         self.least = least
         self.rounds = 0
         self.summed_rows = 0
         self.waited_s = 0.0
         tables = Table if buckets else (Table.IN, Table.OUT)
-        self.replicas = {table: Replica(table, dim, tells=ring.leads) for table in tables}
+        self.replicas = {table: Replica(table, dim, tells=False) for table in tables}
+        self.regrouped = 0
+        self.lost_tokens = 0
+        self.from_server = 0
         self._half = half
-        self._windows = np.full(ring.size, NO_WINDOW, dtype=np.int64)
-        self._chosen_at = min(0, FIRST_CHOICE - config.rechoose_blocks)
-        self._blocks = 0
-        self._told = 0
-        self._sequence = sequence
-        self._extra = 0
-        self._clock = 0
-        self._place = ""
-        self._done = False
+        self._own = self.names.index(meeting.name)
+        self._tokens = tokens
+        self._stand = Standpoint(FRESH, np.zeros(len(self.names), dtype=np.int64))
+        self._tells = False
+        self._active = 1
+        self.settler = Settler(
+            server, self.replicas, node=meeting.name, dim=dim, sequence=sequence, place=place
+        )
+        self._sent = 0
+        self.ring = self._meet()
 
     def pull(
         self,
@@ -117,8 +130,7 @@ class ReducingRoute(Route):
         )
         found = {Table.IN: pulled.vectors, Table.OUT: pulled.contexts, Table.SUB: pulled.grams}
         whole = {
-            table: self._together(self.replicas[table], at, found[table])
-            for table, at in places.items()
+            table: self.replicas[table].together(at, found[table]) for table, at in places.items()
         }
         self.ways.server_rows += sum(len(ids) for ids in rest.values())
         return replace(
@@ -127,17 +139,18 @@ class ReducingRoute(Route):
             contexts=whole[Table.OUT],
             grams=None if grams is None else whole[Table.SUB],
             # Nothing of this node is outstanding: a push ends with the sum.
-            sequence=self._sequence - self._extra,
+            sequence=self.settler.sequence - self.settler.extra,
         )
 
     def push(self, push: Push) -> Ack:
         """One block, together with everybody else's; the rest goes to the server."""
         self.ways.block(push.deltas)
         window = max((each.window for each in push.progress), default=NO_WINDOW)
-        active, rest = self._round(push.deltas, window)
-        self._sequence += 1
-        self._clock, self._place = push.clock, push.place
-        sent = replace(push, sequence=self._sequence, deltas=rest)
+        active, rest = self._summed(push.deltas, window, self._tokens(push.place))
+        settler = self.settler
+        settler.sequence += 1
+        settler.clock, settler.place = push.clock, push.place
+        sent = replace(push, sequence=settler.sequence, deltas=rest)
         self.ways.server_rows += sum(len(delta.ids) for delta in rest)
         ack = self.server.push(sent)
         # Nodes in step: as many deltas meet as are summed, whatever the policy says of others.
@@ -146,54 +159,141 @@ class ReducingRoute(Route):
 
     def finish(self) -> None:
         """Join with nothing until nobody has a block; then the leader brings the tables."""
-        self._done = True
+        self.settler.done = True
         self.server.idle()
-        active = 1
-        while active:
-            active, _ = self._round(None, NO_WINDOW)
-        if self.ring.leads:
-            self._bring(None)
-        self.ring.gather(np.zeros(1, dtype=np.int64))
+        while not self._ended():
+            pass
 
     def figures(self) -> dict[str, Any]:
-        """Rows and bytes by way, density, how many rows are dense."""
+        """Rows and bytes by way, density, how many rows are dense, who is left."""
+        ways = self.ways
         return {
             "kind": self.config.kind,
-            "rows": {"server": self.ways.server_rows, "allreduce": self.ways.reduced_rows},
-            "bytes": {"allreduce": self.ring.bytes_sent},
+            "rows": {
+                "server": ways.server_rows + self.settler.rows,
+                "allreduce": ways.reduced_rows,
+            },
+            "bytes": {"allreduce": self._sent + self.ring.bytes_sent},
             "summed_rows": self.summed_rows,
             "dense_rows": {str(table): len(held) for table, held in self.replicas.items()},
-            "density": self.ways.density(),
+            "density": ways.density(),
             "dense_share": self.least if self.config.kind == "hybrid" else None,
             "rounds": self.rounds,
             "waited_s": round(self.waited_s, 3),
+            "nodes": self.ring.size,
+            "regrouped": self.regrouped,
+            "lost_tokens": self.lost_tokens,
+            "from_server": self.from_server,
         }
 
     def close(self) -> None:
         """Let the other nodes go."""
+        self.meeting.leave()
         self.ring.close()
 
+    # -- who takes part ---------------------------------------------------------------------
+
+    def _meet(self) -> Ring:
+        """Join the others, at the start or anew, and stand where they stand."""
+        while True:
+            ring = self.meeting.form(self._stand.step, tells=self._tells)
+            try:
+                self._agree(ring)
+            except BrokenRingError:
+                self._sent += ring.bytes_sent
+                ring.close()
+                continue
+            return ring
+
+    def _regroup(self) -> None:
+        began = time.monotonic()
+        self.regrouped += 1
+        self._sent += self.ring.bytes_sent
+        self.ring.close()
+        self.ring = self._meet()
+        self.waited_s += time.monotonic() - began
+
+    def _agree(self, ring: Ring) -> None:
+        learnt = np.zeros(len(self.names), dtype=np.int64)
+        learnt[self._own] = self._tokens(self.settler.place)
+        fresh = self.meeting.members[0].step == FRESH
+        stand, lost = agree(ring, self.replicas, self._stand, learnt)
+        self._tells = self._tells and ring.leads
+        if ring.leads and not self._tells:
+            here = {member.name for member in self.meeting.members}
+            self.settler.take_over(set(self.names) - here)
+            self._tells = True
+        self._stand = stand
+        self.lost_tokens += lost if ring.leads else 0
+        self.from_server += bool(fresh and ring.leads and stand.summed.any())
+        self.rounds = stand.step
+        self._windows = np.full(ring.size, NO_WINDOW, dtype=np.int64)
+        self._blocks = 0
+        for touches in self.ways.touches.values():
+            touches.forget()
+        # Begun anew with rows that were summed, the server is told soon, and the choice waits.
+        self._told = self.rounds - (self.config.settle_blocks if self.rounds else 0)
+        self._chosen_at = self.rounds or min(0, FIRST_CHOICE - self.config.rechoose_blocks)
+
+    # -- sums -------------------------------------------------------------------------------
+
+    def _summed(
+        self, deltas: Sequence[RowDelta], window: int, behind: int
+    ) -> tuple[int, tuple[RowDelta, ...]]:
+        """Add a block to the sums, once; `behind`: tokens of this node's share up to its end.
+
+        Returns how many nodes had one, and the deltas that go to the server.
+        """
+        while behind > self._stand.summed[self._own]:
+            try:
+                return self._round(deltas, window, behind)
+            except BrokenRingError:
+                self._regroup()
+        # The sum was complete on another node, or in this node's life before.
+        return self._active, tuple(self._parted(deltas)[1])
+
+    def _ended(self) -> bool:
+        """Join with nothing; True when nobody had a block, and the server has all."""
+        try:
+            if self._round(None, NO_WINDOW, 0)[0]:
+                return False
+            if self.ring.leads:
+                self.settler.bring()
+            self.ring.gather(np.zeros(1, dtype=np.int64))
+        except BrokenRingError:
+            self._regroup()
+            return False
+        return True
+
     def _round(
-        self, deltas: Sequence[RowDelta] | None, window: int
+        self, deltas: Sequence[RowDelta] | None, window: int, behind: int
     ) -> tuple[int, tuple[RowDelta, ...]]:
         """One sum over all nodes; None: this node has no block.
 
-        Returns how many nodes had one, and the deltas that go to the server. When nobody had one
-        nothing was summed.
+        Returns as `_summed`. When nobody had one nothing was summed. Raises BrokenRingError, and
+        nothing is summed here, when a node is gone or one wants to come.
         """
         began = time.monotonic()
         top = max((int(d.ids.max(initial=-1)) + 1 for d in _words(deltas)), default=0)
-        header = np.asarray([deltas is not None, top, window], dtype=np.int64)
+        wished = self.ring.leads and self.meeting.wished()
+        header = np.asarray([deltas is not None, top, window, behind, wished], dtype=np.int64)
         heads = self.ring.gather(header)
         self.waited_s += time.monotonic() - began
-        active = int(heads[:, 0].sum())
-        if not active:
+        if heads[:, 4].any():
+            raise BrokenRingError("a node wants to come.")
+        self._active = int(heads[:, 0].sum())
+        if not self._active:
             return 0, ()
         self.rounds += 1
         self._settle(heads[:, 2])
-        self._blocks += active
+        self._blocks += self._active
         self._choose(int(heads[:, 1].max()))
-        return active, self._sum(deltas or ())
+        rest = self._sum(deltas or ())
+        for member, tokens in zip(self.meeting.members, heads[:, 3].tolist(), strict=True):
+            at = self.names.index(member.name)
+            self._stand.summed[at] = max(self._stand.summed[at], tokens)
+        self._stand.step = self.rounds
+        return self._active, rest
 
     def _settle(self, windows: IntArray) -> None:
         """Bring the tables now and then, and before a node tells of a window that is new to it.
@@ -207,30 +307,8 @@ class ReducingRoute(Route):
         if crossing or self.rounds - self._told >= self.config.settle_blocks:
             self._told = self.rounds
             if self.ring.leads:
-                self._bring(None)
+                self.settler.bring()
             self.ring.gather(np.zeros(1, dtype=np.int64))
-
-    def _bring(self, leaving: dict[Table, IntArray] | None) -> None:
-        """The leader tells the server how far rows moved; of all, or of those that leave."""
-        owed = [
-            held.owed(None if leaving is None else leaving[table])
-            for table, held in self.replicas.items()
-        ]
-        owed = [delta for delta in owed if len(delta.ids)]
-        if not owed:
-            return
-        self._sequence += 1
-        self._extra += 1
-        self.ways.server_rows += sum(len(delta.ids) for delta in owed)
-        self.server.push(
-            Push(
-                node=self.node,
-                sequence=self._sequence,
-                clock=self._clock,
-                deltas=tuple(owed),
-                place=self._place,
-            )
-        )
 
     def _choose(self, top: int) -> None:
         """Which rows are dense from now on: all, or those that were touched often enough."""
@@ -251,7 +329,7 @@ class ReducingRoute(Route):
             for table, held in self.replicas.items()
         }
         if self.ring.leads:
-            self._bring(leaving)
+            self.settler.bring(leaving)
         for table, held in self.replicas.items():
             fresh = wanted[table][held.places(wanted[table]) < 0]
             held.change(wanted[table], self._from_server(table, fresh))
@@ -278,59 +356,39 @@ class ReducingRoute(Route):
         """The server's rows, asked for by the leader alone."""
         rows: FloatArray = np.empty((len(ids), self.dim), dtype=np.float32)
         if self.ring.leads:
-            step = max(1, PULL_BYTES // (4 * self.dim))
-            for first in range(0, len(ids), step):
-                rows[first : first + step] = self._part(table, ids[first : first + step])
-            if self._done:  # a pull takes part again, and then others would wait for this node
-                self.server.idle()
+            rows = self.settler.ask(table, ids)
         self.ring.from_leader(rows)
         return rows
 
-    def _part(self, table: Table, ids: IntArray) -> FloatArray:
-        pulled = self.server.pull(
-            ids if table is Table.IN else NONE,
-            ids if table is Table.OUT else NONE,
-            clock=self._clock,
-            grams=ids if table is Table.SUB else None,
-        )
-        self.ways.server_rows += len(ids)
-        found = {Table.IN: pulled.vectors, Table.OUT: pulled.contexts, Table.SUB: pulled.grams}
-        rows = found[table]
-        if rows is None or rows.shape != (len(ids), self.dim):
-            raise UnavailableError(f"node {self.node}: the server sent no rows of {table}.")
-        return widen(rows)
-
     def _sum(self, deltas: Sequence[RowDelta]) -> tuple[RowDelta, ...]:
-        """Add up the dense rows on all nodes; returns the rows that are not dense."""
-        rest = []
+        """Add up the dense rows on all nodes; returns the rows that are not dense.
+
+        Sums are taken into the replicas once all are there, so that a node has all or none.
+        """
+        dense, rest = self._parted(deltas)
+        moved = {}
         for table, held in self.replicas.items():
-            dense = []
-            for delta in (each for each in deltas if each.table is table):
-                here = held.places(delta.ids) >= 0
-                dense.append(RowDelta(table, delta.ids[here], delta.values[here]))
-                self.ways.reduced_rows += int(here.sum())
-                if not here.all():
-                    rest.append(self._for_server(table, delta.ids[~here], delta.values[~here]))
             if len(held):
-                moved = held.spread(dense)
-                self.ring.add_up(moved)
-                held.add(moved)
-                self.summed_rows += len(held)
+                moved[table] = held.spread([each for each in dense if each.table is table])
+                self.ring.add_up(moved[table])
+        for table, sums in moved.items():
+            self.replicas[table].add(sums)
+            self.summed_rows += len(sums)
+        self.ways.reduced_rows += sum(len(delta.ids) for delta in dense)
         return tuple(rest)
+
+    def _parted(self, deltas: Sequence[RowDelta]) -> tuple[list[RowDelta], list[RowDelta]]:
+        """The rows that are dense, and those for the server."""
+        dense, rest = [], []
+        for delta in deltas:
+            here = self.replicas[delta.table].places(delta.ids) >= 0
+            dense.append(RowDelta(delta.table, delta.ids[here], delta.values[here]))
+            if not here.all():
+                rest.append(self._for_server(delta.table, delta.ids[~here], delta.values[~here]))
+        return dense, rest
 
     def _for_server(self, table: Table, ids: IntArray, values: FloatArray | HalfArray) -> RowDelta:
         return RowDelta(table, ids, narrow(widen(values)) if self._half else values)
-
-    def _together(
-        self, held: Replica, places: IntArray, pulled: FloatArray | HalfArray | None
-    ) -> FloatArray:
-        """Held rows and pulled ones, float32, in the order in which they were asked for."""
-        rows: FloatArray = np.empty((len(places), self.dim), dtype=np.float32)
-        here = places >= 0
-        rows[here] = held.rows[places[here]]
-        if pulled is not None:
-            rows[~here] = widen(pulled)
-        return rows
 
 
 def _words(deltas: Sequence[RowDelta] | None) -> list[RowDelta]:

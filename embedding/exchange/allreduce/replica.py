@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from embedding.exchange.compression.halves import widen
 from embedding.exchange.payload import RowDelta
-from embedding.records import FloatArray, IntArray, Table
+from embedding.records import FloatArray, HalfArray, IntArray, Table
 
 
 class Replica:
@@ -34,6 +35,15 @@ class Replica:
         found[known] = self._place[ids[known]]
         return found
 
+    def together(self, places: IntArray, pulled: FloatArray | HalfArray | None) -> FloatArray:
+        """Held rows, and pulled ones where `places` is -1; float32 in the order of `places`."""
+        rows: FloatArray = np.empty((len(places), self.rows.shape[1]), dtype=np.float32)
+        here = places >= 0
+        rows[here] = self.rows[places[here]]
+        if pulled is not None:
+            rows[~here] = widen(pulled)
+        return rows
+
     def spread(self, deltas: list[RowDelta]) -> FloatArray:
         """Deltas of held rows as one for all rows, float32 [m, dim]."""
         whole = np.zeros_like(self.rows)
@@ -44,6 +54,16 @@ class Replica:
     def add(self, moved: FloatArray) -> None:
         """What all nodes moved the rows by, float32 [m, dim]."""
         self.rows += moved
+
+    def become(self, ids: IntArray, rows: FloatArray) -> None:
+        """Hold another node's ids and rows; what the server has of them is not known."""
+        self._tells = False
+        self.ids, self.rows, self._brought = ids, rows, rows[:0]
+        self._index()
+
+    def told(self, rows: FloatArray) -> None:
+        """The server has these rows, float32 [m, dim], of all that are held: this node tells it."""
+        self._tells, self._brought = True, rows
 
     def owed(self, ids: IntArray | None = None) -> RowDelta:
         """How far rows moved since the server was told; of all of them, or of some ids.
@@ -71,5 +91,9 @@ class Replica:
             rows[~kept] = fresh
             setattr(self, name, rows)
         self.ids = ids
+        self._index()
+
+    def _index(self) -> None:
+        ids = self.ids
         self._place = np.full(int(ids[-1]) + 1 if len(ids) else 0, -1, dtype=np.int32)
         self._place[ids] = np.arange(len(ids), dtype=np.int32)

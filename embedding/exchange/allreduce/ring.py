@@ -18,15 +18,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from embedding.errors import ExchangeError, PlatformError
+from embedding.errors import BrokenRingError, PlatformError
 from embedding.exchange.topology import RingSpec
-from embedding.records import FloatArray, IntArray
+from embedding.records import IntArray
 
 if TYPE_CHECKING:
     import torch
 
 BACKLOG = 1024
 MEET_SECONDS = 120.0
+FORM_SECONDS = 30.0
+"""How long nodes that have met wait for each other's sockets."""
 
 
 @contextmanager
@@ -60,7 +62,7 @@ def rendezvous(host: str = "127.0.0.1") -> Iterator[int]:
 class Ring:
     """One node among those that all-reduce; all nodes make the same calls in the same order.
 
-    Raises ExchangeError when a peer is gone, or silent for `timeout_s`. One thread uses it.
+    Raises BrokenRingError when a peer is gone, or silent for `timeout_s`. One thread uses it.
 
     bytes_sent  by this node, as the ring algorithm sends (2·(n-1)/n of a sum; measured the same)
     """
@@ -96,7 +98,7 @@ class Ring:
             self._guard(lambda: self._group.allreduce([tensor]).wait())
         self.bytes_sent += 2 * (self.size - 1) * values.nbytes // self.size
 
-    def from_leader(self, values: FloatArray) -> None:
+    def from_leader(self, values: npt.NDArray[Any]) -> None:
         """The leader's values, in place."""
         if not values.size:
             return
@@ -128,10 +130,16 @@ class Ring:
         except RuntimeError as error:
             late = "imed out" in str(error)
             what = f"was silent for {self._timeout_s:.0f} s" if late else "is gone"
-            raise ExchangeError(
-                f"all-reduce of {self.size} nodes: a peer of node {self.rank} {what}, so this "
-                "training cannot go on."
+            raise BrokenRingError(
+                f"all-reduce of {self.size} nodes: a peer of node {self.rank} {what}."
             ) from error
+
+
+def store_at(host: str, port: int, *, timeout_s: float) -> Any:
+    """A connection to the key-value store of a rendezvous; RuntimeError when it is not there."""
+    return _distributed().TCPStore(
+        host, port, is_master=False, wait_for_workers=False, timeout=timedelta(seconds=timeout_s)
+    )
 
 
 def _distributed() -> Any:
@@ -144,10 +152,10 @@ def _meet(spec: RingSpec, timeout_s: float) -> tuple[Any, Any]:
     import torch
 
     dist, limit = _distributed(), timedelta(seconds=timeout_s)
-    store = dist.TCPStore(
-        spec.host, spec.port, is_master=False, wait_for_workers=False, timeout=limit
+    store = dist.PrefixStore(
+        f"ring/{spec.generation}",
+        store_at(spec.host, spec.port, timeout_s=min(timeout_s, FORM_SECONDS)),
     )
-    store = dist.PrefixStore("ring", store)
     if spec.backend == "nccl":
         device = torch.device("cuda", spec.rank % torch.cuda.device_count())
         torch.cuda.set_device(device)

@@ -1,0 +1,229 @@
+"""How nodes that all-reduce find each other, again whenever one of them comes or goes.
+
+Each time is a generation. Who is in it is decided once, by whichever node first sees that all of
+the generation before have arrived or are gone; the others read the decision (compare-and-set on the
+rendezvous's key-value store). Keys:
+
+    node/NAME  how the node stands: life (its process), the generation it wants, the sums it has
+    gone/NAME  the life of that node that will not come again
+    gen/G      the members of generation G, in order of rank
+    wish/G     somebody waits until the members of generation G meet anew
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from embedding.errors import ExchangeError
+from embedding.exchange.allreduce.ring import Ring, store_at
+from embedding.exchange.topology import MeetingSpec, RingSpec
+
+STORE_SECONDS = 60.0
+LOOK_SECONDS = 0.05
+FRESH = -1
+"""Sums that a node has which has just started: none, and no replica."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A node that has arrived.
+
+    life   its process
+    wants  the generation that it waits for, or is in
+    step   sums that its replica has, FRESH for one without
+    tells  it knows what of its replica the server has
+    """
+
+    life: str
+    wants: int
+    step: int = FRESH
+    tells: bool = False
+
+
+@dataclass(frozen=True)
+class Member:
+    """A node of a generation; the first has the replica that all take, and leads."""
+
+    name: str
+    life: str
+    step: int
+
+
+def decide(
+    names: tuple[str, ...],
+    generation: int,
+    before: tuple[Member, ...] | None,
+    standings: Mapping[str, Standing],
+    gone: Mapping[str, str],
+    *,
+    patient: bool = True,
+) -> tuple[Member, ...] | None:
+    """The members of a generation, None while somebody is awaited.
+
+    Awaited are all nodes at first, then the members of the generation before unless they are gone
+    (or started again); without `patient` nobody is, and one that hangs is left out until it comes
+    by itself. One with the most sums comes first.
+
+    names   all nodes
+    gone    name → the last life of it that is known to be over
+    """
+    arrived = {
+        name: each
+        for name, each in standings.items()
+        if each.wants >= generation and gone.get(name) != each.life
+    }
+    if before is None:
+        awaited = set(names)
+    else:
+        awaited = {
+            member.name
+            for member in before
+            if gone.get(member.name) != member.life
+            and (member.name not in standings or standings[member.name].life == member.life)
+        }
+    if not arrived or (patient and awaited - set(arrived)):
+        return None
+    ranked = sorted(arrived, key=lambda n: (-arrived[n].step, not arrived[n].tells, names.index(n)))
+    return tuple(Member(name, arrived[name].life, arrived[name].step) for name in ranked)
+
+
+class Meeting:
+    """One node's way to the others. One thread uses it.
+
+    life     names this process among those that the node has in its time
+    members  of the generation that this node is in
+    """
+
+    def __init__(
+        self,
+        spec: MeetingSpec,
+        *,
+        name: str,
+        life: str,
+        timeout_s: float,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self.name = name
+        self.members: tuple[Member, ...] = ()
+        self.generation = 0
+        self._spec, self._life = spec, life
+        self._timeout_s = timeout_s
+        self._stop = stop or threading.Event()
+        self._store = _store(spec)
+
+    def form(self, step: int, *, tells: bool) -> Ring:
+        """Wait for the others and join them; `step` and `tells` as in Standing.
+
+        Raises ExchangeError when this process was told to stop, or the rendezvous is gone.
+        """
+        while True:
+            generation = self._next()
+            standing = Standing(self._life, generation, step, tells)
+            self._put(f"node/{self.name}", asdict(standing))
+            self._put(f"wish/{generation - 1}", self.name)
+            members = self._decided(generation)
+            own = (self.name, self._life)
+            rank = next((i for i, m in enumerate(members) if (m.name, m.life) == own), None)
+            if rank is None:
+                continue
+            self.members, self.generation = members, generation
+            place = RingSpec(
+                host=self._spec.host,
+                port=self._spec.port,
+                rank=rank,
+                size=len(members),
+                generation=generation,
+                backend=self._spec.backend,
+            )
+            return Ring(place, timeout_s=self._timeout_s)
+
+    def wished(self) -> bool:
+        """Whether somebody waits for this generation to end."""
+        return self._has(f"wish/{self.generation}")
+
+    def leave(self) -> None:
+        """This process will not come again; never raises."""
+        try:
+            self._put(f"gone/{self.name}", self._life)
+        except ExchangeError:
+            return
+
+    def _next(self) -> int:
+        """The first generation that is not decided."""
+        generation = self.generation + 1
+        while self._has(f"gen/{generation}"):
+            generation += 1
+        return generation
+
+    def _decided(self, generation: int) -> tuple[Member, ...]:
+        """The members of a generation, once somebody has decided."""
+        key = f"gen/{generation}"
+        began = time.monotonic()
+        while not self._has(key):
+            before = self._members(generation - 1) if generation > 1 else None
+            members = decide(
+                self._spec.names,
+                generation,
+                before,
+                {n: Standing(**found) for n, found in self._all("node").items()},
+                self._all("gone"),
+                patient=time.monotonic() - began < self._timeout_s,
+            )
+            if members is not None:
+                self._propose(key, members)
+            elif self._stop.wait(LOOK_SECONDS):
+                raise ExchangeError(f"{self.name}: told to stop while it waits for other nodes.")
+        return self._members(generation)
+
+    def _propose(self, key: str, members: tuple[Member, ...]) -> None:
+        """The first who does decides."""
+        held = json.dumps([asdict(member) for member in members])
+        self._guarded(lambda: self._store.compare_set(key, "", held))
+
+    def _members(self, generation: int) -> tuple[Member, ...]:
+        return tuple(Member(**found) for found in self._get(f"gen/{generation}"))
+
+    def _all(self, kind: str) -> dict[str, Any]:
+        """What is there of all nodes, by name."""
+        names = [name for name in self._spec.names if self._has(f"{kind}/{name}")]
+        return {name: self._get(f"{kind}/{name}") for name in names}
+
+    def _has(self, key: str) -> bool:
+        return bool(self._guarded(lambda: self._store.check([key])))
+
+    def _get(self, key: str) -> Any:
+        return json.loads(self._guarded(lambda: self._store.get(key)))
+
+    def _put(self, key: str, value: object) -> None:
+        self._guarded(lambda: self._store.set(key, json.dumps(value)))
+
+    def _guarded(self, call: Any) -> Any:
+        try:
+            return call()
+        except RuntimeError as error:
+            raise ExchangeError(f"{self.name}: the rendezvous of its training is gone.") from error
+
+
+def depart(spec: MeetingSpec, name: str, life: str) -> None:
+    """Tell the others that a process of node `name` has died; never raises.
+
+    Who started it knows; the others would wait for `peer_timeout_s` to be sure.
+    """
+    try:
+        _store(spec).set(f"gone/{name}", json.dumps(life))
+    except (RuntimeError, ExchangeError):
+        return
+
+
+def _store(spec: MeetingSpec) -> Any:
+    try:
+        return store_at(spec.host, spec.port, timeout_s=STORE_SECONDS)
+    except RuntimeError as error:
+        raise ExchangeError(
+            f"rendezvous at {spec.host}:{spec.port}: nobody answers ({type(error).__name__})."
+        ) from error
