@@ -110,6 +110,13 @@ def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> T
             "missing in its counts.",
             highlight=False,
         )
+    if result.ways.get("lost_tokens") or result.ways.get("from_server"):
+        errors.print(
+            f"nodes died together: what {result.ways['lost_tokens']:,} tokens had taught died with "
+            f"them, and {result.ways['from_server']} times what up to settle_blocks blocks of each "
+            "node had; all tokens are counted (docs/topologies.md).",
+            highlight=False,
+        )
     return result
 
 

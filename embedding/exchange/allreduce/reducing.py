@@ -224,8 +224,8 @@ class ReducingRoute(Route):
             self.settler.take_over(set(self.names) - here)
             self._tells = True
         self._stand = stand
-        self.lost_tokens += lost if ring.leads else 0
-        self.from_server += bool(fresh and ring.leads and stand.summed.any())
+        self.lost_tokens += lost
+        self.from_server += bool(fresh and stand.summed.any())
         self.rounds = stand.step
         self._windows = np.full(ring.size, NO_WINDOW, dtype=np.int64)
         self._blocks = 0

@@ -22,6 +22,8 @@ def topology(
                 all-reduce; those that reached an aggregator
     dense_rows  by table, rows that go by all-reduce
     density     by table, mean share of the known rows that a block moves
+    regrouped, lost_tokens, from_server   of nodes that all-reduce (docs/topologies.md), as told by
+                the one that has seen most
     """
     told = [report["topology"] for report in reports.values() if "topology" in report]
     told = [each for each in told if isinstance(each, dict)]
@@ -35,7 +37,12 @@ def topology(
         _add(sent, each.get("bytes"))
     densities = [each["density"] for each in told if isinstance(each.get("density"), dict)]
     tables = sorted({table for each in densities for table in each})
+    seen = {
+        name: max((int(each[name]) for each in told if _number(each.get(name))), default=0)
+        for name in ("regrouped", "lost_tokens", "from_server")
+    }
     return {
+        **seen,
         "kind": str(told[0].get("kind", "ps")) if told else "ps",
         "groups": len({str(each["group"]) for each in told if "group" in each}),
         "bytes": sent,
