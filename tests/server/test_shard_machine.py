@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +16,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from embedding.errors import RefusedError
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
+from embedding.exchange.shards.minibatches import Minibatches, draws_of
 from embedding.exchange.shards.split import split_deltas
+from embedding.models.config import ModelConfig
 from embedding.records import Table
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.rows.tables import first_vectors
+from embedding.server.shards.columns import moved
 from embedding.server.shards.log import Admit, Change, CopyRows, ShardLog, as_json, from_json
 from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
@@ -32,10 +36,10 @@ NODES = ("a", "b")
 class Shard:
     """A shard whose messages are delivered by the test, and that can crash."""
 
-    def __init__(self, index: int, folder: Path) -> None:
+    def __init__(self, index: int, folder: Path, split: str) -> None:
         self.index = index
         self.spec = ShardSpec(
-            server=ServerConfig(device="cpu", state_dir=folder, initial_rows=1),
+            server=ServerConfig(device="cpu", state_dir=folder, initial_rows=1, split=split),
             index=index,
             count=COUNT,
             dim=DIM,
@@ -43,6 +47,12 @@ class Shard:
             identity="one",
         )
         self.start()
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Ids given so far, of rows of which something is here."""
+        ids = np.arange(self.state.next_id, dtype=np.int64)
+        return ids[self.spec.layout.held(ids, self.index)]
 
     def start(self) -> None:
         assert self.spec.server.state_dir is not None
@@ -58,11 +68,14 @@ class Shard:
 class ShardsMatchOneTable(RuleBasedStateMachine):
     """Nodes keep their pushes until every shard has them in a checkpoint, as the client does."""
 
+    split = "rows"
+    within = 0.0
+
     @initialize()
     def begin(self) -> None:
         self.home = tempfile.TemporaryDirectory()
         self.log = ShardLog(1)
-        self.shards = [Shard(i, Path(self.home.name) / str(i)) for i in range(COUNT)]
+        self.shards = [Shard(i, Path(self.home.name) / str(i), self.split) for i in range(COUNT)]
         self.kept: dict[str, list[Push]] = {node: [] for node in NODES}
         self.made = dict.fromkeys(NODES, 0)
         self.ordered = dict.fromkeys(NODES, 0)
@@ -104,12 +117,24 @@ class ShardsMatchOneTable(RuleBasedStateMachine):
             return
         tickets = tuple((node, self.ordered[node] + 1) for node in ready)
         self.log.append(Change(tickets, scale))
-        for node, sequence in tickets:
-            self.ordered[node] = sequence
-            push = next(p for p in self.kept[node] if p.sequence == sequence)
-            for id_, row in zip(push.deltas[0].ids.tolist(), push.deltas[0].values, strict=True):
-                if id_ in self.rows and scale:
-                    self.rows[id_] = self.rows[id_] + np.float32(scale) * row
+        self.ordered |= dict(tickets)
+        found = [next(p for p in self.kept[node] if p.sequence == s) for node, s in tickets]
+        if scale:
+            self.expect(found, scale)
+
+    def expect(self, pushes: list[Push], scale: float) -> None:
+        for push in pushes:
+            self.add(self.rows, push.deltas[0], scale)
+
+    def add(self, rows: dict[int, np.ndarray], delta: RowDelta, scale: float) -> None:
+        """What is known of evicted rows does not change."""
+        for id_, row in zip(delta.ids.tolist(), delta.values, strict=True):
+            if id_ in self.rows:
+                rows[id_] = rows.get(id_, np.zeros(DIM, np.float32)) + np.float32(scale) * row
+
+    def part(self, push: Push, index: int) -> Push:
+        """What a shard gets of a push."""
+        return Push(push.node, push.sequence, 0, split_deltas(push.deltas, COUNT)[index])
 
     # -- what the network does ---------------------------------------------------------------
 
@@ -128,8 +153,7 @@ class ShardsMatchOneTable(RuleBasedStateMachine):
         entry = state.hello(node, kept[0].sequence if kept else self.made[node] + 1)
         for push in kept:
             if push.sequence > entry.accepted or again:
-                part = split_deltas(push.deltas, COUNT)[index]
-                state.push(Push(node, push.sequence, 0, part))
+                state.push(self.part(push, index))
 
     @rule(index=st.integers(0, COUNT - 1))
     def checkpoint(self, index: int) -> None:
@@ -172,11 +196,12 @@ class ShardsMatchOneTable(RuleBasedStateMachine):
     def compare(self) -> None:
         at = (self.log.number, self.log.position)
         for shard in self.shards:
-            ids = np.arange(shard.index, self.next_id, COUNT, dtype=np.int64)
+            ids, columns = shard.ids, shard.spec.columns
             found = shard.state.rows(Table.IN, ids, at)
             wanted = [self.rows.get(i, np.zeros(DIM, np.float32)) for i in ids.tolist()]
             assert found is not None
-            assert np.array_equal(found, np.array(wanted, np.float32).reshape(-1, DIM))
+            wanted = np.array(wanted, np.float32).reshape(-1, DIM)[:, columns]
+            np.testing.assert_allclose(found, wanted, atol=self.within, rtol=0)
             assert shard.state.lost_pushes == 0
 
     @precondition(lambda self: hasattr(self, "shards"))
@@ -187,13 +212,99 @@ class ShardsMatchOneTable(RuleBasedStateMachine):
             assert len(state.map.used()) + len(state.free) == state.next_slot
 
 
-ShardsMatchOneTable.TestCase.settings = settings(
-    max_examples=40,
-    stateful_step_count=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+class ColumnsMatchOneTable(ShardsMatchOneTable):
+    """The same where every shard holds a column and learns the blocks itself."""
+
+    split = "columns"
+    within = 1e-5
+
+    @initialize()
+    def begin(self) -> None:
+        super().begin()
+        self.contexts: dict[int, np.ndarray] = {}
+        self.admit(6, 0)
+
+    @rule(
+        scale=st.sampled_from([1.0, 0.5]),
+        nodes=st.sets(st.sampled_from(NODES), min_size=1),
+        seed=st.integers(0, 2**31),
+    )
+    def learn(self, scale: float, nodes: set[str], seed: int) -> None:
+        """Some nodes push, and what comes next of them is applied as one change."""
+        for node in sorted(nodes):
+            self.make_push(node, seed)
+        self.order(scale, nodes)
+
+    @rule(node=st.sampled_from(NODES), seed=st.integers(0, 2**31))
+    def make_push(self, node: str, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.made[node] += 1
+        batch = None
+        if self.next_id:
+            ids = rng.permutation(self.next_id)[:5].astype(np.int64)
+            batch = random_block(ids, rng)
+        self.kept[node].append(Push(node, self.made[node], 0, minibatches=batch))
+
+    def part(self, push: Push, index: int) -> Push:
+        return push
+
+    def compare(self) -> None:
+        super().compare()
+        for shard in self.shards:
+            found = shard.state.rows(Table.OUT, shard.ids, (self.log.number, self.log.position))
+            none = np.zeros(DIM, np.float32)
+            alive = {i: row for i, row in self.contexts.items() if i in self.rows}
+            wanted = [alive.get(i, none) for i in shard.ids.tolist()]
+            wanted = np.array(wanted, np.float32).reshape(-1, DIM)[:, shard.spec.columns]
+            np.testing.assert_allclose(found, wanted, atol=self.within, rtol=0)
+
+    def expect(self, pushes: list[Push], scale: float) -> None:
+        """All pushes of a change step from the rows before it; evicted rows count as zero."""
+        found = [self.whole(push.minibatches) for push in pushes if push.minibatches is not None]
+        for inputs, outputs in found:
+            self.add(self.rows, inputs, scale)
+            self.add(self.contexts, outputs, scale)
+
+    def whole(self, batch: Minibatches) -> tuple[RowDelta, RowDelta]:
+        """How a block moves whole rows."""
+        none = np.zeros(DIM, np.float32)
+        held = self.rows, {id_: self.contexts.get(id_, none) for id_ in self.rows}
+        ids = batch.ids[: batch.inputs].tolist(), batch.ids.tolist()
+        rows = [
+            np.array([table.get(i, none) for i in own])
+            for table, own in zip(held, ids, strict=True)
+        ]
+        return moved(batch, *rows)
+
+
+def random_block(ids: np.ndarray, rng: np.random.Generator) -> Minibatches:
+    """A block over these rows, with any slopes, learnt in minibatches of 4 examples."""
+    inputs = max(1, len(ids) - 1)
+    batch = Minibatches(
+        words=rng.integers(0, inputs, 6).astype(np.int32),
+        sentences=np.array([0, 6], dtype=np.int32),
+        pool=rng.integers(0, len(ids), 8).astype(np.int32),
+        ids=ids,
+        inputs=inputs,
+        draws=draws_of(ModelConfig(window=2, negative=2)),
+        seed=int(rng.integers(0, 1000)),
+        pairs=4,
+        rate=0.1,
+    )
+    slopes = rng.normal(size=batch.examples.outputs.shape).astype(np.float32)
+    shares = rng.random(inputs + len(ids)).astype(np.float32)
+    return replace(batch, slopes=slopes, shares=shares if rng.random() < 0.5 else shares[:0])
+
+
+for machine in (ShardsMatchOneTable, ColumnsMatchOneTable):
+    machine.TestCase.settings = settings(
+        max_examples=40,
+        stateful_step_count=30,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 TestShardsMatchOneTable = ShardsMatchOneTable.TestCase
+TestColumnsMatchOneTable = ColumnsMatchOneTable.TestCase
 
 
 entries = st.one_of(

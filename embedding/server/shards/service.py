@@ -48,6 +48,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+_GONE = Message({"status": "waiting", "waits_for": None})
+"""A block that was opened on a stream that is no more has to be opened again."""
+
+
 class ShardServer:
     """One shard; `start` opens its port, `stop` writes a last checkpoint and closes it."""
 
@@ -217,7 +221,7 @@ class ShardSession:
     def _step(self, message: Message) -> Message:
         """The numbers of a minibatch; the scores of the next."""
         if self._workspace is None:
-            return Message({"status": "gone"})
+            return _GONE
         self._workspace.learn(message.array("slopes", "f4 f2", 2))
         return self._scores(self._workspace)
 
@@ -229,7 +233,7 @@ class ShardSession:
         """The numbers of the last minibatch, and the number of the push that the block is."""
         workspace, self._workspace = self._workspace, None
         if workspace is None:
-            return Message({"status": "gone"})
+            return _GONE
         workspace.learn(message.array("slopes", "f4 f2", 2))
         header = message.header
         batch = workspace.learnt(message.array("shares", "f4", 1))
