@@ -77,6 +77,10 @@ class AheadError(RefusedError):
     """A node wanted to read ahead of its own push, which the policy does not allow."""
 
 
+class RoundError(RefusedError):
+    """A round of L-BFGS is on: a node takes part in it before it reads again."""
+
+
 class ReplacedError(RefusedError):
     """Another process has greeted the server under this node's name since; this one ends."""
 

@@ -11,7 +11,14 @@ from typing import Any, TypeVar
 
 import tenacity
 
-from embedding.errors import AheadError, BehindError, RefusedError, UnavailableError
+from embedding.errors import (
+    AheadError,
+    BehindError,
+    RefusedError,
+    RoundError,
+    UnavailableError,
+)
+from embedding.exchange.batch import ROUND
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import (
     acknowledged,
@@ -126,6 +133,8 @@ class ParameterClient:
             waited = time.monotonic() - began
             if answer.header["status"] != "ok":
                 self._held_back()
+            if ROUND in answer.header.get("waiting_for", ()):
+                raise RoundError(f"pull at clock {clock}: {ROUND} is on.")
             if self.node in answer.header.get("waiting_for", ()):
                 raise AheadError(f"pull at clock {clock}: the policy waits for this node's push.")
             if rows is not None:
@@ -151,6 +160,10 @@ class ParameterClient:
             except RefusedError:
                 self.feedback.undo(sent)
                 raise
+
+    def batch(self, message: Message) -> Message:
+        """One message of a round of L-BFGS (`batch.py`), answered."""
+        return self._request(message)
 
     def settle(self, clock: int, sequence: int) -> Ack | None:
         """Push whole what compression has kept back, from push `sequence` on; None: nothing was."""

@@ -19,12 +19,16 @@ class Pace:
     push_every  blocks from one push to the next (n_push, tau)
     pull_every  blocks for which rows that were pulled serve (n_fetch, tau)
     elastic     0: a push is what rows moved by; above 0: β of elastic averaging (Zhang 2015)
+    batch_tokens, portion_tokens  what a node gives to a batch of L-BFGS of what it remembers, and
+                in what portions; 0: there are no such rounds
     """
 
     pooled: int = 0
     push_every: int = 1
     pull_every: int = 1
     elastic: float = 0.0
+    batch_tokens: int = 0
+    portion_tokens: int = 0
 
     @property
     def every_block(self) -> bool:
@@ -42,15 +46,15 @@ class Pace:
             raise RefusedError("message: 'pace' must be an object.")
         values: dict[str, Any] = {each.name: data.get(each.name) for each in fields(cls)}
         elastic = values.pop("elastic")
-        pooled = values.pop("pooled")
-        counts = [(pooled, 0), *((n, 1) for n in values.values())]
+        least = {"push_every": 1, "pull_every": 1}
+        counts = [(n, least.get(name, 0)) for name, n in values.items()]
         if not all(type(n) is int and n >= least for n, least in counts):
             raise RefusedError("message: the counts of 'pace' must be whole and not negative.")
         if type(elastic) not in (int, float) or not (
             math.isfinite(elastic) and 0.0 <= elastic <= 1.0
         ):
             raise RefusedError("message: 'elastic' must lie between 0 and 1.")
-        return cls(pooled=pooled, elastic=float(elastic), **values)
+        return cls(elastic=float(elastic), **values)
 
 
 EVERY_BLOCK = Pace()

@@ -15,12 +15,28 @@ from embedding.errors import ConfigError, InputError
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig
 from embedding.models.examples import examples
-from embedding.models.jit import kernel
+from embedding.models.jit import bare, kernel
 from embedding.records import FloatArray
 
 MODELS = (Model.SGNS, Model.CBOW)
 """Models whose block has a loss of its own, over the tables `in` and `out` alone."""
 _Sums = npt.NDArray[np.float64]
+
+
+@bare
+def _middle(bag: Any, vectors: Any, hidden: Any) -> float:
+    """The mean of the rows of a bag into `hidden`; one over their number."""
+    rows = 0
+    hidden[:] = 0.0
+    for b in range(len(bag)):
+        if bag[b] >= 0:
+            rows += 1
+            for i in range(len(hidden)):
+                hidden[i] += vectors[bag[b], i]
+    share = 1.0 / rows
+    for i in range(len(hidden)):
+        hidden[i] *= share
+    return share
 
 
 @kernel()
@@ -40,17 +56,7 @@ def _evaluate(
     n, loss = len(hidden), 0.0
     for e in range(len(inputs)):
         weight = np.float64(weights[owners[e]]) if len(weights) else 1.0
-        bag = 0
-        hidden[:] = 0.0
-        for b in range(inputs.shape[1]):
-            if inputs[e, b] >= 0:
-                bag += 1
-                row = vectors[inputs[e, b]]
-                for i in range(n):
-                    hidden[i] += row[i]
-        share = 1.0 / bag
-        for i in range(n):
-            hidden[i] *= share
+        share = _middle(inputs[e], vectors, hidden)
         slope[:] = 0.0
         for k in range(outputs.shape[1]):
             if outputs[e, k] < 0:

@@ -26,7 +26,8 @@ class SyncConfig(Config):
     """How far nodes may run ahead of each other."""
 
     policy: str = "ssp"
-    """Name of a consistency policy: bsp, backup, ssp, asp, easgd, averaging, auto or hogwild
+    """Name of a consistency policy: bsp, backup, ssp, asp, easgd, averaging, sandblaster, auto or
+    hogwild
     (`embedding.server.policies.POLICIES`; docs/synchronisation.md)."""
 
     staleness: int = Field(default=4, ge=0)
@@ -52,6 +53,30 @@ class SyncConfig(Config):
     elasticity: float = Field(default=0.9, gt=0, le=1)
     """easgd: β of Zhang 2015; a row that all n nodes train all the time moves by α = β/n of the
     difference."""
+
+    lbfgs_every: int = Field(default=8, ge=1, le=1_000_000)
+    """sandblaster: blocks of a node between two rounds of L-BFGS, and before the first."""
+
+    lbfgs_batch_tokens: int = Field(default=50_000, ge=64, le=100_000_000)
+    """sandblaster: tokens that each node draws from what it remembers for a round."""
+
+    lbfgs_portion_tokens: int = Field(default=2_000, ge=16, le=10_000_000)
+    """sandblaster: tokens of a portion, which one node computes at a time."""
+
+    lbfgs_iterations: int = Field(default=10, ge=1, le=10_000)
+    """sandblaster: steps of L-BFGS in a round, at most."""
+
+    lbfgs_history: int = Field(default=10, ge=1, le=100)
+    """sandblaster: m, pairs of step and change of gradient that are kept; 2·m copies of the rows of
+    a batch."""
+
+    lbfgs_copies: int = Field(default=1, ge=0, le=16)
+    """sandblaster: nodes that may compute a portion once more at the end of a batch; the first to
+    answer wins (Dean 2012)."""
+
+    lbfgs_reach: float = Field(default=4.0, ge=0, allow_inf_nan=False)
+    """sandblaster: how far a round may carry rows: the loss has ‖x - x₀‖²/(2·reach·rate) added, as
+    if it were one implicit gradient step of so many learning rates; 0 adds nothing."""
 
     auto_alike: float = Field(default=0.25, gt=0)
     """auto: coefficient of variation of the sources' token rates above which bsp gives way to

@@ -123,6 +123,10 @@ class ConsistencyMachine:
         self._begin(Switch(now, before, self.policy.running, reason))
         return flushed
 
+    def finished(self) -> None:
+        """A round of L-BFGS is over: nodes may read again."""
+        self.policy.finished(self.board)
+
     def idle(self, node: str, *, now: float) -> list[Instruction]:
         """A node has nothing to learn for the moment; it may not have greeted this server yet."""
         member = self.board.members.setdefault(node, Member(node))

@@ -24,6 +24,7 @@ from embedding.server.cutting.quality import ScoreKeeper
 from embedding.server.figures.reports import as_sent, read_report
 from embedding.server.flight.greeting import acknowledgement, welcome
 from embedding.server.flight.validation import check_buckets, check_score, check_words, checked
+from embedding.server.lbfgs.rounds import Rounds
 from embedding.server.policies import Apply, Instruction, Ticket
 from embedding.server.recovery.journal import Journal
 from embedding.server.recovery.sequence import Ledger, Verdict
@@ -87,6 +88,7 @@ class ServerState(HoldsRows):
         self.scores = ScoreKeeper(config, self.tables, self.composer)
         self.config_digest = config.config_digest
         self.reports: dict[str, dict[str, Any]] = {}
+        self.rounds = Rounds(self, sync)
         self.balance = Balance()
         self.journal = Journal(None)
         self.want_checkpoint: Callable[[], None] = lambda: None
@@ -196,9 +198,7 @@ class ServerState(HoldsRows):
             rows_in = self.tables.gather(Table.IN, slots_in)
             rows_out = self.tables.gather(Table.OUT, slots_out)
             rows_sub = None if grams is None else self.tables.gather(Table.SUB, grams)
-            scored = None
-            if score is not None and drawn is not None:
-                scored = self.scores.gather(score, drawn)
+            scored = None if score is None or drawn is None else self.scores.gather(score, drawn)
             self._read_mark[node] = self.meters.pushes
             sequence = self.ledger.of(node).applied
             self.meters.rows_out += len(vectors) + len(contexts)
@@ -348,6 +348,7 @@ class ServerState(HoldsRows):
                     "in shared memory from the start; start the server with that policy."
                 )
             now = time.monotonic()
+            self.rounds.configure(sync)
             self.execute(self.machine.configure(sync, now=now), now)
             logger.info("policy %s → %s", before.model_dump(), sync.model_dump())
             self.changed.notify_all()

@@ -27,6 +27,7 @@ from embedding.records import TokenBlock, WindowUnit
 from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty
 from embedding.stream.queue import BlockQueue
 from embedding.stream.replay import make_replay
+from embedding.worker.batch import BatchWork
 from embedding.worker.columns import ColumnLearner
 from embedding.worker.hogwild import HogwildLearner, MappedTables
 from embedding.worker.learner import Learner
@@ -95,6 +96,9 @@ class GradientProcess:
             config=spec.node,
             unit=WindowUnit(welcome.window_unit),
         )
+        shares = spec.corpus is not None
+        work = BatchWork(self.client, spec.model, spec.stream, spec.name, shares, stop)
+        self.learner.batch = work
         if isinstance(self.learner, HogwildLearner) and welcome.shared is not None:
             self.learner.tables = MappedTables.attach(welcome.shared, welcome.dim)
         if isinstance(self.learner, ColumnLearner) and isinstance(self.client, ColumnsClient):

@@ -21,7 +21,7 @@ from embedding.models.config import Model, Optimiser
 from embedding.records import FloatArray, IntArray
 from embedding.worker.learner import Learner
 from embedding.worker.planning import Part, Plan, offsets
-from embedding.worker.ticks import Prepared, Trained
+from embedding.worker.ticks import Prepared, Trained, check_loss
 from embedding.worker.young import RowCounts
 
 
@@ -74,7 +74,7 @@ class HogwildLearner(Learner):
             learning_rate=prepared.rate,
             seed=prepared.seed,
         )
-        self._check(loss)
+        check_loss(self.node, self.model, loss)
         young = self._surroundings(prepared, self.tables.vectors, self.tables.contexts)
         return Trained(prepared, rows.clock, (), loss, young)
 

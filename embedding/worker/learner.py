@@ -8,25 +8,36 @@ the push that learns them (prequential evaluation, Dawid 1984).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from embedding.errors import AheadError, YeoronError
+from embedding.errors import AheadError
 from embedding.exchange.pace import EVERY_BLOCK
 from embedding.exchange.payload import RowDelta, Surroundings, summed
 from embedding.exchange.protocol import Ack, Rows
 from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import Model, ModelConfig
 from embedding.models.sampling import NoiseTable
-from embedding.records import FloatArray, IntArray, ScorePairs, Table, TokenBlock, WindowUnit
+from embedding.records import (
+    CodeArray,
+    FloatArray,
+    IntArray,
+    ScorePairs,
+    Table,
+    TokenBlock,
+    WindowUnit,
+)
 from embedding.stream.replay import ReplayMemory
+from embedding.worker.batch import BatchWork
 from embedding.worker.combining import Steps, share, updates
 from embedding.worker.config import NodeConfig
-from embedding.worker.counting import count_words, window_starts
+from embedding.worker.counting import count_words
 from embedding.worker.deltas import moved, with_own
 from embedding.worker.grams import WordGrams, gram_updates
 from embedding.worker.lexicon import Lexicon
@@ -36,14 +47,11 @@ from embedding.worker.planning import Part, Plan, plan
 from embedding.worker.rehearsal import Rehearsal, Rehearsed
 from embedding.worker.scoring import PairSampler
 from embedding.worker.stopwatch import Stopwatch
-from embedding.worker.ticks import Learnt, Prepared, Trained, hash_seed, reading
+from embedding.worker.ticks import Learnt, Prepared, Trained, check_loss, hash_seed, reading
 from embedding.worker.work import Work
 from embedding.worker.young import RowCounts, Sightings, YoungWords
 
 Rowed = dict[Table, FloatArray]
-
-EXPLODED = 20.0
-"""A mean loss so many times that of an untrained model means that training has diverged."""
 
 
 class Learner:
@@ -92,6 +100,9 @@ class Learner:
         self._readers = 1
         self._stale = False
         self._sent: tuple[int, Trained] | None = None
+        self.batch: BatchWork | None = None
+        self.learning_rate = model.learning_rate
+        self._reading = threading.RLock()
 
     def learn(self, blocks: Sequence[TokenBlock]) -> Learnt:
         """Learn from `blocks` (each of one source); one push, one tick of the clock."""
@@ -106,15 +117,16 @@ class Learner:
               yet: ahead pulls before that push, whose delta `train` adds to the rows, so that a
               node always sees what it learnt itself; late leaves the pull to `train`.
         """
-        fresh = self._code(blocks)
-        self._prepared += 1
-        seed = hash_seed(self.model.seed, self.node, self._prepared)
-        parts, sentences = self._rehearse(blocks, fresh)
-        noise = self._draw(sum(len(part.codes) for part in parts), seed)
-        scores = self._scores(blocks, fresh, noise, seed)
-        # GloVe learns counted cells: it scores with noise words but does not train on them.
-        pool = noise[:0] if self.model.model is Model.GLOVE else noise
-        planned = sentences.into(self._plan(parts, pool))
+        with self._reading:
+            fresh = self._code(blocks)
+            self._prepared += 1
+            seed = hash_seed(self.model.seed, self.node, self._prepared)
+            parts, sentences = self._rehearse(blocks, fresh)
+            noise = self._draw(sum(len(part.codes) for part in parts), seed)
+            scores = self._sampler.of_blocks(blocks, fresh, noise, self.unit, seed)
+            # GloVe learns counted cells: it scores with noise words but does not train on them.
+            pool = noise[:0] if self.model.model is Model.GLOVE else noise
+            planned = sentences.into(self._plan(parts, pool))
         # The block before this one may have to pull yet: count on from the clock it was given.
         self._at = self.clock - 1 if when == "now" else self._at
         at = self._at + 1
@@ -135,12 +147,19 @@ class Learner:
             rate=self.model.rate(reading(blocks)),
         )
 
+    def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> Plan:
+        """Remembered text, row ids int64 [n], with noise words of its own; any thread."""
+        with self._reading:
+            part = Part.of_ids(ids, sentences)
+            part = replace(part, table=self.lexicon.known(part.table))
+            return self._plan([part], self._draw(len(ids), seed))
+
     def train(self, prepared: Prepared) -> Trained:
         """Train on local copies of the rows; what they moved by, as it travels.
 
         Raises YeoronError when the loss is not finite or explodes.
         """
-        planned = prepared.planned
+        planned, self.learning_rate = prepared.planned, prepared.rate
         clock, base = self._rows(prepared)
         if not len(planned.words):
             return Trained(prepared, clock, (), BlockLoss(0.0, 0))
@@ -156,7 +175,7 @@ class Learner:
             learning_rate=prepared.rate,
             seed=prepared.seed,
         )
-        self._check(loss)
+        check_loss(self.node, self.model, loss)
         young = self._surroundings(prepared, local[Table.IN], local[Table.OUT])
         return Trained(prepared, clock, self._deltas(prepared, base, local, loss), loss, young)
 
@@ -255,31 +274,18 @@ class Learner:
         drawn: IntArray = self._noise_ids[self._noise.draw(wanted, seed)]
         return drawn
 
-    def _scores(
-        self, blocks: Sequence[TokenBlock], fresh: Sequence[Part], noise: IntArray, seed: int
-    ) -> list[ScorePairs]:
-        rng = np.random.default_rng(seed)
-        found = [
-            self._sampler.sample(
-                block.source,
-                part.ids,
-                part.sentences,
-                block.documents,
-                window_starts(block, self.unit),
-                noise,
-                rng,
-            )
-            for block, part in zip(blocks, fresh, strict=True)
-        ]
-        return [pairs for pairs in found if pairs is not None]
-
     def _rehearse(
         self, blocks: Sequence[TokenBlock], fresh: list[Part]
     ) -> tuple[list[Part], Rehearsed]:
         """The fresh sentences, which are remembered, and sentences of the past to train on too."""
+        rounds = self.batch is not None and self.pace.batch_tokens > 0
+        if self.rehearsal is None and self.batch is not None and rounds:
+            self.rehearsal = Rehearsal(self.batch.memory())
         if self.rehearsal is None:
             return fresh, Rehearsed()
-        wanted = int(sum(len(part.codes) for part in fresh) * self.config.replay_ratio)
+        # The past is learnt in rounds of L-BFGS, or along with what is fresh.
+        ratio = 0.0 if rounds else self.config.replay_ratio
+        wanted = int(sum(len(part.codes) for part in fresh) * ratio)
         past, sentences = self.rehearsal.draw(blocks, fresh, wanted)
         return [*fresh, *(replace(part, table=self.lexicon.known(part.table)) for part in past)], (
             sentences
@@ -326,16 +332,17 @@ class Learner:
     def _ask(self, ids: Mapping[Table, IntArray], scores: Sequence[ScorePairs], clock: int) -> Rows:
         none = np.empty(0, dtype=np.int64)
         for pairs in scores[1:]:
-            self.stopwatch.held(self.server.pull(none, none, clock=clock, score=pairs))
-        rows = self.server.pull(
-            ids[Table.IN],
-            ids[Table.OUT],
-            clock=clock,
-            score=scores[0] if scores else None,
-            grams=ids.get(Table.SUB),
-        )
-        self.stopwatch.held(rows)
+            self._answered(partial(self.server.pull, none, none, clock=clock, score=pairs))
+        score = scores[0] if scores else None
+        asked = (ids[Table.IN], ids[Table.OUT])
+        pull = partial(self.server.pull, *asked, clock=clock, score=score, grams=ids.get(Table.SUB))
+        rows = self._answered(pull)
         self._at = max(self._at, rows.clock)  # others go on while this node has nothing to learn
+        return rows
+
+    def _answered(self, pull: Callable[[], Rows]) -> Rows:
+        rows, before = (pull(), 0.0) if self.batch is None else self.batch.pulled(pull, self)
+        self.stopwatch.held(rows, before)
         return rows
 
     def _rows(self, prepared: Prepared) -> tuple[int, Rowed]:
@@ -379,11 +386,3 @@ class Learner:
         if self._sent is None or rows.sequence >= self._sent[0]:
             return {}
         return {delta.table: delta for delta in self._sent[1].deltas}
-
-    def _check(self, loss: BlockLoss) -> None:
-        limit = EXPLODED * self.model.untrained_loss
-        if not np.isfinite(loss.loss_sum) or loss.mean > limit:
-            raise YeoronError(
-                f"{self.node}: the loss is {loss.mean:.3g} nats a pair, so training has diverged; "
-                f"set a smaller model.learning_rate (it is {self.model.learning_rate})."
-            )

@@ -14,7 +14,7 @@ import numpy as np
 from embedding.models.base import BlockLoss, Track
 from embedding.records import FloatArray, IntArray, TokenBlock
 from embedding.stream.initial import of_sentences
-from embedding.stream.replay import ReplayMemory
+from embedding.stream.replay import ReplayMemory, Sample
 from embedding.worker.planning import Part, Plan
 
 _TRACKED = {"none": Track.NONE, "loss": Track.LOSS, "gradient": Track.GRADIENT}
@@ -71,6 +71,11 @@ class Rehearsal:
         alike = np.ones(fresh_sentences, dtype=np.float32)
         weights = np.concatenate([alike, sample.weights[: len(drawn)]])
         return past, Rehearsed(keys, weights, track)
+
+    def recall(self, tokens: int) -> Sample:
+        """About `tokens` tokens of the past, which are not told of afterwards."""
+        with self._lock:
+            return self._memory.sample(tokens)
 
     def learnt(self, sentences: Rehearsed, loss: BlockLoss) -> None:
         """Tell the memory what the sentences of a tick cost or moved."""

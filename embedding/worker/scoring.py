@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.records import CodeArray, IntArray, ScorePairs
+from embedding.records import CodeArray, IntArray, ScorePairs, TokenBlock, WindowUnit
+from embedding.worker.counting import window_starts
+from embedding.worker.planning import Part
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,30 @@ class PairSampler:
     window: int
     pairs: int
     negative: int
+
+    def of_blocks(
+        self,
+        blocks: Sequence[TokenBlock],
+        coded: Sequence[Part],
+        noise: IntArray,
+        unit: WindowUnit,
+        seed: int,
+    ) -> list[ScorePairs]:
+        """Pairs of each block, of one source each, where it holds any."""
+        rng = np.random.default_rng(seed)
+        found = [
+            self.sample(
+                block.source,
+                part.ids,
+                part.sentences,
+                block.documents,
+                window_starts(block, unit),
+                noise,
+                rng,
+            )
+            for block, part in zip(blocks, coded, strict=True)
+        ]
+        return [pairs for pairs in found if pairs is not None]
 
     def sample(
         self,

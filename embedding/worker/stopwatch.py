@@ -18,9 +18,9 @@ class Stopwatch:
         """A push has ended."""
         self._began, self._held = time.monotonic(), 0.0
 
-    def held(self, rows: Rows) -> None:
-        """A pull was held back."""
-        self._held += rows.waited_s
+    def held(self, rows: Rows, before: float = 0.0) -> None:
+        """A pull was held back, and for `before` seconds by a round of L-BFGS."""
+        self._held += before + rows.waited_s
 
     def busy(self) -> float:
         """Seconds since the last push, less those held back; 0 before the first push.

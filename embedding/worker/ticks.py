@@ -8,14 +8,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from embedding.errors import YeoronError
 from embedding.exchange.payload import BlockCounts, RowDelta, Surroundings
 from embedding.exchange.protocol import Ack, Rows
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.models.base import BlockLoss
+from embedding.models.config import ModelConfig
 from embedding.records import ScorePairs, TokenBlock
 from embedding.worker.planning import Plan
 from embedding.worker.rehearsal import Rehearsed
 from embedding.worker.young import Sightings
+
+EXPLODED = 20.0
+"""A mean loss so many times that of an untrained model means that training has diverged."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,15 @@ class Learnt:
             pairs=loss.pairs,
             progress=reading(prepared.blocks),
             ack=ack,
+        )
+
+
+def check_loss(node: str, model: ModelConfig, loss: BlockLoss) -> None:
+    """YeoronError when a block's loss is not finite or explodes."""
+    if not math.isfinite(loss.loss_sum) or loss.mean > EXPLODED * model.untrained_loss:
+        raise YeoronError(
+            f"{node}: the loss is {loss.mean:.3g} nats a pair, so training has diverged; "
+            f"set a smaller model.learning_rate (it is {model.learning_rate})."
         )
 
 

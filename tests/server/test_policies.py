@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.errors import ConfigError, RefusedError
+from embedding.exchange.batch import ROUND
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
 from embedding.server.policies import POLICIES, Drop, Ticket
@@ -33,6 +34,8 @@ class World:
         self.pushed: list[Ticket] = []
         self.applied: list[Ticket] = []
         self.dropped: list[Ticket] = []
+        self.come: set[str] = set()
+        self.rounds = 0
 
     def run(self, event: str, node: str) -> None:
         self.now += 1
@@ -67,11 +70,26 @@ class World:
     def _pull(self, node: str, clock: int) -> bool:
         at, waiting_for, instructions = self.machine.pull(node, clock, now=self.now)
         self.carry_out(instructions)
+        if ROUND in waiting_for and self.come_together(node):
+            return self._pull(node, clock)
         if waiting_for:
             return False
         assert at >= clock
         self.reading[node].append(at)
         self.check_read(node, at)
+        return True
+
+    def come_together(self, node: str) -> bool:
+        """A round of L-BFGS, as soon as every node that takes part has come to it."""
+        due = self.machine.policy.due(self.machine.board)
+        assert all(self.machine.board.members[other].clock >= due for other in self.live())
+        assert all(t in self.applied for t in self.pushed if t.clock < due)
+        self.come.add(node)
+        if not set(self.live()) <= self.come:
+            return False
+        self.come.clear()
+        self.machine.finished()
+        self.rounds += 1
         return True
 
     def push(self, node: str) -> None:
@@ -119,7 +137,10 @@ class World:
             settled = done | set(self.dropped)
             assert all(t in settled for t in self.pushed if t.clock < clock)
             assert not any(t.clock >= clock for t in done)
-        if name == "ssp":
+        if name == "sandblaster":
+            # Nobody reads on before the round that is due is over.
+            assert clock < self.machine.policy.due(self.machine.board)
+        if name in ("ssp", "sandblaster"):
             # Ho 2013: all updates up to c-s-1 are seen, and every one that was pushed of one's
             # own; what is still to be pushed the node adds itself.
             assert all(members[other].clock >= clock - staleness for other in self.live())
@@ -155,13 +176,15 @@ policies = pytest.mark.parametrize(
         ("hogwild", {}),
         ("easgd", {}),
         ("averaging", {}),
+        ("sandblaster", {"lbfgs_every": 1}),
+        ("sandblaster", {"lbfgs_every": 3, "staleness": 1}),
         ("auto", {}),
     ],
 )
 
 
 def test_every_policy_is_tested():
-    tested = {"bsp", "backup", "ssp", "asp", "hogwild", "easgd", "averaging", "auto"}
+    tested = {"bsp", "backup", "ssp", "asp", "hogwild", "easgd", "averaging", "sandblaster", "auto"}
     assert set(POLICIES) == tested
 
 
@@ -227,7 +250,9 @@ def test_a_change_of_policy_loses_nothing_stops_nobody_and_keeps_the_new_promise
     world = World("asp")
     for event, node, policy, staleness in changes:
         if event == "configure":
-            sync = SyncConfig(policy=policy, staleness=staleness, backups=staleness)
+            more = {"backups": staleness, "lbfgs_every": staleness + 1}
+            sync = SyncConfig(policy=policy, staleness=staleness, **more)
+            world.come.clear()
             world.carry_out(world.machine.configure(sync))
         else:
             world.run(event, node)
@@ -252,6 +277,8 @@ def stepped(world: World, node: str, times: int, *, ahead: bool = False) -> int:
         ("asp", {}, 20),
         ("easgd", {}, 20),
         ("hogwild", {}, 20),
+        ("sandblaster", {"lbfgs_every": 3}, 3),
+        ("sandblaster", {"staleness": 2}, 3),
         ("auto", {}, 1),
     ],
 )
@@ -279,6 +306,17 @@ def test_an_idle_or_departed_node_holds_nobody_back_and_comes_back_at_the_curren
     world.run("join", "b")
     assert world.pull("b")
     assert world.reading["b"][-1] == world.clock["a"] == 10
+
+
+def test_rounds_come_as_often_as_the_policy_says() -> None:
+    world = World("sandblaster", lbfgs_every=4)
+    for node in ("a", "b"):
+        world.run("join", node)
+        assert world.pull(node)
+    for _ in range(60):
+        world.work("a", ahead=False)
+        world.work("b", ahead=False)
+    assert world.rounds == min(world.clock.values()) // 4 > 10
 
 
 def test_a_silent_node_is_gone_after_the_limit_and_frees_the_others():
@@ -342,7 +380,7 @@ def test_clocks_from_the_future_and_out_of_order_are_refused():
 
 
 def test_an_unknown_policy_is_refused_by_name():
-    with pytest.raises(ConfigError, match="asp, auto, averaging, backup, bsp, easgd, hogwild, ssp"):
+    with pytest.raises(ConfigError, match="asp, auto, averaging, backup, bsp, easgd, hogwild, sandblaster, ssp"):
         ConsistencyMachine(SyncConfig(policy="none"))
 
 

@@ -14,7 +14,7 @@ from embedding.exchange.compression.halves import widen
 from embedding.exchange.payload import RowDelta, Surroundings
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import check_learnt
-from embedding.records import IntArray, ScorePairs
+from embedding.records import FloatArray, IntArray, ScorePairs
 from embedding.server.words.vocabulary import Vocabulary
 
 MAX_SQUARED_NORM = 1e12
@@ -61,6 +61,20 @@ def checked(push: Push, dim: int, most_bytes: int, *, columns: bool = False) -> 
             )
     young = None if push.young is None else _checked_young(push.young, dim, where)
     return replace(push, deltas=tuple(deltas), packed=(), young=young)
+
+
+def check_gradient(node: str, *parts: FloatArray) -> None:
+    """RefusedError when a gradient holds what no sum can take."""
+    for part in parts:
+        flat = part.reshape(-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            norm = float(np.dot(flat, flat))
+        if not (math.isfinite(norm) and norm <= MAX_SQUARED_NORM):
+            raise RefusedError(
+                f"batch: a gradient of node {node} holds values that are not finite or are "
+                "absurdly large.",
+                kind="values",
+            )
 
 
 def _checked_young(young: Surroundings, dim: int, where: str) -> Surroundings:

@@ -13,6 +13,7 @@ from embedding.server.policies.base import Policy
 from embedding.server.policies.board import Apply, Board, Drop, Instruction, Member, Ticket
 from embedding.server.policies.eager import Asp, Easgd, Hogwild, Ssp
 from embedding.server.policies.lockstep import Averaging, Backup, Bsp
+from embedding.server.policies.sandblaster import Sandblaster
 
 __all__ = [
     "POLICIES",
@@ -27,7 +28,8 @@ __all__ = [
 ]
 
 POLICIES: dict[str, type[Policy]] = {
-    each.name: each for each in (Bsp, Backup, Ssp, Asp, Hogwild, Easgd, Averaging, Auto)
+    each.name: each
+    for each in (Bsp, Backup, Ssp, Asp, Hogwild, Easgd, Averaging, Sandblaster, Auto)
 }
 
 

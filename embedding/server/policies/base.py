@@ -59,6 +59,10 @@ class Policy(ABC):
         """How nodes are to go about their rows. Here: every block pulls and pushes."""
         return Pace(pooled=self.pooled(board))
 
+    def finished(self, board: Board) -> None:
+        """A round of L-BFGS is over (sandblaster)."""
+        del board
+
     def reconsider(self, board: Board, *, now: float) -> str | None:
         """Look at the board; why another policy rules from now on, None: none does."""
         del board, now

@@ -43,6 +43,7 @@ class Composer:
     def __init__(self, tables: Tables, names: Names, *, biases: int = 0) -> None:
         self._tables = tables
         self._names = names
+        self.biases = biases
         self._width = tables.dim - biases
         self._grams = GramIndex(tables.buckets) if tables.buckets else None
 

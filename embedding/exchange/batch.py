@@ -1,0 +1,227 @@
+"""Messages of a round of L-BFGS: what a node offers, what it is given, what it answers.
+
+A node offers portions of what it remembers, says that it is ready, and then asks for work again and
+again, each time with the answer to the last. Rows and gradients are float32 both ways.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from embedding.errors import RefusedError
+from embedding.exchange.wire import Array, Message
+from embedding.records import CodeArray, FloatArray, IntArray
+
+OPERATION = "batch"
+ROUND = "the round of L-BFGS"
+"""What a pull waits for while a round is on."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a portion is computed from; the fields are those of `LocalBlock`, and the seed."""
+
+    tokens: CodeArray
+    sentences: CodeArray
+    keep: FloatArray
+    pool: CodeArray
+    weights: FloatArray
+    seed: int
+
+    def arrays(self) -> dict[str, Array]:
+        """As parts of a message, but for the seed."""
+        names = ("tokens", "sentences", "keep", "pool", "weights")
+        return {name: getattr(self, name) for name in names}
+
+    def check(self, words: int, contexts: int) -> None:
+        """RefusedError where it names rows that its portion does not have."""
+        ends = self.sentences
+        fit = (
+            bool(((self.tokens >= -1) & (self.tokens < words)).all())
+            and bool(((self.pool >= 0) & (self.pool < contexts)).all())
+            and len(ends) > 0
+            and int(ends[0]) == 0
+            and int(ends[-1]) == len(self.tokens)
+            and bool((np.diff(ends) >= 0).all())
+            and len(self.keep) == words
+            and len(self.weights) in (0, len(ends) - 1)
+            and bool(np.isfinite(self.weights).all())
+        )
+        if not fit:
+            raise RefusedError("batch: the text of a portion does not fit its rows.")
+
+    @classmethod
+    def read(cls, message: Message) -> Material | None:
+        """None when the message has none."""
+        if "tokens" not in message.arrays:
+            return None
+        codes = {n: message.array(n, "i4", 1) for n in ("tokens", "sentences", "pool")}
+        floats = {n: message.array(n, "f4", 1) for n in ("keep", "weights")}
+        return cls(**codes, **floats, seed=_whole(message.header, "seed"))
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A portion of what a node remembers.
+
+    words, extras      int64, ids of the rows of `in`, and of those of `out` behind them
+    inward, outward    float32 [words], [words + extras], terms of the loss that a row is in
+    material           row numbers of its text; None: it stays with the node
+    """
+
+    number: int
+    words: IntArray
+    extras: IntArray
+    inward: FloatArray
+    outward: FloatArray
+    pairs: int
+    tokens: int
+    material: Material | None
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes in memory."""
+        rows = sum(each.nbytes for each in (self.words, self.extras, self.inward, self.outward))
+        text = {} if self.material is None else self.material.arrays()
+        return rows + sum(each.nbytes for each in text.values())
+
+    def message(self) -> Message:
+        """As it travels."""
+        header = {"op": OPERATION, "do": "offer", "number": self.number}
+        header |= {"pairs": self.pairs, "tokens": self.tokens}
+        arrays: dict[str, Array] = {"words": self.words, "extras": self.extras}
+        arrays |= {"inward": self.inward, "outward": self.outward}
+        if self.material is not None:
+            header |= {"seed": self.material.seed}
+            arrays |= self.material.arrays()
+        return Message(header, arrays)
+
+    @classmethod
+    def read(cls, message: Message) -> Offer:
+        """RefusedError says what is wrong with it."""
+        offer = cls(
+            number=_whole(message.header, "number"),
+            words=message.array("words", "i8", 1),
+            extras=message.array("extras", "i8", 1),
+            inward=message.array("inward", "f4", 1),
+            outward=message.array("outward", "f4", 1),
+            pairs=_whole(message.header, "pairs"),
+            tokens=_whole(message.header, "tokens"),
+            material=Material.read(message),
+        )
+        contexts = len(offer.words) + len(offer.extras)
+        if len(offer.inward) != len(offer.words) or len(offer.outward) != contexts:
+            raise RefusedError("batch: a portion needs a count of terms for each of its rows.")
+        if offer.material is not None:
+            offer.material.check(len(offer.words), contexts)
+        for counts in (offer.inward, offer.outward):
+            if not (np.isfinite(counts).all() and (counts >= 0).all()):
+                raise RefusedError("batch: counts of terms must be finite and not negative.")
+        return offer
+
+
+@dataclass(frozen=True)
+class Task:
+    """A portion to compute: loss and gradient at these rows.
+
+    vectors, contexts  float32 [words, dim], [words + extras, dim]
+    material           where the portion is another node's
+    """
+
+    round: int
+    evaluation: int
+    node: str
+    number: int
+    vectors: FloatArray
+    contexts: FloatArray
+    material: Material | None
+
+    def message(self) -> Message:
+        """As it travels."""
+        arrays: dict[str, Array] = {"vectors": self.vectors, "contexts": self.contexts}
+        header = {"status": "ok", "do": "compute", **_place(self)}
+        if self.material is not None:
+            header |= {"seed": self.material.seed}
+            arrays |= self.material.arrays()
+        return Message(header, arrays)
+
+    @classmethod
+    def read(cls, message: Message) -> Task:
+        """Inverse of `message`."""
+        vectors, contexts = (message.array(n, "f4", 2) for n in ("vectors", "contexts"))
+        place = _read_place(message.header)
+        return cls(**place, vectors=vectors, contexts=contexts, material=Material.read(message))
+
+
+@dataclass(frozen=True)
+class Result:
+    """Loss (nats, summed) and gradient of a portion, as `Task` gave it."""
+
+    round: int
+    evaluation: int
+    node: str
+    number: int
+    loss: float
+    vectors: FloatArray
+    contexts: FloatArray
+
+    @classmethod
+    def of(cls, task: Task, loss: float, vectors: FloatArray, contexts: FloatArray) -> Result:
+        """The answer to a task."""
+        return cls(task.round, task.evaluation, task.node, task.number, loss, vectors, contexts)
+
+
+def ready(rate: float) -> Message:
+    """All portions are offered; `rate`: the node's learning rate of now."""
+    return Message({"op": OPERATION, "do": "ready", "rate": rate})
+
+
+def work(result: Result | None) -> Message:
+    """Ask for a portion, with the answer to the last."""
+    header: dict[str, Any] = {"op": OPERATION, "do": "work"}
+    if result is None:
+        return Message(header)
+    header |= {**_place(result), "loss": result.loss}
+    return Message(header, {"vectors": result.vectors, "contexts": result.contexts})
+
+
+def read_result(message: Message) -> Result | None:
+    """The answer that a question for work brings; None: there is none."""
+    if "evaluation" not in message.header:
+        return None
+    loss = number(message, "loss")
+    vectors, contexts = (message.array(n, "f4", 2) for n in ("vectors", "contexts"))
+    place = _read_place(message.header)
+    return Result(**place, loss=loss, vectors=vectors, contexts=contexts)
+
+
+def number(message: Message, name: str) -> float:
+    """A finite number of the header."""
+    found = message.header.get(name)
+    if not isinstance(found, int | float) or isinstance(found, bool) or not math.isfinite(found):
+        raise RefusedError(f"batch: {name!r} must be a finite number.", kind="values")
+    return float(found)
+
+
+def _place(of: Task | Result) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in ("round", "evaluation", "node", "number")}
+
+
+def _read_place(header: Mapping[str, Any]) -> dict[str, Any]:
+    node = header.get("node")
+    if not isinstance(node, str):
+        raise RefusedError("batch: `node` must name whose portion it is.")
+    numbers = {name: _whole(header, name) for name in ("round", "evaluation", "number")}
+    return {**numbers, "node": node}
+
+
+def _whole(header: Mapping[str, Any], name: str) -> int:
+    value = header.get(name)
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise RefusedError(f"batch: {name!r} must be a whole number, not negative.")
+    return value

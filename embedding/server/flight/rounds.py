@@ -1,0 +1,76 @@
+"""What a node says in a round of L-BFGS, carried out under the server's lock."""
+
+from __future__ import annotations
+
+import time
+
+from embedding.errors import RefusedError
+from embedding.exchange.batch import ROUND, Offer, Result, Task, number, read_result
+from embedding.exchange.wire import Message
+from embedding.server.flight.validation import check_gradient
+from embedding.server.state import ServerState
+
+HOLD_S = 0.25
+"""How long a node that asks for work is kept waiting for some."""
+_OVER = Message({"status": "ok", "do": "read"})
+_LATER = Message({"status": "ok", "do": "wait"})
+
+
+def take_part(state: ServerState, node: str, message: Message) -> Message:
+    """The answer to one message of a round; RefusedError says what is wrong with it."""
+    what = message.header.get("do")
+    if what == "offer":
+        offer = Offer.read(message)
+        with state.lock:
+            state.rounds.offer(node, offer)
+        return Message({"status": "ok"})
+    if what == "ready":
+        rate = number(message, "rate")
+        if not 0.0 < rate < 1e6:
+            raise RefusedError("batch: 'rate' must be a learning rate above 0.")
+        with state.changed:
+            state.rounds.ready(node, rate)
+            state.changed.notify_all()
+        return Message({"status": "ok"})
+    if what == "work":
+        result = read_result(message)
+        if result is not None:
+            check_gradient(node, result.vectors, result.contexts)
+        return _work(state, node, result)
+    raise RefusedError(f"batch: {str(what)[:40]!r}: offer, ready or work is accepted.")
+
+
+def _work(state: ServerState, node: str, result: Result | None) -> Message:
+    deadline = time.monotonic() + HOLD_S
+    with state.changed:
+        while True:
+            found = _ask(state, node, result)
+            if isinstance(found, Task):
+                return found.message()
+            if not found:
+                return _OVER
+            left = deadline - time.monotonic()
+            if left <= 0 or state.closing:
+                return _LATER
+            result = None
+            state.changed.wait(left)
+
+
+def _ask(state: ServerState, node: str, result: Result | None) -> Task | bool:
+    """Work for a node that the policy holds back; False when it may read, or is to ask again."""
+    machine, now = state.machine, time.monotonic()
+    clock = machine.board.members[node].clock
+    _, waiting_for, instructions = machine.pull(node, clock, now=now)
+    state.execute(instructions, now)
+    if not waiting_for:
+        return False
+    rounds = state.rounds
+    if ROUND not in waiting_for:
+        return rounds.awaits(node)
+    ended = rounds.ended
+    found = rounds.work(node, result, machine.board.active(), machine.config)
+    if rounds.ended > ended:
+        machine.finished()
+    if rounds.ended > ended or result is not None:
+        state.changed.notify_all()
+    return found

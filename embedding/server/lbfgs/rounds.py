@@ -1,0 +1,312 @@
+"""The coordinator: who offered what, which portions are out, and one step after the other.
+
+Events in, answers out, under the server's lock; no clock and no thread. The policy
+(`policies/sandblaster.py`) says when a round is due and lets nobody read until it is over.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from embedding.errors import ConfigError, RefusedError
+from embedding.exchange.batch import Offer, Result, Task
+from embedding.exchange.payload import RowDelta
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.lbfgs.minimiser import Lbfgs
+from embedding.server.lbfgs.space import Space
+from embedding.server.policies.portions import Name, Portions
+from embedding.server.rows.composing import Composer
+from embedding.server.rows.tables import Tables
+from embedding.server.words.vocabulary import Vocabulary
+
+logger = logging.getLogger(__name__)
+
+MAX_PORTIONS = 100_000
+"""Portions that one node may offer for a round."""
+
+
+class Holder(Protocol):
+    """Where the rows lie, and what goes with them."""
+
+    tables: Tables
+    vocabulary: Vocabulary
+    composer: Composer
+    config: ServerConfig
+
+
+@dataclass
+class Figures:
+    """What all rounds did.
+
+    tokens, pairs  that losses were computed of, each as often as it was
+    first, last    F before and after the last round, nats a pair
+    why            why the last round ended
+    nbytes         what the last round took in memory, at most
+    """
+
+    rounds: int = 0
+    iterations: int = 0
+    evaluations: int = 0
+    portions: int = 0
+    copies: int = 0
+    copies_won: int = 0
+    lost_portions: int = 0
+    tokens: int = 0
+    first: float | None = None
+    last: float | None = None
+    why: str = ""
+    rows: int = 0
+    nbytes: int = 0
+    by_node: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class _Gathering:
+    """Offers of a round that has not begun, and each ready node's learning rate."""
+
+    offers: dict[Name, Offer] = field(default_factory=dict)
+    rates: dict[str, float] = field(default_factory=dict)
+    nbytes: int = 0
+
+
+@dataclass
+class _Running:
+    """A round that has begun."""
+
+    offers: dict[Name, Offer]
+    rate: float
+    nodes: set[str]
+    portions: Portions
+    space: Space
+    lbfgs: Lbfgs
+
+
+class Rounds:
+    """All rounds of one server; at most one is on. Not thread-safe: the server's lock guards it.
+
+    number  of the round that is on, or the next one
+    ended   rounds that are over: the policy is told when this grows
+    """
+
+    def __init__(self, holder: Holder, sync: SyncConfig) -> None:
+        self.number = 1
+        self.ended = 0
+        self.figures = Figures()
+        self._holder = holder
+        self._max_bytes = holder.config.max_message_bytes
+        self._gathering = _Gathering()
+        self._running: _Running | None = None
+        self.configure(sync)
+
+    def configure(self, sync: SyncConfig) -> None:
+        """Another policy begins, or the same with other settings: what was gained stays.
+
+        ConfigError when it is to be sandblaster and this server cannot; then nothing changes.
+        """
+        if sync.policy == "sandblaster":
+            _check(self._holder)
+        if self._running is not None:
+            self._finish(self._running, "another policy began")
+        self._gathering = _Gathering()
+
+    def offer(self, node: str, offer: Offer) -> None:
+        """A node offers a portion for the next round; the same again changes nothing."""
+        vocabulary = self._holder.vocabulary
+        vocabulary.slots(offer.words, "batch")
+        vocabulary.slots(offer.extras, "batch")
+        gathering, name = self._gathering, Name(node, offer.number)
+        self._retract(node if node in gathering.rates else "")
+        known = gathering.offers.get(name)
+        gathering.nbytes += offer.nbytes - (0 if known is None else known.nbytes)
+        if gathering.nbytes > self._max_bytes or offer.number >= MAX_PORTIONS:
+            raise RefusedError(
+                f"batch: the portions offered take {gathering.nbytes} bytes; {self._max_bytes} "
+                f"and {MAX_PORTIONS} portions a node are accepted: set a smaller "
+                "lbfgs_batch_tokens.",
+                kind="size",
+            )
+        gathering.offers[name] = offer
+
+    def ready(self, node: str, rate: float) -> None:
+        """A node has offered all that it gives."""
+        self._gathering.rates[node] = rate
+
+    def work(
+        self, node: str, result: Result | None, active: Collection[str], sync: SyncConfig
+    ) -> Task | bool:
+        """A node asks for work: a portion; True: there is none yet; False: the round is over.
+
+        active  nodes that take part; a round begins when each of them is ready
+        """
+        if self._running is None:
+            if node not in self._gathering.rates:
+                return False
+            if not set(active) <= set(self._gathering.rates):
+                return True
+            self._begin(sync)
+        running = self._running
+        if running is None:
+            return False
+        self._lose(running, active, sync)
+        if result is not None and self._running is running:
+            self._take(running, node, result)
+        running = self._running
+        if running is not None and running.portions.complete:
+            self._step(running)
+        if running is None or self._running is None:
+            return False
+        running.nodes.add(node)
+        name = running.portions.ask(node)
+        return True if name is None else self._task(running, node, name)
+
+    def awaits(self, node: str) -> bool:
+        """Whether a round is on, or will be that this node is ready for."""
+        return self._running is not None or node in self._gathering.rates
+
+    def _retract(self, node: str) -> None:
+        """A node that was ready offers anew: it lost its way."""
+        if node:
+            del self._gathering.rates[node]
+            offers = self._gathering.offers
+            for name in [name for name in offers if name.node == node]:
+                self._gathering.nbytes -= offers.pop(name).nbytes
+
+    def _begin(self, sync: SyncConfig) -> None:
+        gathering, self._gathering = self._gathering, _Gathering()
+        rates = gathering.rates.values()
+        rate = sum(rates) / len(rates)
+        offers = {n: o for n, o in sorted(gathering.offers.items()) if n.node in gathering.rates}
+        if not any(offer.pairs for offer in offers.values()):
+            self._end("no node remembers a pair")
+            return
+        self._running = self._start(offers, rate, set(gathering.rates), sync, sync.lbfgs_iterations)
+
+    def _start(
+        self,
+        offers: dict[Name, Offer],
+        rate: float,
+        nodes: set[str],
+        sync: SyncConfig,
+        iterations: int,
+    ) -> _Running:
+        holder = self._holder
+        space = Space(holder.tables, holder.vocabulary, offers, sync.lbfgs_reach * rate)
+        portions = Portions(sync.lbfgs_copies)
+        for name, offer in offers.items():
+            portions.add(name, shared=offer.material is not None)
+        portions.begin()
+        history = sync.lbfgs_history
+        lbfgs = Lbfgs(space.start, space.scale, history=history, iterations=iterations)
+        self.figures.rows = len(space.start)
+        self.figures.nbytes = (2 * history + 7) * space.nbytes
+        return _Running(offers, rate, nodes, portions, space, lbfgs)
+
+    def _lose(self, running: _Running, active: Collection[str], sync: SyncConfig) -> None:
+        """Nodes that have gone: others do their work, or the batch goes on without it."""
+        gone = running.nodes - set(active)
+        if not gone:
+            return
+        running.nodes -= gone
+        lost = running.portions.gone(gone)
+        if not lost:
+            return
+        logger.warning("batch: %d portions went with %s", len(lost), ", ".join(sorted(gone)))
+        self.figures.lost_portions += len(lost)
+        left = {name: offer for name, offer in running.offers.items() if name not in lost}
+        self._count(running)
+        self._carry(running.space.moved(running.lbfgs.best))
+        if not left:
+            self._end("every node that had a portion went away")
+            return
+        # Another batch is another function: what was learnt of the old one's curvature is void.
+        more = max(1, sync.lbfgs_iterations - running.lbfgs.done)
+        again = self._start(left, running.rate, running.nodes, sync, more)
+        again.portions.evaluation += running.portions.evaluation
+        self._running = again
+
+    def _take(self, running: _Running, node: str, result: Result) -> None:
+        """An answer: counted when it is the first for its portion in this evaluation."""
+        name = Name(result.node, result.number)
+        if result.round != self.number or name not in running.offers:
+            return
+        shapes = running.space.shape(name)
+        if (result.vectors.shape, result.contexts.shape) != shapes:
+            raise RefusedError(
+                f"batch: a gradient of {result.vectors.shape} and {result.contexts.shape}; "
+                f"{shapes[0]} and {shapes[1]} are accepted.",
+                kind="shape",
+            )
+        if not running.portions.done(node, name, result.evaluation):
+            return
+        self.figures.portions += 1
+        self.figures.tokens += running.offers[name].tokens
+        running.space.add(name, result.loss, result.vectors, result.contexts)
+
+    def _step(self, running: _Running) -> None:
+        """Every portion was counted: the next rows to look at, or the end."""
+        lbfgs = running.lbfgs
+        if lbfgs.trial is not None:
+            lbfgs.told(*running.space.total(lbfgs.trial))
+        if lbfgs.trial is None:
+            self._finish(running, lbfgs.why)
+            return
+        running.space.clear()
+        running.portions.begin()
+
+    def _finish(self, running: _Running, why: str) -> None:
+        self._count(running)
+        self._carry(running.space.moved(running.lbfgs.best))
+        self._end(why)
+
+    def _count(self, running: _Running) -> None:
+        lbfgs, portions, figures = running.lbfgs, running.portions, self.figures
+        figures.iterations += lbfgs.done
+        figures.evaluations += lbfgs.evaluations
+        figures.copies += portions.again
+        figures.copies_won += portions.won
+        if lbfgs.evaluations:
+            figures.first, figures.last = lbfgs.first, lbfgs.loss
+        for node, n in portions.by_node.items():
+            figures.by_node[node] = figures.by_node.get(node, 0) + n
+
+    def _end(self, why: str) -> None:
+        figures = self.figures
+        figures.rounds += 1
+        figures.why = why
+        logger.info("round %d: %s → %s nats; %s", self.number, figures.first, figures.last, why)
+        self.number += 1
+        self.ended += 1
+        self._running, self._gathering = None, _Gathering()
+
+    def _carry(self, deltas: Sequence[RowDelta]) -> None:
+        """Move rows of the tables; words that were evicted meanwhile have none."""
+        tables = self._holder.tables
+        tables.versions.writing(None)
+        for delta in deltas:
+            slots = self._holder.vocabulary.slots(delta.ids, "batch")
+            there = slots >= 0
+            tables.add(delta.table, slots[there], delta.values[there])
+
+    def _task(self, running: _Running, node: str, name: Name) -> Task:
+        if running.lbfgs.trial is None:
+            raise RefusedError("batch: the round is over.")
+        vectors, contexts = running.space.rows(name, running.lbfgs.trial)
+        material = None if name.node == node else running.offers[name].material
+        evaluation = running.portions.evaluation
+        return Task(self.number, evaluation, *name, vectors, contexts, material)
+
+
+def _check(holder: Holder) -> None:
+    """ConfigError where a server cannot lead rounds of L-BFGS."""
+    config = holder.config
+    for unfit, what, accepted in (
+        (config.shards > 1, f"shards {config.shards}", "1 shard: the history lies where rows lie"),
+        (holder.tables.buckets > 0, "model fasttext", "sgns or cbow"),
+        (holder.composer.biases > 0, "model glove", "sgns or cbow"),
+        (config.optimizer != "sum", f"optimizer {config.optimizer}", "sum: its step is whole"),
+    ):
+        if unfit:
+            raise ConfigError(f"policy sandblaster with {what}: it works with {accepted}.")

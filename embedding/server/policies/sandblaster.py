@@ -1,0 +1,54 @@
+"""The policy whose nodes stop now and then to minimise a batch together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from embedding.exchange.batch import ROUND
+from embedding.exchange.pace import Pace
+from embedding.server.config import SyncConfig
+from embedding.server.policies.board import Board
+from embedding.server.policies.eager import Ssp
+
+
+class Sandblaster(Ssp):
+    """Fresh text as under ssp; every `lbfgs_every` clocks all nodes come together for a round of
+    L-BFGS on what they remember (Dean 2012, section 4.2; `embedding.server.lbfgs`).
+
+    Invariant: while a round is on nobody reads for another block, every active node has pushed all
+    clocks before it, and the tables hold them; it begins and ends once.
+    """
+
+    name = "sandblaster"
+
+    def __init__(self, config: SyncConfig) -> None:
+        super().__init__(config)
+        self._due: int | None = None
+
+    @property
+    def reads_ahead(self) -> bool:
+        """A round begins when every push is in."""
+        return False
+
+    def due(self, board: Board) -> int:
+        """The clock of the next round, or of the one that is on."""
+        if self._due is None:
+            self._due = board.since + self.config.lbfgs_every
+        return self._due
+
+    def waiting_for(self, board: Board, clock: int) -> list[str]:
+        """As under ssp, and at the clock of a round for those behind it, then for its end."""
+        due = self.due(board)
+        slow = super().waiting_for(board, clock)
+        if slow or clock < due:
+            return slow
+        return board.behind(due) or [ROUND]
+
+    def finished(self, board: Board) -> None:
+        """The round is over."""
+        self._due = max(self.due(board), board.furthest()) + self.config.lbfgs_every
+
+    def pace(self, board: Board) -> Pace:
+        """How much each node gives to a batch, and in what portions."""
+        batch, portion = self.config.lbfgs_batch_tokens, self.config.lbfgs_portion_tokens
+        return replace(super().pace(board), batch_tokens=batch, portion_tokens=portion)
