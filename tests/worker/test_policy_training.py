@@ -17,6 +17,8 @@ from embedding.models.config import ModelConfig
 from embedding.records import Table, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
+from embedding.stream.config import StreamConfig
+from embedding.worker.batch import BatchWork
 from embedding.worker.config import NodeConfig
 from embedding.worker.paced import PacedLearner
 from embedding.worker.pipeline import Pipeline, When
@@ -38,6 +40,13 @@ WAYS: dict[str, dict[str, Any]] = {
     "asp-both": {"policy": "asp", "n_push": 2, "n_fetch": 5},
     "easgd": {"policy": "easgd", "tau": 4},
     "averaging": {"policy": "averaging", "tau": 4},
+    "sandblaster": {
+        "policy": "sandblaster",
+        "lbfgs_every": 5,
+        "lbfgs_batch_tokens": 1000,
+        "lbfgs_portion_tokens": 200,
+        "lbfgs_iterations": 4,
+    },
     "auto": {"policy": "auto", "auto_stay_s": 0.0},
 }
 
@@ -65,6 +74,7 @@ class Nodes:
         self.losses: dict[int, list[float]] = {node: [] for node in range(NODES)}
         self.errors: list[BaseException] = []
         self.learners: dict[int, PacedLearner] = {}
+        self.shares = True
 
     def run(self) -> None:
         threads = [
@@ -104,6 +114,7 @@ class Nodes:
         )
         learner.begin(welcome.clock, welcome.sequence, welcome.min_count)
         learner.pace = welcome.pace
+        learner.batch = BatchWork(client, MODEL, StreamConfig(), f"n{node}", shares=self.shares)
         self.learners[node] = learner
 
         def learnt(found: object) -> None:
@@ -139,7 +150,8 @@ def check(nodes: Nodes) -> None:
 
 RUNS = [(way, "late") for way in WAYS]
 RUNS += [
-    (way, "ahead") for way in ("bsp", "backup", "ssp", "asp", "asp-both", "easgd", "averaging")
+    (way, "ahead")
+    for way in ("bsp", "backup", "ssp", "asp", "asp-both", "easgd", "averaging", "sandblaster")
 ]
 RUNS += [("asp-both", "now"), ("averaging", "now")]
 
@@ -152,6 +164,22 @@ def test_three_nodes_learn_everything_once_and_the_loss_falls(way: str, when: Wh
         server.state.flush()
         check(nodes)
         assert server.state.meters.dropped_pushes == 0 or way == "backup"
+
+
+@pytest.mark.parametrize("shares", [True, False])
+def test_rounds_of_lbfgs_are_made_by_all_nodes_over_the_wire(shares: bool) -> None:
+    with server_for(WAYS["sandblaster"]) as server:
+        nodes = Nodes(server)
+        nodes.shares = shares
+        nodes.run()
+        check(nodes)
+        found = server.status()["sync"]["rounds"]
+        assert found["rounds"] >= TICKS // 5
+        assert found["last"] < found["first"]
+        assert set(found["by_node"]) == {f"n{node}" for node in range(NODES)}
+        assert found["portions"] == sum(found["by_node"].values())
+        # Sentences of 20 tokens: portions of 200 make 5 a node.
+        assert found["portions"] >= NODES * 5 * found["evaluations"] * 0.9
 
 
 def test_pushes_are_as_rare_as_the_policy_says() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from typing import Any
 
 from embedding.server.state import ServerState
@@ -18,6 +19,7 @@ def sync_status(state: ServerState, now: float) -> dict[str, Any]:
     variation    coefficient of variation of the sources' token rates, null while unknown
     rates        tokens a second of each source at each node, waiting for others left out
     dropped_pushes, dropped_tokens   what came too late (backup)
+    rounds       what the rounds of L-BFGS did (sandblaster)
     switched     changes of the ruling policy; switches: the last of them
     """
     machine, meters = state.machine, state.meters
@@ -34,6 +36,7 @@ def sync_status(state: ServerState, now: float) -> dict[str, Any]:
         "rates": {f"{node} {source}": n for (node, source), n in board.speeds.rates(nodes).items()},
         "dropped_pushes": meters.dropped_pushes,
         "dropped_tokens": meters.dropped_tokens,
+        "rounds": asdict(state.rounds.figures),
         "switched": machine.switched,
         "switches": [
             {
