@@ -42,12 +42,23 @@ WAYS: dict[str, dict[str, Any]] = {
     "auto": {"policy": "auto", "auto_stay_s": 2.0},
     "easgd": {"policy": "easgd"},
     "averaging": {"policy": "averaging"},
+    "ssp-replay": {"policy": "ssp", "replay": 3.0},
+    "sandblaster": {
+        "policy": "sandblaster",
+        "lbfgs_batch_tokens": 20_000,
+        "lbfgs_portion_tokens": 1_000,
+        "lbfgs_iterations": 5,
+    },
     "bsp-mean": {"policy": "bsp", "combine": "mean"},
     "asp-4": {"policy": "asp", "n_push": 4, "n_fetch": 4},
     "bsp-balanced": {"policy": "bsp", "balance": True},
     "ssp-balanced": {"policy": "ssp", "balance": True},
 }
-"""Blocks are of one size but for the balanced ones, where they follow the speeds of the nodes."""
+"""Blocks are of one size but for the balanced ones, where they follow the speeds of the nodes.
+
+With blocks of 5,000 tokens sandblaster goes through three old tokens for each fresh one in its
+rounds (6 evaluations of 20,000 tokens each 8 blocks), as ssp-replay does by SGD.
+"""
 
 
 def read(corpus: Path, words: int, block: int, held_out: int = HELD_OUT) -> Text:
@@ -182,6 +193,16 @@ def table(report: dict[str, Any]) -> str:
             f" | {run['loss']:.4f} | {figures['loss_to_one_node']:.4f} | {figures['dropped']:.1%} "
             f"| {run['pushes']} | {'yes' if figures['diverges'] else 'no'} |"
         )
+    for way, run in report["runs"].items():
+        rounds = run["rounds"]
+        if rounds["rounds"]:
+            lines += [
+                "",
+                f"{way}: {rounds['rounds']} rounds of L-BFGS, {rounds['evaluations']} evaluations, "
+                f"{rounds['tokens']:,} tokens gone through in them; of {rounds['portions']} "
+                f"portions {rounds['copies']} were given out twice and {rounds['copies_won']} won "
+                f"by the copy; portions by node: {rounds['by_node']}.",
+            ]
     switches = [(w, s) for w, run in report["runs"].items() for s in run["switches"]]
     lines += ["", *(f"{w} after {s['s']:.1f} s: {s['to']}; {s['why']}." for w, s in switches), ""]
     return "\n".join(lines)

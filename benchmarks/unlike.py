@@ -17,14 +17,19 @@ from typing import Any
 
 import numpy as np
 
+from embedding.exchange.batch import Result, Task
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.models import ModelConfig, make_trainer
 from embedding.models.base import BlockLoss, LocalBlock, Trainer
+from embedding.models.objective import Objective
 from embedding.models.sampling import NoiseTable
 from embedding.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
+from embedding.stream.config import StreamConfig
+from embedding.stream.replay import make_replay
+from embedding.worker.batch import BatchWork
 from embedding.worker.config import NodeConfig
 from embedding.worker.paced import PacedLearner
 from embedding.worker.pipeline import Pipeline
@@ -76,6 +81,21 @@ class Slowed:
         loss = self._trainer.train(block, vectors, contexts, learning_rate=learning_rate, seed=seed)
         time.sleep(max(0.0, until - time.monotonic()))
         return loss
+
+
+class SlowedBatch(BatchWork):
+    """Portions of a batch take the time of a block of as many tokens."""
+
+    wait: Wait
+    tokens: int
+
+    def _compute(self, task: Task, kept: dict[tuple[str, int], Objective]) -> Result | None:
+        began = time.monotonic()
+        found = super()._compute(task, kept)
+        objective = kept.get((task.node, task.number))
+        share = 0.0 if objective is None else objective.tokens / self.tokens
+        time.sleep(max(0.0, began + self.wait() * share - time.monotonic()))
+        return found
 
 
 def speeds(nodes: int, block_s: float, slower: float, turns: float) -> list[Wait]:
@@ -150,10 +170,16 @@ class Outcome:
     switches: list[dict[str, Any]]
     longest_row: float
     node_tokens: dict[str, int]
+    rounds: dict[str, Any]
 
 
 def train(text: Text, model: ModelConfig, sync: dict[str, Any], waits: Sequence[Wait]) -> Outcome:
-    """Learn the text with a node for each of `waits`."""
+    """Learn the text with a node for each of `waits`.
+
+    sync  settings; `replay`: tokens of the past that are learnt by SGD along with each fresh one
+    """
+    sync = dict(sync)
+    replay = sync.pop("replay", 0.0)
     config = ServerConfig(min_count=5, half_life_tokens=None, cut="manual")
     with running_server(config, SyncConfig(**sync), dim=model.dim, seed=model.seed) as server:
         server.state.admit(text.words, text.counts)
@@ -163,7 +189,7 @@ def train(text: Text, model: ModelConfig, sync: dict[str, Any], waits: Sequence[
         ready = threading.Barrier(len(waits))
         threads = [
             threading.Thread(
-                target=_node, args=(node, wait, server, model, dispenser, ready, errors)
+                target=_node, args=(node, wait, server, model, dispenser, ready, errors, replay)
             )
             for node, wait in enumerate(waits)
         ]
@@ -185,6 +211,7 @@ def _node(
     dispenser: Dispenser,
     ready: threading.Barrier,
     errors: list[BaseException],
+    replay: float,
 ) -> None:
     try:
         with ExitStack() as stack:
@@ -195,14 +222,17 @@ def _node(
             learner = PacedLearner(
                 client,
                 Slowed(make_trainer(model), wait, dispenser.block),
-                None,
+                make_replay(StreamConfig(), model.seed) if replay else None,
                 node=name,
                 model=model,
-                config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1000),
+                config=NodeConfig(replay_ratio=replay, vocabulary_blocks=1000),
                 unit=WindowUnit.DAY,
             )
             learner.begin(welcome.clock, welcome.sequence, welcome.min_count)
             learner.pace = welcome.pace
+            work = SlowedBatch(client, model, StreamConfig(), name, shares=True)
+            work.wait, work.tokens = wait, dispenser.block
+            learner.batch = work
             # All take part from the first clock on.
             none = np.empty(0, dtype=np.int64)
             client.pull(none, none, clock=welcome.clock)
@@ -243,6 +273,7 @@ def _outcome(
             for switch in state.machine.switches
         ],
         longest_row=float(max(np.linalg.norm(table, axis=1).max() for table in tables)),
+        rounds=status["sync"]["rounds"],
         node_tokens={name: each["tokens"] for name, each in status["nodes"].items()},
     )
 

@@ -32,7 +32,7 @@ from embedding.text.config import TextConfig
 from embedding.trends.config import TrendsConfig
 from embedding.web.config import WebConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.spec import check_replay
+from embedding.worker.spec import check_replay, check_rounds
 
 SETTINGS_VARIABLE = "YEORON_SETTINGS"
 _REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - listening there, reached here
@@ -157,6 +157,7 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _consistent(self) -> Settings:
         check_replay(self.model, self.stream, self.node)
+        check_rounds(self.sync.policy, self.model, self.exchange)
         return self
 
     @classmethod

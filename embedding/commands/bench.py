@@ -159,9 +159,10 @@ def policies(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="bsp, ssp, backup, asp, auto, easgd, averaging, bsp-mean, asp-4 (n_push and "
-            "n_fetch 4), bsp-balanced or ssp-balanced (the block sizes follow the speeds); may be "
-            "repeated. When not given: all."
+            help="bsp, ssp, backup, asp, auto, easgd, averaging, sandblaster, ssp-replay (as many "
+            "old tokens as sandblaster, by SGD), bsp-mean, asp-4 (n_push and n_fetch 4), "
+            "bsp-balanced or ssp-balanced (the block sizes follow the speeds); may be repeated. "
+            "When not given: all."
         ),
     ] = None,
     words: Annotated[int, typer.Option(help="Words of the corpus to learn.")] = 2_000_000,

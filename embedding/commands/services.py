@@ -35,7 +35,7 @@ def serve(
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option(help="bsp, backup, ssp, asp, easgd, averaging, auto or hogwild."),
+        typer.Option(help="bsp, backup, ssp, asp, easgd, averaging, sandblaster, auto or hogwild."),
     ] = None,
     staleness: Annotated[int | None, typer.Option(help="ssp: clocks a node may run ahead.")] = None,
     token_file: Annotated[Path | None, typer.Option(help="File with the shared secret.")] = None,

@@ -30,7 +30,22 @@ def sync_table(server: dict[str, Any]) -> Table | None:
     if sync["dropped_pushes"]:
         dropped = f"{sync['dropped_pushes']:,} pushes, {sync['dropped_tokens']:,} tokens"
         table.add_row("too late", dropped)
+    rounds = sync.get("rounds", {})
+    if rounds.get("rounds"):
+        table.add_row(
+            "rounds of L-BFGS",
+            f"{rounds['rounds']:,} with {rounds['iterations']:,} steps; {rounds['why']}",
+        )
+        if rounds["last"] is not None:
+            table.add_row("loss of the last batch", f"{rounds['first']:.3f} → {rounds['last']:.3f}")
+        copies = f"{rounds['copies']:,}, of which {rounds['copies_won']:,} came first"
+        table.add_row("portions, by node", _by_node(rounds["by_node"]))
+        table.add_row("portions given out twice", copies)
     for switch in sync["switches"][-3:]:
         at = str(switch["at"])[11:19]
         table.add_row(f"{at} {switch['from']} → {switch['to']}", switch["reason"])
     return table
+
+
+def _by_node(portions: dict[str, int]) -> str:
+    return ", ".join(f"{node} {n:,}" for node, n in sorted(portions.items()))

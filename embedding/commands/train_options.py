@@ -38,8 +38,9 @@ Nodes = Annotated[int, typer.Option(help="Nodes that train at the same time.")]
 Sync = Annotated[
     str,
     typer.Option(
-        help="How nodes are kept in step: bsp, backup, ssp, asp, easgd, averaging, auto, or "
-        "hogwild (tables in memory that the nodes share)."
+        help="How nodes are kept in step: bsp, backup, ssp, asp, easgd, averaging, sandblaster "
+        "(rounds of L-BFGS on what was read), auto, or hogwild (tables in memory that the nodes "
+        "share)."
     ),
 ]
 SyncSetting = Annotated[

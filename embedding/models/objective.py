@@ -99,7 +99,8 @@ class Objective:
     on with the same block and seed. Of a noise word that is the target the term is left out, as
     there. CBOW's gradient is that of the mean of a bag, which its trainer gives each word whole.
 
-    pairs  pairs (skip-gram) or predicted words (CBOW)
+    pairs   pairs (skip-gram) or predicted words (CBOW)
+    tokens  tokens of the block that have a row
 
     Memory: 4·(negative + 3) bytes a pair, and while it is evaluated 8·dim bytes a row.
     """
@@ -115,6 +116,7 @@ class Objective:
         none = np.empty(0, np.float32)
         self._weights = none if block.weights is None else block.weights
         self.pairs = len(made.inputs)
+        self.tokens = int((block.tokens >= 0).sum())
 
     def touches(self, vectors: int, contexts: int) -> tuple[FloatArray, FloatArray]:
         """float32 [vectors], [contexts]: in how many examples each row stands."""

@@ -57,7 +57,7 @@ def _check_shards(request: TrainRequest) -> None:
     """What is not split over shards."""
     for option, value, refused, accepted in (
         ("model", request.model.model, (Model.FASTTEXT,), "sgns, cbow or glove"),
-        ("sync", request.sync.policy, ("hogwild",), "any other policy"),
+        ("sync", request.sync.policy, ("hogwild", "sandblaster"), "any other policy"),
         (
             "compression",
             request.exchange.compression,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from embedding.config import Config
 from embedding.exchange.config import ExchangeConfig
@@ -18,6 +18,7 @@ from embedding.records import SnapshotRef, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
+from embedding.worker.spec import check_rounds
 
 
 class TrainRequest(Config):
@@ -67,6 +68,11 @@ class TrainRequest(Config):
     """Which way rows travel."""
     timeout: float = Field(default=24 * 3600.0, gt=0)
     """Seconds after which the training is given up."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> TrainRequest:
+        check_rounds(self.sync.policy, self.model, self.exchange)
+        return self
 
     @property
     def node_config(self) -> NodeConfig:

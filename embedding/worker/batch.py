@@ -129,7 +129,7 @@ class BatchWork:
             inward=inward,
             outward=outward,
             pairs=objective.pairs,
-            tokens=int((plan.block.tokens >= 0).sum()),
+            tokens=objective.tokens,
             material=material(plan.block, seed) if self.shares else None,
         )
         self.line.batch(offer.message())

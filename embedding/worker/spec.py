@@ -46,6 +46,22 @@ def check_replay(model: ModelConfig, stream: StreamConfig, node: NodeConfig) -> 
         )
 
 
+def check_rounds(policy: str, model: ModelConfig, exchange: ExchangeConfig) -> None:
+    """ValueError where nodes could not take part in rounds of L-BFGS."""
+    if policy != "sandblaster":
+        return
+    if model.model not in (Model.SGNS, Model.CBOW):
+        raise ValueError(
+            f"policy sandblaster with model {model.model}: L-BFGS needs the loss of a fixed text, "
+            "which sgns and cbow have"
+        )
+    if exchange.compression not in ("none", "fp16"):
+        raise ValueError(
+            f"policy sandblaster with compression {exchange.compression}: what nodes keep back is "
+            "not in the rows that a round begins with; none and fp16 are accepted"
+        )
+
+
 class NodeSpec(Config):
     """One node of a pool."""
 

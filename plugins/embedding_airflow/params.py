@@ -9,7 +9,9 @@ from airflow.sdk import Param
 from embedding_airflow.windows import LABEL
 
 UNITS = ["auto", "hour", "day", "week", "month"]
-POLICIES = ["bsp", "backup", "ssp", "asp", "easgd", "averaging", "auto", "hogwild"]
+POLICIES = [
+    *("bsp", "backup", "ssp", "asp", "easgd", "averaging", "sandblaster", "auto", "hogwild"),
+]
 MODELS = ["sgns", "cbow", "fasttext", "glove"]
 
 

@@ -25,6 +25,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("averaging", "tau=2"),
         ("asp", "n_push=3", "n_fetch=2"),
+        ("sandblaster", "lbfgs_every=3", "lbfgs_batch_tokens=4000", "lbfgs_iterations=3"),
     ],
     ids=lambda options: options[0],
 )
@@ -44,6 +45,11 @@ def test_every_token_is_learnt_once(process, corpus: Path, options: tuple[str, .
     ("options", "parts"),
     [
         ("--sync none", ["policy 'none'", "averaging, backup, bsp"]),
+        ("--sync sandblaster --model glove", ["sandblaster", "glove", "sgns and cbow"]),
+        ("--sync sandblaster --shards 2", ["shards 2", "sandblaster", "1 shard"]),
+        ("--sync sandblaster --compression topk", ["sandblaster", "topk", "none and fp16"]),
+        ("--sync sandblaster --topology allreduce", ["allreduce", "sandblaster", "bsp, ssp, asp"]),
+        ("--sync sandblaster --nodes 2 --groups 1", ["groups 1", "sandblaster"]),
         ("--sync-setting tau", ["--sync-setting tau", "NAME=VALUE"]),
         ("--sync-setting policy=bsp", ["policy=bsp", "--sync"]),
         ("--sync-setting tau=0", ["tau", "0"]),

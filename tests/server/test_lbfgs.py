@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def test_a_bent_valley_is_followed_and_the_loss_never_rises() -> None:
     losses = [
         minimised(rosenbrock, torch.tensor([[-1.2, 1.0]]), iterations=n).loss for n in range(1, 50)
     ]
-    assert all(later <= earlier for earlier, later in zip(losses, losses[1:], strict=False))
+    assert all(later <= earlier for earlier, later in pairwise(losses))
     assert losses[-1] < 1e-4
 
 

@@ -380,7 +380,9 @@ def test_clocks_from_the_future_and_out_of_order_are_refused():
 
 
 def test_an_unknown_policy_is_refused_by_name():
-    with pytest.raises(ConfigError, match="asp, auto, averaging, backup, bsp, easgd, hogwild, sandblaster, ssp"):
+    with pytest.raises(
+        ConfigError, match="asp, auto, averaging, backup, bsp, easgd, hogwild, sandblaster, ssp"
+    ):
         ConsistencyMachine(SyncConfig(policy="none"))
 
 

@@ -42,6 +42,17 @@ _TOTALS = {
 }
 """Name → field of Meters and help."""
 
+_ROUNDS = {
+    "rounds": "Rounds of L-BFGS",
+    "iterations": "Steps of L-BFGS",
+    "evaluations": "Looks at a whole batch",
+    "copies": "Portions given out twice at the end of a batch",
+    "copies_won": "Portions whose copy was answered first",
+    "lost_portions": "Portions that went with their node",
+    "tokens": "Tokens whose loss was computed, as often as it was",
+}
+"""Name, a key of the status, and help."""
+
 _NODE_GAUGES = {
     "clock": ("clock", "Clocks the node has finished"),
     "block_share": ("block_share", "Factor on the node's block size, by its speed"),
@@ -89,6 +100,22 @@ class _StatusCollector(Collector):
         yield from self._reading()
         yield from self._shards()
         yield from self._ways()
+        yield from self._rounds()
+
+    def _rounds(self) -> Iterator[Metric]:
+        rounds = self._status["sync"]["rounds"]
+        for name, text in _ROUNDS.items():
+            family = f"yeoron_lbfgs_{name}"
+            yield CounterMetricFamily(family, text, value=rounds[name])
+        by_node = CounterMetricFamily(
+            "yeoron_lbfgs_node_portions", "Portions that counted, by node", labels=["node"]
+        )
+        for node, n in rounds["by_node"].items():
+            by_node.add_metric([node], n)
+        yield by_node
+        if rounds["last"] is not None:
+            text = "Loss of the last batch at its end, nats a pair"
+            yield GaugeMetricFamily("yeoron_lbfgs_loss", text, value=rounds["last"])
 
     def _infos(self) -> Iterator[Metric]:
         status = self._status
