@@ -196,16 +196,20 @@ def table(report: dict[str, Any]) -> str:
     for way, run in report["runs"].items():
         rounds = run["rounds"]
         if rounds["rounds"]:
-            lines += [
-                "",
-                f"{way}: {rounds['rounds']} rounds of L-BFGS, {rounds['evaluations']} evaluations, "
-                f"{rounds['tokens']:,} tokens gone through in them; of {rounds['portions']} "
-                f"portions {rounds['copies']} were given out twice and {rounds['copies_won']} won "
-                f"by the copy; portions by node: {rounds['by_node']}.",
-            ]
+            lines += ["", _rounds(way, rounds)]
     switches = [(w, s) for w, run in report["runs"].items() for s in run["switches"]]
     lines += ["", *(f"{w} after {s['s']:.1f} s: {s['to']}; {s['why']}." for w, s in switches), ""]
     return "\n".join(lines)
+
+
+def _rounds(way: str, rounds: dict[str, Any]) -> str:
+    by_node = ", ".join(f"{node} {n}" for node, n in sorted(rounds["by_node"].items()))
+    return (
+        f"{way}: {rounds['rounds']} rounds of L-BFGS, {rounds['evaluations']} evaluations, "
+        f"{rounds['tokens']:,} tokens gone through in them. Of {rounds['portions']} portions "
+        f"{rounds['copies']} were given out twice, and {rounds['copies_won']} times the copy was "
+        f"first. Portions by node: {by_node}."
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
