@@ -16,7 +16,7 @@ from embedding.models.sampling import kept_tokens
 from embedding.records import CodeArray, FloatArray, Table
 from embedding.worker.combining import share
 from embedding.worker.learner import Learner
-from embedding.worker.ticks import Prepared, Trained
+from embedding.worker.ticks import Prepared, Trained, check_loss
 
 
 class ColumnLearner(Learner):
@@ -39,7 +39,7 @@ class ColumnLearner(Learner):
         weights = None if local.weights is None else local.weights[owners]
         learnt, losses = self.columns.learn(block, rows, weights)
         loss = _summed(losses, owners, local, len(block.words))
-        self._check(loss)
+        check_loss(self.node, self.model, loss)
         steps = self._steps(prepared, loss)
         if steps:
             shares = [share(steps[table], self.pooled) for table in (Table.IN, Table.OUT)]

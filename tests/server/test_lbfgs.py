@@ -38,7 +38,7 @@ def minimised(f: Callable[[Any], Any], start: Any, **given: Any) -> Lbfgs:
 
 
 def test_a_quadratic_of_unlike_curvatures_is_solved() -> None:
-    curvature = torch.logspace(-1, 2, 12).reshape(6, 2)
+    curvature = torch.logspace(-1, 1, 12).reshape(6, 2)
     found = minimised(lambda x: (0.5 * curvature * (x - 3.0) ** 2).sum(), torch.zeros(6, 2))
     assert (found.best - 3.0).abs().max() < 1e-2
     assert found.loss < 1e-3
