@@ -21,7 +21,7 @@ from pydantic_settings import (
 )
 
 from embedding.config import Config, explain, read_toml
-from embedding.crawl.config import CrawlConfig
+from embedding.crawl.config import CrawlConfig, DiscoverConfig
 from embedding.errors import ConfigError
 from embedding.evaluation.config import EvaluationConfig
 from embedding.exchange.config import ExchangeConfig
@@ -66,6 +66,11 @@ class PathsConfig(Config):
     def frontier(self) -> Path:
         """Folder of the frontier databases."""
         return self.home / "frontier"
+
+    @property
+    def rejected(self) -> Path:
+        """Addresses of sources that a person did not want."""
+        return self.home / "rejected-sources.json"
 
     @property
     def logs(self) -> Path:
@@ -133,6 +138,8 @@ class Settings(BaseSettings):
     """The Dask cluster."""
     crawl: CrawlConfig = CrawlConfig()
     """Fetching."""
+    discover: DiscoverConfig = DiscoverConfig()
+    """The search for new sources."""
     text: TextConfig = TextConfig()
     """Text preparation."""
     stream: StreamConfig = StreamConfig()

@@ -1,4 +1,4 @@
-"""`yeoron sources list`, `check` and `yeoron crawl`: what is read, before anything is trained."""
+"""`yeoron sources list|check|discover` and `yeoron crawl`: what is read, before it is trained."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.table import Table
 from embedding.commands.check_table import check_table, contact
 from embedding.commands.common import Json, console, duration, print_json, settings
 from embedding.commands.crawl_table import CrawlView, crawl_table
+from embedding.commands.discovering import discover
 
 File = Annotated[Path | None, typer.Argument(help="sources.toml (default: paths.sources).")]
 
@@ -20,6 +21,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="The sources that are read.", no_args_is_help=True)
     group.command("list")(list_sources)
     group.command("check")(check)
+    group.command("discover")(discover)
     app.add_typer(group, name="sources")
     app.command()(crawl)
 

@@ -81,3 +81,24 @@ class CrawlConfig(Config):
     """JSON `{"knots": [[event, wall], …]}` of a web that plays back the past."""
     replay_clock_every: float = Field(1.0, gt=0)
     """Seconds between two readings of `replay_clock_url`."""
+
+
+class DiscoverConfig(Config):
+    """How far the search for sources goes."""
+
+    seeds: tuple[str, ...] = ()
+    """Addresses to start from; none: the sites of the sources that are read already."""
+    domains: tuple[str, ...] = ()
+    """Further domains that may be looked at, subdomains too; the seeds' own hosts always may."""
+    requests: int = Field(200, ge=1, le=100_000)
+    """Most requests of one search, robots.txt not counted."""
+    pages: int = Field(40, ge=1)
+    """Most pages that are looked at for links."""
+    depth: int = Field(2, ge=0)
+    """Most links between a seed and such a page."""
+    candidates: int = Field(20, ge=1)
+    """Most listings that are tried."""
+    samples: int = Field(5, ge=1)
+    """Documents that are read of each listing."""
+    least_new: float = Field(0.2, ge=0, le=1)
+    """A listing is proposed when at least this share of its documents is new."""

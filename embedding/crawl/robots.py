@@ -76,6 +76,11 @@ class Robots:
             delay = max(delay, _finite(rate.seconds / rate.requests))
         return Verdict(bool(rules.parsed.can_fetch(url, self._agent)), delay)
 
+    async def sitemaps(self, url: str, proxy: str | None = None) -> tuple[str, ...]:
+        """Sitemaps that the robots.txt of the origin of `url` names."""
+        rules = await self._of((origin_of(url), proxy))
+        return () if rules.parsed is None else tuple(rules.parsed.sitemaps)
+
     async def _of(self, place: _Place) -> _Rules:
         known = self._rules.get(place)
         if known is not None and known.expires > time.monotonic():

@@ -155,9 +155,10 @@ class CrawlProcess:
                 figures["pending"] -= self.underway.pushed(name)
             report["sources"] = sources
         clock = self.crawler.clock()
-        if clock.knots or self.spec.crawl.replay_clock_url is None:
+        known = clock.knots or self.spec.crawl.replay_clock_url is None
+        if known and self.leases.ready:
             # Until the replay clock was read, wall time would pass for event time and close
-            # every window of the past.
+            # every window of the past; and so would a time without the sources that are behind it.
             report["event_now"] = clock.event_now()
         return report
 

@@ -37,6 +37,8 @@ class LeaseKeeper:
     ) -> None:
         self.life = Life(spec.name, spec.life)
         self.standing: Standing | None = None
+        self.ready = False
+        """Whether everything that is held is read: what is pending is known."""
         self._spec = spec
         self._config = spec.crawl.leases
         self._frontier = frontier
@@ -46,11 +48,6 @@ class LeaseKeeper:
         self._leaving: dict[str, float] = {}
         self._quiet: set[str] = set()
         frontier.held_by(self.life)
-
-    @property
-    def ready(self) -> bool:
-        """Whether everything that is held is read: what is pending is known."""
-        return self.standing is not None and not self.standing.debts
 
     @property
     def owing(self) -> bool:
@@ -76,6 +73,7 @@ class LeaseKeeper:
             self.standing = standing
             settled = await self._settle(standing, own)
             await self._read(standing.reading)
+            self.ready = not standing.debts
             released = await self._release(standing.leaving - frozenset(standing.debts))
             busy = standing.debts or standing.leaving
             await asyncio.sleep(SOON_SECONDS if busy else self._config.beat)

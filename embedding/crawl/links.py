@@ -1,0 +1,128 @@
+"""What a page names: feeds, sitemaps, pages that list articles, and where else to look. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urljoin, urlsplit
+
+from lxml import html
+from lxml.etree import ParserError
+
+from embedding.crawl.addresses import canonical
+from embedding.errors import FetchError
+
+_FEEDS = ("application/rss+xml", "application/atom+xml")
+_FEED = re.compile(r"(?:^|[/._-])(?:rss|atom|feeds?)(?:[/._-]|$)", re.IGNORECASE)
+_SITEMAP = re.compile(r"sitemap[^/]*\.xml(?:\.gz)?$", re.IGNORECASE)
+_FILE = re.compile(
+    r"\.(?:jpe?g|png|gif|webp|svg|ico|css|m?js|json|pdf|zip|gz|mp[34]|webm|woff2?|exe|docx?|xlsx?|hwp)$",
+    re.IGNORECASE,
+)
+_ID = re.compile(r"[0-9a-f]{6,}|[0-9]{2,}|[a-z0-9]*[0-9][a-z0-9-]{5,}", re.IGNORECASE)
+_LEAST = 8
+"""A page lists articles when it links to so many addresses of one form."""
+
+
+@dataclass(frozen=True)
+class PageLinks:
+    """Addresses that a page names, absolute and canonical, in the order of the page.
+
+    articles  regular expression of the addresses that it lists; None when it is no listing
+    following CSS selector of the link to the next page of the listing, if any
+    """
+
+    feeds: tuple[str, ...]
+    sitemaps: tuple[str, ...]
+    others: tuple[str, ...]
+    articles: str | None = None
+    following: str | None = None
+
+
+def read_links(text: str, url: str) -> PageLinks:
+    """The links of an HTML page; FetchError when it is none."""
+    try:
+        root = html.document_fromstring(text.encode(), parser=html.HTMLParser(encoding="utf-8"))
+    except (ParserError, ValueError) as error:
+        raise FetchError("parse", f"{url}: not an HTML page.") from error
+    feeds, sitemaps, others = dict[str, None](), dict[str, None](), dict[str, None]()
+    for node in root.iter("link", "a"):
+        address = _address(node, url)
+        if address is None:
+            continue
+        declared = node.tag == "link"
+        path = urlsplit(address).path
+        if (declared and (node.get("type") or "").lower() in _FEEDS) or (
+            not declared and _FEED.search(path)
+        ):
+            feeds[address] = None
+        elif _SITEMAP.search(path) or (declared and node.get("rel") == "sitemap"):
+            sitemaps[address] = None
+        elif not declared and "nofollow" not in (node.get("rel") or "") and not _FILE.search(path):
+            others[address] = None
+    following = "a[rel=next]" if root.xpath("//a[@rel='next'][@href]") else None
+    return PageLinks(tuple(feeds), tuple(sitemaps), tuple(others), form_of(list(others)), following)
+
+
+def form_of(addresses: Sequence[str]) -> str | None:
+    """Regular expression of the largest group of addresses that differ by a number or id alone."""
+    groups: defaultdict[str, set[str]] = defaultdict(set)
+    for address in addresses:
+        form = _form(address)
+        if form is not None:
+            groups[form].add(address)
+    if not groups:
+        return None
+    best = max(groups, key=lambda form: (len(groups[form]), form))
+    return best if len(groups[best]) >= _LEAST else None
+
+
+def spread(addresses: Sequence[str], n: int) -> list[str]:
+    """`n` of the addresses, evenly from first to last."""
+    if n >= len(addresses):
+        return list(addresses)
+    return [addresses[int(i * len(addresses) / n)] for i in range(n)]
+
+
+def likely(addresses: Sequence[str]) -> list[str]:
+    """The addresses that rather lead to listings: short paths first, few of one form."""
+    seen: Counter[str] = Counter()
+    order = []
+    for at, address in enumerate(addresses):
+        form = _form(address) or address
+        seen[form] += 1
+        order.append((seen[form], urlsplit(address).path.count("/"), at, address))
+    return [address for *_, address in sorted(order)]
+
+
+def _form(address: str) -> str | None:
+    """The address's path as an expression with ids left open; None when it has none."""
+    parts = urlsplit(address)
+    pieces = [part for part in parts.path.split("/") if part]
+    if not pieces or not any(_ID.fullmatch(part.partition(".")[0]) for part in pieces):
+        return _query_form(parts.path, parts.query)
+    opened = [r"[^/?#]+" if _ID.fullmatch(p.partition(".")[0]) else re.escape(p) for p in pieces]
+    return "/" + "/".join(opened) + r"(?:[?#]|$)"
+
+
+def _query_form(path: str, query: str) -> str | None:
+    """The form of an address whose query names the document: `view.php?id=12`."""
+    for pair in query.split("&"):
+        name, _, value = pair.partition("=")
+        if value and _ID.fullmatch(value) and name.lower() not in ("page", "p", "offset"):
+            return re.escape(path) + r"\?(?:[^#]*&)?" + re.escape(name) + "="
+    return None
+
+
+def _address(node: html.HtmlElement, base: str) -> str | None:
+    """A link's canonical http address."""
+    href = (node.get("href") or "").strip()
+    try:
+        link = urljoin(base, href).partition("#")[0] if href else ""
+    except ValueError:
+        return None
+    if not link.startswith(("http://", "https://")) or link == base:
+        return None
+    return canonical(link)

@@ -1,0 +1,94 @@
+"""The search for sources with the platform's settings, and what a person decided about it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from embedding.cluster import publish_sources
+from embedding.config import validate
+from embedding.crawl.config import DiscoverConfig
+from embedding.crawl.discover import Discoverer, Discovery
+from embedding.errors import ConfigError
+from embedding.settings import Settings
+from embedding.sources.config import SourceConfig, load_sources
+from embedding.sources.file import add_sources
+from embedding.sources.rejected import reject, rejected
+from embedding.text.mask import mask
+from embedding.text.normalise import normalise
+from embedding.text.pipeline import TextPipeline
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What became of proposals, by name."""
+
+    added: tuple[str, ...]
+    rejected: tuple[str, ...]
+
+
+def discover(
+    settings: Settings,
+    seeds: Sequence[str] = (),
+    *,
+    file: Path | None = None,
+    config: DiscoverConfig | None = None,
+) -> Discovery:
+    """Search from `seeds`, else from the settings', else from the sites of the sources.
+
+    Raises ConfigError when there is nothing to start from, InputError for a bad seed.
+    """
+    chosen = config or settings.discover
+    path = file or settings.paths.sources
+    known = load_sources(path) if path.exists() or file is not None else ()
+    begin = tuple(seeds) or chosen.seeds or tuple(sorted({_site(one.url) for one in known} - {""}))
+    if not begin:
+        raise ConfigError(
+            "nothing to start from: give addresses, or set discover.seeds or paths.sources."
+        )
+    pipeline = TextPipeline(settings.text)
+
+    def words(text: str) -> Mapping[str, int]:
+        return Counter(word for sentence in pipeline.words(text) for word in sentence)
+
+    crawl = settings.crawl.model_copy(update={"replay_clock_url": None})
+    search = Discoverer(crawl, chosen, words, lambda title: mask(normalise(title)).text)
+    return asyncio.run(search.search(begin, known, list(rejected(settings.paths.rejected))))
+
+
+def source_of(proposal: Mapping[str, Any], *, group: str = "discovered") -> SourceConfig:
+    """The source that a proposal (`Candidate.to_dict`) stands for; ConfigError when it is none."""
+    try:
+        values = {key: proposal[key] for key in ("name", "kind", "url")}
+        settings = dict(proposal.get("settings") or {})
+    except (KeyError, TypeError) as error:
+        raise ConfigError("a proposal has name, kind, url and settings.") from error
+    return validate(SourceConfig, {**settings, "group": group, **values}, str(values["url"]))
+
+
+def decide(
+    settings: Settings, proposals: Sequence[Mapping[str, Any]], approved: Sequence[str]
+) -> Decided:
+    """Add the approved ones to the sources file and remember the others as rejected.
+
+    The pool's nodes, if any run, hear of the new sources within seconds.
+    """
+    wanted = [one for one in proposals if one["name"] in approved]
+    others = [one for one in proposals if one["name"] not in approved]
+    added = add_sources(settings.paths.sources, [source_of(one) for one in wanted])
+    if others:
+        reject(settings.paths.rejected, [str(one["url"]) for one in others])
+    if added:
+        publish_sources(settings, load_sources(settings.paths.sources))
+    return Decided(tuple(added), tuple(str(one["name"]) for one in others))
+
+
+def _site(url: str) -> str:
+    """The front page of an address's site."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}/" if parts.netloc else ""
