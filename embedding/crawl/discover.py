@@ -120,7 +120,7 @@ class Discoverer:
         """What is read already: listings and some documents of the sources on these hosts."""
         known = Known()
         for source in sources:
-            if source.kind in ("feed", "sitemap", "page") and self._allowed(source.url):
+            if source.kind in ("feed", "sitemap", "page") and self.allowed(source.url):
                 settings = source.model_dump(exclude_defaults=True, exclude={"name", "kind", "url"})
                 listed = await self._try(source.kind, source.url, "sources.toml", settings)
                 known = known if listed is None else known.with_(listed)
@@ -129,7 +129,7 @@ class Discoverer:
     def _named(self, url: str, links: PageLinks) -> Iterator[Place]:
         """The listings that a page names, or is itself."""
         for kind, urls in (("feed", links.feeds), ("sitemap", links.sitemaps)):
-            for each in filter(self._allowed, urls):
+            for each in filter(self.allowed, urls):
                 yield kind, each, url, {}
         if links.articles is not None:
             settings = {"links": links.articles}
@@ -144,7 +144,7 @@ class Discoverer:
         seen = {url for url, _ in queue}
         for origin in sorted({f"{urlsplit(s).scheme}://{urlsplit(s).netloc}" for s in seeds}):
             for url in await self._sitemaps(origin):
-                if self._allowed(url):
+                if self.allowed(url):
                     places[url] = ("sitemap", url, f"{origin}/robots.txt", {})
         while queue and self._found.pages < self._config.pages:
             url, depth = queue.popleft()
@@ -161,7 +161,7 @@ class Discoverer:
                 places.setdefault(place[1], place)
             if depth < self._config.depth:
                 fresh = [each for each in likely(links.others) if each not in seen]
-                for each in filter(self._allowed, fresh):
+                for each in filter(self.allowed, fresh):
                     seen.add(each)
                     queue.append((each, depth + 1))
         # Feeds and sitemaps tell times and cost one request: they are tried before pages.
@@ -191,7 +191,7 @@ class Discoverer:
             requests = before - self._left
             references = [one for one in items if isinstance(one, Reference)]
             urls = list(dict.fromkeys(canonical(one.url) for one in references))
-            allowed = [one for one in urls if self._allowed(one)]
+            allowed = [one for one in urls if self.allowed(one)]
             if not allowed:
                 self._found.dropped[url] = "it lists nothing on an allowed host"
                 return None
@@ -240,19 +240,20 @@ class Discoverer:
 
     async def _get(self, request: Request) -> Page:
         """One request within the budget, on an allowed host."""
-        if not self._allowed(request.url):
+        if not self.allowed(request.url):
             raise FetchError("foreign_host", f"{request.url}: not on an allowed host.")
         if self._left < 1:
             raise _Spent
         self._left -= 1
         answer = await self._fetcher.fetch(request)
-        if not self._allowed(answer.url):
+        if not self.allowed(answer.url):
             raise FetchError("foreign_host", f"{request.url}: leads to a host that is not allowed.")
         packed = answer.body.startswith(b"\x1f\x8b")
         text = "" if packed else answer.text()
         return Page(answer.url, text, answer.body, answer.headers, answer.status)
 
-    def _allowed(self, url: str) -> bool:
+    def allowed(self, url: str) -> bool:
+        """Whether the address is on a seed's host or in a further domain."""
         host = host_of(url)
         bare = host.rpartition(":")[0]
         return host in self._hosts or any(

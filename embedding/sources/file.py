@@ -42,7 +42,7 @@ def source_table(source: SourceConfig) -> str:
 def _value(value: object) -> str:
     """A TOML value; JSON's strings and numbers are TOML's too, apart from DEL."""
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{json.dumps(k)} = {_value(v)}" for k, v in value.items()) + " }"
+        return "{ " + ", ".join(f"{_value(k)} = {_value(v)}" for k, v in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
