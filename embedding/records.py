@@ -134,6 +134,7 @@ class TokenBlock:
     priority     float32 [n_documents], initial replay priority (1.0 when unknown)
     progress     share of the reading that is done with this block (0 to 1); NaN for a stream
     place        where its reader goes on behind this block, in its own words; "" for a stream
+    voices       int64 [n_documents], by author (`text/voices.py`); empty where nobody asks
     """
 
     source: str
@@ -149,6 +150,7 @@ class TokenBlock:
     tokenizer_digest: str = ""
     progress: float = math.nan
     place: str = ""
+    voices: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
         n = len(self.keys)
@@ -156,6 +158,7 @@ class TokenBlock:
             len(self.documents) == n + 1
             and len(self.published) == len(self.available) == len(self.fetched) == n
             and len(self.priority) == n
+            and len(self.voices) in (0, n)
             and len(self.sentences) > 0
             and int(self.documents[-1]) == len(self.sentences) - 1
             and int(self.sentences[-1]) == len(self.codes)
@@ -213,25 +216,16 @@ class TokenBlock:
             available=np.asarray(published if available is None else available, dtype=np.float64),
             fetched=np.asarray(published if fetched is None else fetched, dtype=np.float64),
             keys=tuple(keys),
-            priority=np.asarray(
-                np.ones(len(keys)) if priority is None else priority, dtype=np.float32
-            ),
+            priority=np.asarray([1.0] * len(keys) if priority is None else priority, np.float32),
             tokenizer_digest=tokenizer_digest,
         )
 
     def to_buffer(self) -> pa.Buffer:
         """One Arrow IPC buffer (no pickle); `from_buffer` is its inverse."""
-        columns = {
+        columns = {name: _one(getattr(self, name)) for name in _ARRAYS} | {
             "source": pa.array([self.source]),
             "words": pa.array([list(self.words)], pa.list_(pa.string())),
-            "codes": _one(self.codes),
-            "sentences": _one(self.sentences),
-            "documents": _one(self.documents),
-            "published": _one(self.published),
-            "available": _one(self.available),
-            "fetched": _one(self.fetched),
             "keys": pa.array([list(self.keys)], pa.list_(pa.string())),
-            "priority": _one(self.priority),
             "tokenizer_digest": pa.array([self.tokenizer_digest]),
             "progress": pa.array([self.progress], pa.float64()),
             "place": pa.array([self.place]),
@@ -252,20 +246,26 @@ class TokenBlock:
             return cls(
                 source=get["source"].as_py(),
                 words=tuple(get["words"].as_py()),
-                codes=get["codes"].values.to_numpy(),
-                sentences=get["sentences"].values.to_numpy(),
-                documents=get["documents"].values.to_numpy(),
-                published=get["published"].values.to_numpy(),
-                available=get["available"].values.to_numpy(),
-                fetched=get["fetched"].values.to_numpy(),
                 keys=tuple(get["keys"].as_py()),
-                priority=get["priority"].values.to_numpy(),
                 tokenizer_digest=get["tokenizer_digest"].as_py(),
                 progress=get["progress"].as_py(),
                 place=get["place"].as_py(),
+                **{name: get[name].values.to_numpy() for name in _ARRAYS},
             )
         except (pa.ArrowException, KeyError, StopIteration) as error:
             raise InputError(f"not a token block: {error}.") from error
+
+
+_ARRAYS: tuple[str, ...] = (
+    "codes",
+    "sentences",
+    "documents",
+    "published",
+    "available",
+    "fetched",
+    "priority",
+)
+_ARRAYS += ("voices",)
 
 
 def _one(values: npt.NDArray[np.generic]) -> pa.Array:

@@ -33,6 +33,7 @@ from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelt
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.relay import Relay
 from embedding.exchange.retrying import retrying
+from embedding.exchange.testimony import Attestation
 from embedding.exchange.wire import Message, text_array
 from embedding.records import (
     IntArray,
@@ -90,12 +91,16 @@ class ParameterClient:
         """Greet the server: where this node stands there and what the policy is."""
         return self._retry(self._greet)
 
-    def admit(self, words: Sequence[str], counts: IntArray) -> IntArray:
+    def admit(
+        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+    ) -> IntArray:
         """Ids of words (int64 [n]), -1 for one that has not been seen often enough.
 
-        counts: int64 [n] occurrences that are about to be pushed; they are not counted now.
+        counts     int64 [n] occurrences that are about to be pushed; they are not counted now
+        testimony  who used the words; None for those of a corpus
         """
-        message = Message({"op": "admit"}, {"counts": counts}, {"words": text_array(words)})
+        arrays = {"counts": counts} | ({} if testimony is None else testimony.arrays())
+        message = Message({"op": "admit"}, arrays, {"words": text_array(words)})
         return self._request(message).array("ids", "i8", 1)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:

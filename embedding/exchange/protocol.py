@@ -24,7 +24,7 @@ from embedding.records import (
     WordCounts,
 )
 
-VERSION = 5
+VERSION = 6
 """Version of the wire protocol; another version is refused at the greeting."""
 
 
@@ -56,6 +56,8 @@ class Welcome:
     young_mentions  occurrences until which the server wants to hear what stands around a word
     shared     where the tables lie, when the policy is hogwild
     place      where the node's reader goes on behind the last push that was taken, "" unless told
+    salt       hex, key of the signs by which authors and sources are told (`testimony.py`)
+    min_authors, min_sources  how many have to use a word before it gets a row
     shards     addresses of the shards that hold the rows; none: this server holds them itself
     split      what of the tables a shard holds: rows or columns
     """
@@ -78,6 +80,9 @@ class Welcome:
     pace: Pace = EVERY_BLOCK
     shared: SharedTables | None = None
     place: str = ""
+    salt: str = ""
+    min_authors: int = 1
+    min_sources: int = 1
     shards: tuple[str, ...] = ()
     split: str = "rows"
 

@@ -11,13 +11,16 @@ from typing import Any, Protocol
 from embedding.exchange.allreduce.density import Touches
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack, Push, Rows, VocabularyDelta
+from embedding.exchange.testimony import Attestation
 from embedding.records import IntArray, ScorePairs, Table
 
 
 class Server(Protocol):
     """The calls of a ParameterClient that a route is built on."""
 
-    def admit(self, words: list[str], counts: IntArray) -> IntArray:
+    def admit(
+        self, words: list[str], counts: IntArray, testimony: Attestation | None = None
+    ) -> IntArray:
         """Ids of words, -1 for those that have none yet."""
         ...
 
@@ -86,9 +89,13 @@ class Route:
         self.server = server
         self.ways = Ways()
 
-    def admit(self, words: list[str], counts: IntArray) -> IntArray:
+    def admit(
+        self, words: list[str], counts: IntArray, testimony: Attestation | None = None
+    ) -> IntArray:
         """As a client's."""
-        return self.server.admit(words, counts)
+        if testimony is None:
+            return self.server.admit(words, counts)
+        return self.server.admit(words, counts, testimony)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         """As a client's."""

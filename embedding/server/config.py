@@ -168,6 +168,18 @@ class ServerConfig(Config):
     min_count: int = Field(default=5, ge=1)
     """A word gets a row when it was read so often (decayed count)."""
 
+    min_authors: int = Field(default=3, ge=1, le=100)
+    """A crawled word gets a row only when so many authors used it, besides min_count: most words
+    of fewer are names of people. A text whose author is unknown counts as an author of its own.
+    Words of a corpus file are not asked for. 1: no such rule."""
+
+    min_sources: int = Field(default=2, ge=1, le=100)
+    """A crawled word gets a row only when so many sources used it, or all of them where fewer are
+    read. 1: no such rule."""
+
+    max_witnessed: int = Field(default=500_000, ge=2)
+    """Words without a row of which it is remembered, in memory alone, by whom they were used."""
+
     max_words: int = Field(default=1_000_000, ge=1)
     """Most words held; beyond it the rarest and oldest are evicted."""
 

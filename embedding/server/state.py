@@ -16,6 +16,7 @@ import numpy as np
 
 from embedding.errors import RefusedError
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta, Welcome
+from embedding.exchange.testimony import Attestation
 from embedding.records import IntArray, ScorePairs, Table, Window
 from embedding.server.balance import Balance
 from embedding.server.config import ServerConfig, SyncConfig
@@ -35,6 +36,7 @@ from embedding.server.shards.holding import HoldsRows
 from embedding.server.words.accounting import Accounts, Arrival, by_source
 from embedding.server.words.overlay import Overlay
 from embedding.server.words.vocabulary import Vocabulary
+from embedding.server.words.witnesses import Witnesses
 
 logger = logging.getLogger(__name__)
 
@@ -72,14 +74,9 @@ class ServerState(HoldsRows):
             shared=shares(sync),
             buckets=buckets,
         )
-        self.vocabulary = Vocabulary(
-            min_count=config.min_count,
-            max_words=config.max_words,
-            max_candidates=config.max_candidates,
-            half_life_tokens=config.half_life_tokens,
-            version=self.epoch << 20,
-        )
+        self.vocabulary = Vocabulary.of(config, version=self.epoch << 20)
         self.accounts = Accounts(config, self.vocabulary)
+        self.witnesses = Witnesses.of(config, self.accounts.meters.sources)
         self.young = Overlay.of(config, dim, self.vocabulary)
         self.machine = ConsistencyMachine(sync)
         self.ledger = Ledger(keeps_checkpoints=config.state_dir is not None)
@@ -127,7 +124,9 @@ class ServerState(HoldsRows):
 
     # -- vocabulary -------------------------------------------------------------------------
 
-    def admit(self, words: Sequence[str], counts: IntArray) -> IntArray:
+    def admit(
+        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+    ) -> IntArray:
         """Ids of words; see ParameterClient.admit.
 
         The journal has the new words before anybody can use their ids: pushes that name them can
@@ -139,7 +138,8 @@ class ServerState(HoldsRows):
             raise RefusedError("admit: a count below 0.")
         with self.admitting:
             with self.lock:
-                fresh = self.vocabulary.plan(words, counts)[: self._room()]
+                fresh = self.vocabulary.plan(words, counts)
+                fresh = self.witnesses.passed(fresh, words, testimony)[: self._room()]
                 first, evicted = self.vocabulary.next_id, self.vocabulary.victims(len(fresh))
             if fresh:
                 self.journal.write(first, fresh, evicted)

@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from embedding.errors import ConfigError, InputError
 from embedding.records import Document, TokenBlock
@@ -17,6 +18,7 @@ from embedding.text.normalise import NORMALISER_VERSION, normalise
 from embedding.text.sentences import split_sentences
 from embedding.text.statistics import VocabularyStatistics
 from embedding.text.tokenizer import Tokenizer, make_tokenizer
+from embedding.text.voices import voices
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +79,7 @@ class TextPipeline:
             priority=priority,
             tokenizer_digest=self.digest,
         )
+        block = replace(block, voices=voices(documents))
         self.statistics.update(block)
         return block
 

@@ -32,6 +32,7 @@ from embedding.worker.columns import ColumnLearner
 from embedding.worker.hogwild import HogwildLearner, MappedTables
 from embedding.worker.learner import Learner
 from embedding.worker.lifetime import end_with_parent, peak_memory, stop_on_signals
+from embedding.worker.listening import Listener
 from embedding.worker.outstanding import Outstanding
 from embedding.worker.paced import PacedLearner
 from embedding.worker.pipeline import Pipeline, When
@@ -106,6 +107,7 @@ class GradientProcess:
         self.learner.begin(
             welcome.clock, welcome.sequence, welcome.min_count, welcome.young_mentions
         )
+        self._listen(welcome)
         self.learner.pace = welcome.pace
         self.learner.active = 1 if spec.ring is None else spec.ring.size
         self._place = welcome.place
@@ -289,7 +291,13 @@ class GradientProcess:
         welcome = self.client.welcome
         if welcome is not None and welcome.epoch != self._epoch:
             self._epoch = welcome.epoch
+            self._listen(welcome)
             self.learner.forget_words()
+
+    def _listen(self, welcome: Welcome) -> None:
+        """Tell the server who used a word, but not of a corpus, whose words everybody may see."""
+        crawls = self.spec.corpus is None
+        self.learner.lexicon.listener = Listener.of(welcome) if crawls else None
 
     def _rest(self) -> None:
         """Nothing to learn: no barrier should wait for this node."""

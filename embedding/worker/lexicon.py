@@ -8,8 +8,10 @@ from typing import Protocol
 import numpy as np
 
 from embedding.exchange.protocol import VocabularyDelta
+from embedding.exchange.testimony import Attestation
 from embedding.models.sampling import NoiseTable, keep_probabilities
 from embedding.records import FloatArray, IntArray, TimeArray, TokenBlock
+from embedding.worker.listening import Listener
 
 REMEMBERED = 1_000_000
 """Words without a row whose occurrences a node remembers; beyond it, it begins anew."""
@@ -18,7 +20,9 @@ REMEMBERED = 1_000_000
 class VocabularySource(Protocol):
     """What the lexicon asks the server for."""
 
-    def admit(self, words: list[str], counts: IntArray) -> IntArray:
+    def admit(
+        self, words: list[str], counts: IntArray, testimony: Attestation | None = None
+    ) -> IntArray:
         """Ids (int64, -1: not admitted yet) of `words`."""
         ...
 
@@ -39,10 +43,12 @@ class Lexicon:
 
     least  a word without a row is offered to the server once this node has read it so often: the
            server's min_count, or this node's part of it where several read
+    listener  remembers who used the words without a row; None where nobody asks
     """
 
     def __init__(self) -> None:
         self.least = 1.0
+        self.listener: Listener | None = None
         self.ids: IntArray = np.empty(0, dtype=np.int64)
         self.counts: TimeArray = np.empty(0, dtype=np.float64)
         self._ids: dict[str, int] = {}
@@ -122,21 +128,30 @@ class Lexicon:
             for at in np.flatnonzero(table < 0).tolist():
                 word = block.words[at]
                 read[word] = read.get(word, 0) + int(counts[at])
+            if self.listener is not None:
+                self.listener.hear(block, table)
         offered = self._worth(read)
         if not offered:
             return
         counted = np.fromiter((read[word] for word in offered), np.int64, count=len(offered))
-        given = np.asarray(server.admit(offered, counted), dtype=np.int64)
+        given = np.asarray(self._ask(server, offered, counted), dtype=np.int64)
         fresh = {word: row for word, row in zip(offered, given.tolist(), strict=True) if row >= 0}
         if not fresh:
             return
         self._ids.update(fresh)
         for word in fresh:
             del self._heard[word]
+        if self.listener is not None:
+            self.listener.forget(fresh)
         self._insert(np.fromiter(fresh.values(), np.int64, count=len(fresh)))
         for block, table in zip(blocks, tables, strict=True):
             for at in np.flatnonzero(table < 0).tolist():
                 table[at] = fresh.get(block.words[at], -1)
+
+    def _ask(self, server: VocabularySource, words: list[str], counts: IntArray) -> IntArray:
+        if self.listener is None:
+            return server.admit(words, counts)
+        return server.admit(words, counts, self.listener.testimony(words))
 
     def _worth(self, read: dict[str, int]) -> list[str]:
         """The words that were read often enough to be offered."""

@@ -88,6 +88,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]
         cut="watermark",
         source_idle_s=IDLE,
         min_count=2,
+        min_authors=1,
+        min_sources=1,
         device="cpu",
     )
     web = SimwebConfig(seconds_per_month=6.0, autostart=True, crawl_delay=0, max_backlog=60)

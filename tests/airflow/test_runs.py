@@ -36,6 +36,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]
         snapshots=str(folder / "var" / "snapshots"),
         window=WindowUnit.MONTH,
         min_count=1,
+        min_authors=1,
+        min_sources=1,
         device="cpu",
     )
     with (

@@ -73,6 +73,8 @@ class Crawl:
             snapshots=str(folder / "store"),
             checkpoint_every_s=1.0,
             min_count=1,
+            min_authors=1,  # every word gets its row, so that all can be counted
+            min_sources=1,
             config_digest=MODEL.digest(),
         )
         self.frontier = Frontier(f"sqlite:///{folder / 'frontier.db'}")

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def server() -> Iterator[ParameterServer]:
-    config = ServerConfig(min_count=1, config_digest=MODEL.digest())
+    config = ServerConfig(min_count=1, min_authors=1, min_sources=1, config_digest=MODEL.digest())
     with running_server(config, SyncConfig(policy="asp"), dim=8) as found:
         yield found
 

@@ -33,6 +33,7 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
             "dim": state.dim,
             "vocabulary": len(state.vocabulary),
             "candidates": len(state.vocabulary.candidates),
+            "witnessed": {"words": len(state.witnesses), "withheld": state.witnesses.withheld},
             "tokens": meters.tokens,
             "documents": meters.documents,
             "pushes": meters.pushes,

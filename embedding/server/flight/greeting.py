@@ -36,6 +36,9 @@ def welcome(state: ServerState, node: str, clock: int) -> Welcome:
         young_mentions=state.young.mentions,
         shared=_shared(state),
         place=entry.place,
+        salt=state.witnesses.salt,
+        min_authors=state.witnesses.authors,
+        min_sources=state.witnesses.sources,
         shards=state.locations(),
         split=state.config.split,
     )

@@ -24,6 +24,7 @@ from embedding.exchange.codec import (
     whole,
 )
 from embedding.exchange.rowcache import NAMES, Kept
+from embedding.exchange.testimony import Attestation
 from embedding.exchange.together import OPERATION, decode_together
 from embedding.exchange.wire import COMMAND, SCHEMA, Array, Message, decode, encode
 from embedding.records import Table
@@ -211,7 +212,7 @@ class NodeSession:
     def _admit(self, message: Message) -> Message:
         words, counts = message.text("words"), message.array("counts", "i8", 1)
         check_words(words)
-        ids = self.state.admit(words.to_pylist(), counts)
+        ids = self.state.admit(words.to_pylist(), counts, Attestation.read(message))
         return Message({"status": "ok"}, {"ids": ids})
 
     def _vocabulary(self, message: Message) -> Message:

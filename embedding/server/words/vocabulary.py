@@ -18,6 +18,7 @@ import numpy.typing as npt
 from embedding.errors import RefusedError
 from embedding.exchange.protocol import VocabularyDelta
 from embedding.records import IntArray, TimeArray
+from embedding.server.config import ServerConfig
 from embedding.server.rows.slotmap import SlotMap
 from embedding.server.words.candidates import Candidates
 from embedding.server.words.counts import Decay
@@ -73,6 +74,17 @@ class Vocabulary:
         self._born = np.zeros(0, dtype=np.int64)
         self._words: npt.NDArray[np.object_] = np.zeros(0, dtype=np.object_)
         self._reserve()
+
+    @classmethod
+    def of(cls, config: ServerConfig, *, version: int) -> Vocabulary:
+        """As the settings say."""
+        return cls(
+            min_count=config.min_count,
+            max_words=config.max_words,
+            max_candidates=config.max_candidates,
+            half_life_tokens=config.half_life_tokens,
+            version=version,
+        )
 
     def __len__(self) -> int:
         return len(self._index)

@@ -1,0 +1,191 @@
+"""A crawled word gets a row only when several authors and sources used it: the whole way, from
+documents through the text room, a node's learner and the wire to the server's vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from embedding.errors import RefusedError
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.testimony import Attestation, sign
+from embedding.models import make_trainer
+from embedding.models.config import ModelConfig
+from embedding.records import Document, TokenBlock, WindowUnit
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.service import ParameterServer, running_server
+from embedding.server.words.witnesses import Witnesses
+from embedding.text import TextConfig, TextPipeline
+from embedding.worker.config import NodeConfig
+from embedding.worker.learner import Learner
+from embedding.worker.listening import Listener
+
+MODEL = ModelConfig(dim=4, sample=0.0)
+NODE = NodeConfig(replay_ratio=0.0)
+TEXT = TextConfig(tokenizer="whitespace")
+WHEN = datetime(2020, 2, 3, tzinfo=UTC)
+NAME = "홍길동"
+
+
+@pytest.fixture
+def server() -> Iterator[ParameterServer]:
+    config = ServerConfig(min_count=2, min_authors=3, min_sources=2, device="cpu")
+    with running_server(config, SyncConfig(policy="asp"), dim=4) as found:
+        yield found
+
+
+class Node:
+    """A node's text pipeline and learner on a connection of its own."""
+
+    def __init__(self, server: ParameterServer, name: str, *, crawls: bool = True) -> None:
+        self.client = ParameterClient(server.location, node=name, config=ExchangeConfig())
+        welcome = self.client.hello()
+        self.pipeline = TextPipeline(TEXT)
+        self.learner = Learner(
+            self.client,
+            make_trainer(MODEL),
+            None,
+            node=name,
+            model=MODEL,
+            config=NODE,
+            unit=WindowUnit.DAY,
+        )
+        self.learner.begin(welcome.clock, welcome.sequence, welcome.min_count)
+        self.learner.lexicon.listener = Listener.of(welcome) if crawls else None
+        self._url = 0
+
+    def read(self, source: str, *texts: tuple[str | None, str]) -> None:
+        """Learn documents given as (author, text)."""
+        documents = []
+        for author, text in texts:
+            self._url += 1
+            url = f"https://{source}.example/{self._url}"
+            documents.append(Document(url, source, text, WHEN, WHEN, author=author))
+        block = self.pipeline.block(documents, [0.0] * len(documents))
+        self.learner.learn([TokenBlock.from_buffer(block.to_buffer())])
+
+
+@pytest.fixture
+def nodes(server: ParameterServer) -> Iterator[list[Node]]:
+    found = [Node(server, "n0"), Node(server, "n1")]
+    # Two sources are known from the beginning.
+    found[0].read("news", ("r0", "시작"))
+    found[1].read("board", ("b0", "시작"))
+    yield found
+    for node in found:
+        node.client.close()
+
+
+def rows(server: ParameterServer, *words: str) -> list[bool]:
+    return (server.state.vocabulary.ids(words) >= 0).tolist()
+
+
+def test_a_name_that_one_author_repeats_gets_no_row(
+    server: ParameterServer, nodes: list[Node]
+) -> None:
+    for _ in range(5):
+        nodes[1].read("board", ("b1", f"{NAME} {NAME} 그 사람"))
+    assert rows(server, NAME) == [False]
+    assert server.state.witnesses.withheld > 0
+
+
+def test_several_authors_of_one_source_are_not_enough_but_those_of_two_are(
+    server: ParameterServer, nodes: list[Node]
+) -> None:
+    for author in ("b1", "b2", "b3", "b4"):
+        nodes[1].read("board", (author, f"{NAME} 마스크 {NAME}"))
+    assert rows(server, NAME, "마스크") == [False, False]
+    for author in ("r1", "r2"):
+        nodes[0].read("news", (author, "마스크 마스크"))
+    assert rows(server, NAME, "마스크") == [False, True]
+
+
+def test_two_authors_of_two_sources_are_not_enough(
+    server: ParameterServer, nodes: list[Node]
+) -> None:
+    for _ in range(3):
+        nodes[0].read("news", ("r1", f"{NAME} {NAME}"))
+        nodes[1].read("board", ("b1", f"{NAME} {NAME}"))
+    assert rows(server, NAME) == [False]
+
+
+def test_a_text_of_unknown_author_counts_by_its_address(
+    server: ParameterServer, nodes: list[Node]
+) -> None:
+    nodes[0].read("news", *[(None, "감염병 감염병")] * 2)
+    assert rows(server, "감염병") == [False]
+    nodes[1].read("board", (None, "감염병 감염병"))
+    nodes[1].read("board", (None, "감염병 감염병"))
+    assert rows(server, "감염병") == [True]
+
+
+def test_words_of_a_corpus_are_not_asked_for(server: ParameterServer, nodes: list[Node]) -> None:
+    reader = Node(server, "n2", crawls=False)
+    reader.read("corpus", ("x", f"{NAME} {NAME}"))
+    assert rows(server, NAME) == [True]
+    reader.client.close()
+
+
+def test_one_source_is_enough_where_no_other_is_read() -> None:
+    config = ServerConfig(min_count=1, min_authors=2, min_sources=2, device="cpu")
+    with running_server(config, SyncConfig(policy="asp"), dim=4) as server:
+        node = Node(server, "n0")
+        node.read("news", ("r1", "말"))
+        assert rows(server, "말") == [False]
+        node.read("news", ("r2", "말"))
+        assert rows(server, "말") == [True]
+        node.client.close()
+
+
+def test_nothing_that_names_an_author_is_kept(server: ParameterServer, nodes: list[Node]) -> None:
+    nodes[1].read("board", ("pseudonym-of-somebody", f"{NAME} {NAME}"))
+    heard = server.state.witnesses._heard.get(NAME)
+    assert heard is not None
+    assert all(0 <= one < 2**32 for one in heard.authors)
+
+
+def test_signs_of_two_words_cannot_be_brought_together() -> None:
+    assert sign(b"k", "말", b"x") != sign(b"k", "글", b"x")
+    assert sign(b"k", "말", b"x") != sign(b"l", "말", b"x")
+    assert sign(b"k", "말", b"x") == sign(b"k", "말", b"x")
+
+
+def said(*words: tuple[Sequence[int], Sequence[int]]) -> Attestation:
+    return Attestation.of(words)
+
+
+def test_a_resent_offer_counts_nobody_twice() -> None:
+    witnesses = Witnesses(2, 1, 100, ["news"])
+    for _ in range(5):
+        assert witnesses.passed(["말"], ["말"], said(([1], [7]))) == []
+    assert witnesses.passed(["말"], ["말"], said(([2], [7]))) == ["말"]
+
+
+def test_what_waits_is_bounded_and_forgotten_by_disuse() -> None:
+    witnesses = Witnesses(3, 1, 100, ["news"])
+    for i in range(1_000):
+        witnesses.passed([], [f"말{i}"], said((range(i, i + 9), [7])))
+        assert len(witnesses) <= 100
+    assert witnesses.passed(["말0"], ["말0"], said(([1], [7]))) == []
+    heard = witnesses._heard.get("말999")
+    assert heard is not None
+    assert len(heard.authors) == 3
+
+
+@pytest.mark.parametrize(
+    "ends", [np.array([1, 5]), np.array([2, 1]), np.array([-1, 2]), np.array([], dtype=np.int64)]
+)
+def test_a_malformed_testimony_is_refused(ends: np.ndarray) -> None:
+    signs = np.array([1, 2])
+    with pytest.raises(RefusedError, match="signs"):
+        Attestation(signs, ends, signs, np.array([1, 2]))
+
+
+def test_a_testimony_of_other_words_is_refused(server: ParameterServer, nodes: list[Node]) -> None:
+    with pytest.raises(RefusedError, match="signs of 1 words for 2"):
+        nodes[0].client.admit(["가", "나"], np.array([9, 9]), said(([1], [2])))
+    assert rows(server, "가", "나") == [False, False]
