@@ -12,9 +12,39 @@ _TRACKING = re.compile(
     r"n_ad_group|n_ad|n_keyword\w*|napm|rssid|spm|_ga|ref_src|cmpid|kakao_from|sns)$",
     re.IGNORECASE,
 )
+_DOT = re.compile(r"%2e", re.IGNORECASE)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _ITEM_MARKS = ("comment-", "item-")
 _PREFIXES = ("www.", "m.", "mobile.", "news.")
+
+
+def plain(url: str) -> str:
+    """The address as it goes over the wire: without dot segments, userinfo and fragment.
+
+    What robots.txt is asked about must be what is requested (`/a/../private` is `/private`), also
+    where the dots are percent-encoded or the slashes are backslashes (WHATWG URL, section 4.4).
+    Raises ValueError for an address that cannot be split.
+    """
+    parts = urlsplit(url.strip())
+    path = _DOT.sub(".", parts.path.replace("\\", "/"))
+    netloc = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, netloc, _without_dots(path), parts.query, ""))
+
+
+def _without_dots(path: str) -> str:
+    """RFC 3986 section 5.2.4."""
+    if "/." not in path:
+        return path or "/"
+    kept: list[str] = []
+    segments = path.split("/")[1:]
+    for segment in segments:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    if segments[-1] in (".", ".."):
+        kept.append("")
+    return "/" + "/".join(kept)
 
 
 def canonical(url: str) -> str:
@@ -31,16 +61,17 @@ def canonical(url: str) -> str:
     if parts.scheme.lower() not in _DEFAULT_PORTS or not parts.hostname:
         return url.strip()
     mark = parts.fragment if parts.fragment.startswith(_ITEM_MARKS) else ""
+    parts = urlsplit(plain(url))
     pairs = [pair for pair in parts.query.split("&") if pair]
     query = "&".join(pair for pair in pairs if not _TRACKING.match(pair.partition("=")[0]))
     scheme = parts.scheme.lower()
-    host = parts.hostname.rstrip(".")
+    host = (parts.hostname or "").rstrip(".")
     if ":" in host:
         host = f"[{host}]"
     if port not in (None, _DEFAULT_PORTS[scheme]):
         host = f"{host}:{port}"
-    plain = urlunsplit((scheme, host, parts.path or "/", query, ""))
-    cleaned = str(clean_url(plain) or plain)
+    whole = urlunsplit((scheme, host, parts.path or "/", query, ""))
+    cleaned = str(clean_url(whole) or whole)
     if not urlsplit(cleaned).path:
         # courlan takes the root's slash away.
         cleaned = urlunsplit(urlsplit(cleaned)._replace(path="/"))

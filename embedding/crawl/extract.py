@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from urllib.parse import urljoin
 
 from lxml import etree
 from trafilatura import bare_extraction, load_html
@@ -18,6 +17,7 @@ from trafilatura import bare_extraction, load_html
 from embedding.crawl.charset import decode
 from embedding.crawl.shingles import signature
 from embedding.errors import FetchError
+from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
 _SPACE = re.compile(r"[^\S\n]+")
@@ -100,10 +100,7 @@ def _title(tree: Any) -> str:
 
 def _canonical(tree: Any, url: str) -> str | None:
     links = tree.xpath("//link[@rel='canonical']/@href")
-    try:
-        return urljoin(url, str(links[0]).strip()) if links else None
-    except ValueError:
-        return None
+    return (join(url, str(links[0])) or None) if links else None
 
 
 def _published(tree: Any, zone: str) -> datetime | None:

@@ -13,7 +13,7 @@ from urllib.parse import urljoin, urlsplit
 import httpcore
 import httpx
 
-from embedding.crawl.addresses import host_of
+from embedding.crawl.addresses import host_of, plain
 from embedding.crawl.charset import decode
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.guard import AddressGuard, Resolver
@@ -91,6 +91,7 @@ class Fetcher:
 
         Raises FetchError whose `retry_after` is None when trying again cannot help.
         """
+        request = replace(request, url=_plain(request.url))
         seen: set[str] = set()
         for _ in range(self._config.max_redirects + 1):
             seen.add(request.url)
@@ -147,7 +148,7 @@ class Fetcher:
         if not location:
             raise FetchError("protocol", f"{answer.url}: redirects without saying where.")
         try:
-            target = urljoin(answer.url, location).partition("#")[0]
+            target = plain(urljoin(answer.url, location))
             parts = urlsplit(target)
         except ValueError:
             parts, target = urlsplit(""), location
@@ -245,6 +246,13 @@ async def _read(
         if not packed.feed(part):
             return False
     return True
+
+
+def _plain(url: str) -> str:
+    try:
+        return plain(url)
+    except ValueError as error:
+        raise FetchError("protocol", f"{url}: not a web address.") from error
 
 
 def _follow(request: Request, url: str, status: int) -> Request:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ _RETRY = 300.0
 """Seconds for which an unreachable robots.txt forbids everything before it is asked again."""
 _MOST_ORIGINS = 10_000
 _LONGEST_DELAY = 86400.0
+_SLASHES = re.compile(r"(?<!:)//+")
 _Place = tuple[str, str | None]
 
 
@@ -74,7 +76,9 @@ class Robots:
         rate = rules.parsed.request_rate(self._agent)
         if rate is not None and rate.requests:
             delay = max(delay, _finite(rate.seconds / rate.requests))
-        return Verdict(bool(rules.parsed.can_fetch(url, self._agent)), delay)
+        # Many servers take `//private` for `/private`.
+        forms = {url, _SLASHES.sub("/", url)}
+        return Verdict(all(rules.parsed.can_fetch(form, self._agent) for form in forms), delay)
 
     async def sitemaps(self, url: str, proxy: str | None = None) -> tuple[str, ...]:
         """Sitemaps that the robots.txt of the origin of `url` names."""

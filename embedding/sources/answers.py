@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from lxml import html
 from lxml.etree import LxmlError
@@ -13,6 +13,7 @@ from lxml.etree import LxmlError
 from embedding.sources.base import Found
 from embedding.sources.config import AUTO, SourceConfig
 from embedding.sources.dotted import dotted, dotted_text
+from embedding.sources.links import join
 from embedding.sources.shapes import Shape, find_shape
 
 FIELDS = ("id", "link", "title", "time", "text", "author")
@@ -93,7 +94,7 @@ def _found(item: Any, shape: Shape, url: str) -> Found:
         name: dotted_text(item, shape.fields[name])[:_LONGEST] if name in shape.fields else ""
         for name in FIELDS
     }
-    link = urljoin(url, values["link"]) if values["link"] else ""
+    link = join(url, values["link"])
     return Found(**{**values, "link": link, "text": _plain(values["text"])})
 
 

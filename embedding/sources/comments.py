@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from embedding.errors import FetchError
 from embedding.sources.base import Inline, Item, Page, Pseudonyms, Web
 from embedding.sources.config import SourceConfig
 from embedding.sources.dotted import dotted, dotted_text
+from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
 
@@ -53,7 +54,7 @@ class CommentsAdapter:
         if not cursor:
             return self.source.url
         if cursor.startswith(("http://", "https://", "/", "?")):
-            return urljoin(self.source.url, cursor)
+            return join(self.source.url, cursor) or self.source.url
         parts = urlsplit(self.source.url)
         name = self.source.cursor or "cursor"
         query = [pair for pair in parse_qsl(parts.query) if pair[0] != name]
@@ -74,7 +75,7 @@ class CommentsAdapter:
         if not identity or not text.strip():
             return None
         # Without a page of their own comments belong to the endpoint, whatever the cursor.
-        page = urljoin(base, dotted_text(item, source.link) or source.url)
+        page = join(base, dotted_text(item, source.link)) or source.url
         return Inline(
             key=f"{page.partition('#')[0]}#comment-{identity}",
             text=text,

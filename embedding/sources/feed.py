@@ -6,13 +6,13 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from typing import Any
-from urllib.parse import urljoin
 
 import feedparser
 
 from embedding.errors import FetchError
 from embedding.sources.base import Item, Page, Reference, Web
 from embedding.sources.config import SourceConfig
+from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
 _ACCEPT = "application/rss+xml, application/atom+xml, application/xml;q=0.9, */*;q=0.5"
@@ -49,8 +49,8 @@ class FeedAdapter:
         return [reference for reference in found if reference is not None]
 
     def _reference(self, entry: Any, base: str) -> Reference | None:
-        link = urljoin(base, entry.get("link") or "") if entry.get("link") else ""
-        if not link.startswith(("http://", "https://")) or not self._links.search(link):
+        link = join(base, entry.get("link"))
+        if not link or not self._links.search(link):
             return None
         times = (
             parse_time(entry.get(name), self.source.timezone)

@@ -6,7 +6,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from urllib.parse import urljoin
 
 from lxml import html
 from lxml.cssselect import CSSSelector, SelectorError
@@ -15,6 +14,7 @@ from lxml.etree import ParserError
 from embedding.errors import ConfigError, FetchError
 from embedding.sources.base import Item, Page, Reference, Web
 from embedding.sources.config import SourceConfig
+from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
 
@@ -73,26 +73,33 @@ class PageAdapter:
             root = html.document_fromstring(page.text.encode(), parser=_parser())
         except (ParserError, ValueError) as error:
             raise FetchError("parse", f"{page.url}: not an HTML listing.") from error
+        base = _base(root, page.url)
         rows = self._items(root) if self._items else [root]
         seen: dict[str, Reference] = {}
         for row in rows:
-            for reference in self._references(row, page.url):
+            for reference in self._references(row, base):
                 seen.setdefault(reference.url, reference)
         following = self._next(root) if self._next else []
-        next_url = urljoin(page.url, following[0].get("href") or "") if following else None
+        next_url = join(base, following[0].get("href")) if following else None
         return Listing(tuple(seen.values()), next_url if next_url != page.url else None)
 
     def _references(self, row: html.HtmlElement, base: str) -> list[Reference]:
         """Links of one row; title and time are the row's when items are selected."""
         found = []
         for anchor in self._link(row) if self._link else []:
-            link = urljoin(base, (anchor.get("href") or "").strip()).partition("#")[0]
-            if link.startswith(("http://", "https://")) and self._links.search(link):
+            link = join(base, anchor.get("href")).partition("#")[0]
+            if link and self._links.search(link):
                 title = _text(self._title, row) if self._items else ""
                 time = _text(self._time, row) if self._items else ""
                 when = parse_time(time, self.source.timezone)
                 found.append(Reference(link, when, title or _content(anchor)))
         return found
+
+
+def _base(root: html.HtmlElement, url: str) -> str:
+    """What relative links are relative to: `<base href>` where there is one."""
+    found = root.xpath("//base/@href")
+    return join(url, str(found[0])) or url if found else url
 
 
 def _parser() -> html.HTMLParser:

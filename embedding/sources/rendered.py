@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import AsyncIterator, Sequence
-from urllib.parse import urljoin
 
 from embedding.sources.base import Found, Inline, Item, Pseudonyms, Reference, Web
 from embedding.sources.config import SourceConfig
+from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
 
@@ -41,8 +41,8 @@ class RenderedAdapter:
         self.complete = True
 
     def _reference(self, one: Found) -> Reference | None:
-        link = urljoin(self.source.url, one.link) if one.link else ""
-        if not link.startswith(("http://", "https://")) or not self._links.search(link):
+        link = join(self.source.url, one.link)
+        if not link or not self._links.search(link):
             return None
         return Reference(link, parse_time(one.time, self.source.timezone), one.title)
 
@@ -59,8 +59,8 @@ class RenderedAdapter:
 
     def _key(self, one: Found) -> str:
         """The item's own address, or the page's with the item's id, or with a digest of it."""
-        link = urljoin(self.source.url, one.link) if one.link else ""
-        if link.startswith(("http://", "https://")) and link != self.source.url:
+        link = join(self.source.url, one.link)
+        if link and link != self.source.url:
             return link
         page = self.source.url.partition("#")[0]
         if one.id:

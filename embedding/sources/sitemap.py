@@ -8,13 +8,13 @@ import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from urllib.parse import urljoin
 
 from lxml import etree
 
 from embedding.errors import FetchError
 from embedding.sources.base import Item, Page, Reference, Web
 from embedding.sources.config import SourceConfig
+from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
 _ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
@@ -70,8 +70,8 @@ def _entry(node: etree._Element, base: str, zone: str) -> Reference | None:
         text = (child.text or "").strip()
         if text:
             values.setdefault(_local(child), text)
-    link = urljoin(base, values.get("loc", ""))
-    if "loc" not in values or not link.startswith(("http://", "https://")):
+    link = join(base, values.get("loc"))
+    if not link:
         return None
     when = parse_time(values.get("publication_date"), zone) or parse_time(
         values.get("lastmod"), zone
