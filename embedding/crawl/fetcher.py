@@ -272,7 +272,7 @@ def _refuse_status(url: str, status: int, headers: Mapping[str, str]) -> None:
     """Raise FetchError for anything but success and 304."""
     if 200 <= status < 300 or status == 304:
         return
-    reason = f"http_{status // 100}xx"
+    reason = f"http_{status // 100}xx" if 100 <= status < 600 else "protocol"
     again = status >= 500 or status in _LATER
     raise FetchError(
         reason,

@@ -17,6 +17,8 @@ from embedding.sources.times import parse_time
 
 _ACCEPT = "application/rss+xml, application/atom+xml, application/xml;q=0.9, */*;q=0.5"
 _ENCODING = re.compile(r"^(\s*<\?xml[^>]*?)\s+encoding\s*=\s*(['\"])[^'\"]*\2", re.IGNORECASE)
+_DEFECTS = (ValueError, TypeError, LookupError, AttributeError, AssertionError, RecursionError)
+"""What feedparser raises for some feeds instead of reading what it can."""
 
 
 class FeedAdapter:
@@ -40,10 +42,13 @@ class FeedAdapter:
     def _read(self, page: Page) -> list[Reference]:
         # The page is decoded already: an encoding in its prolog can only be wrong now.
         text = _ENCODING.sub(r"\1", page.text, count=1)
-        feed = feedparser.parse(
-            text.encode(), response_headers={"content-type": "application/xml; charset=utf-8"}
-        )
-        if not feed.entries and (feed.bozo or not feed.version):
+        try:
+            feed = feedparser.parse(
+                text.encode(), response_headers={"content-type": "application/xml; charset=utf-8"}
+            )
+        except _DEFECTS as error:
+            raise FetchError("parse", f"{page.url}: the feed cannot be read.") from error
+        if not feed.entries and (feed.bozo or not feed.get("version")):
             raise FetchError("parse", f"{page.url}: not an RSS or Atom feed.")
         found = (self._reference(entry, page.url) for entry in feed.entries)
         return [reference for reference in found if reference is not None]
