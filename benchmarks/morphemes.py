@@ -30,7 +30,7 @@ def cut(paths: Sequence[Path], out: Path, seconds: float) -> bool:
     mark = out.with_suffix(".done")
     done = int(mark.read_text()) if mark.exists() else 0
     deadline = time.monotonic() + seconds
-    pipeline = TextPipeline(TextConfig(tokenizer="kiwi", mask=False))
+    pipeline = TextPipeline(TextConfig(tokenizer="kiwi", mask=False, new_words=0))
     with out.open("a" if done else "w", encoding="utf-8") as file:
         for at, text in enumerate(documents(paths)):
             if at < done:

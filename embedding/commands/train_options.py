@@ -139,7 +139,11 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
             "window": context,
             "schedule": given["schedule"] or ("constant" if given["dated"] else "linear"),
         },
-        "text": {"tokenizer": given["tokenizer"], "mask": given["tokenizer"] != "whitespace"},
+        "text": {
+            "tokenizer": given["tokenizer"],
+            "mask": given["tokenizer"] != "whitespace",
+            "new_words": 0,
+        },
         "sync": {"policy": given["sync"], **_sync_settings(given["sync_setting"] or [])},
         "exchange": {
             **{name: given[name] for name in ("compression", "threshold", "top_share")},

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from embedding.text.eojeols import Analysis, Reading
 from embedding.text.generations import Generations
 from embedding.text.morphemes import Morpheme
+from embedding.text.newwords import WordFinder
 
 if TYPE_CHECKING:
     from embedding.text.readings import Analysed
@@ -36,13 +37,23 @@ def ending(morpheme: Morpheme) -> str:
 
 
 class Composer:
-    """Heads and tails met so far; `capacity` bounds the number of each."""
+    """Heads and tails met so far; `capacity` bounds the number of each. `finder` hears of them."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, finder: WordFinder | None = None) -> None:
+        self._finder = finder
         self._heads: Generations[str, dict[tuple[Analysis, str], int]] = Generations(capacity)
         self._tails: Generations[tuple[str, int], dict[tuple[Analysis, str, str], int]] = (
             Generations(capacity)
         )
+
+    def tail(self, head: str, tail: str) -> Reading | None:
+        """How `tail` is read behind the noun `head`; None for what was never met behind a noun."""
+        tails = self._tails.get((tail, _final(head[-1])))
+        nominal = {found: n for found, n in (tails or {}).items() if found[1] == "N"}
+        if not nominal:
+            return None
+        words, _, last = max(nominal, key=nominal.__getitem__)
+        return Reading(words, last)
 
     def learn(self, part: str, key: str, analysed: Analysed) -> None:
         """Take an analysed eojeol apart; `key` is what is remembered of it."""
@@ -60,14 +71,22 @@ class Composer:
         at = _cut(tokens)
         if at == len(tokens):
             _count(self._heads, key, (_kept(words), _kind(tokens[-1].tag)))
+            self._hear(key, "", tokens, words)
             return
         place = tokens[at].start - begin
         if at == 0 or place <= 0:
             return
         kind = _kind(tokens[at - 1].tag)
         _count(self._heads, key[:place], (_kept(words[:at]), kind))
+        self._hear(key[:place], key[place:], tokens[:at], words[:at])
         tail = (_kept(words[at:]), kind, ending(tokens[-1]))
         _count(self._tails, (key[place:], _final(key[place - 1])), tail)
+
+    def _hear(
+        self, head: str, tail: str, tokens: Sequence[Morpheme], words: Sequence[Analysis]
+    ) -> None:
+        if self._finder is not None:
+            self._finder.hear(head, tail, tokens, whole=_kept(words) == (head,))
 
     def read(self, eojeol: str) -> Reading | None:
         """The one way to read `eojeol`, None when there is none or more than one."""

@@ -35,6 +35,15 @@ class TextConfig(Config):
     user_words: tuple[str, ...] = ()
     """Proper nouns to add to the morpheme analyser's dictionary."""
 
+    new_words: int = Field(default=2_000, ge=0)
+    """Most words that Kiwi takes to pieces and that are taken into the dictionary because the
+    stream uses them as nouns; 0: none. Needs a cache, as it works on what the cache does not
+    know."""
+
+    new_words_every: int = Field(default=200_000, ge=100)
+    """Whitespace-delimited words read between two looks for new words; with each that finds some
+    the dictionary's digest changes, which a trend report shows."""
+
     min_length: int = Field(default=1, ge=1)
     """Shorter words (in characters) are dropped."""
 

@@ -38,6 +38,10 @@ class ScriptTokenizer:
         self.digest = _digest(self.name, config, "1")
         self.morphemes = 0
 
+    def renew(self) -> bool:
+        """Nothing is found here."""
+        return False
+
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
         """Words of each sentence."""
         return [self._words(sentence) for sentence in sentences]
@@ -63,6 +67,10 @@ class WhitespaceTokenizer:
         self._least, self._most = config.min_length, config.max_length
         self.digest = _digest(self.name, config, "1")
         self.morphemes = 0
+
+    def renew(self) -> bool:
+        """Nothing is found here."""
+        return False
 
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
         """Words of each sentence."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -34,6 +35,11 @@ class Generations(Generic[K, V]):
         if len(self._young) >= self._half and key not in self._young:
             self._old, self._young = self._young, {}
         self._young[key] = value
+
+    def drop(self, unwanted: Callable[[K], bool]) -> None:
+        """Forget the keys that `unwanted` says; takes time with all that is held."""
+        self._young = {key: self._young[key] for key in self._young if not unwanted(key)}
+        self._old = {key: self._old[key] for key in self._old if not unwanted(key)}
 
     def __len__(self) -> int:
         """Entries held; one that was used in both halves counts twice."""

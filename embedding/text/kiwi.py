@@ -79,7 +79,20 @@ class KiwiTokenizer:
         self._select = make_select(config.keep_tags, config.min_length, config.max_length)
         self._kiwi: Any = None
         self.morphemes = 0
-        self.digest = _digest(config)
+        self._base = self.digest = _digest(config)
+
+    def renew(self) -> bool:
+        """Take words found in the stream into the dictionary; the digest tells of a change."""
+        if self._readings is None or not self._readings.renew():
+            return False
+        found = "\n".join((self._base, *sorted(self._readings.found)))
+        self.digest = hashlib.sha256(found.encode()).hexdigest()
+        return True
+
+    @property
+    def found_words(self) -> int:
+        """Words found in the stream that are in the dictionary now."""
+        return len(self._readings.found) if self._readings is not None else 0
 
     @property
     def hit_rate(self) -> float:

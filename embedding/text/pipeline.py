@@ -12,6 +12,7 @@ from embedding.errors import ConfigError, InputError
 from embedding.records import Document, TokenBlock
 from embedding.text.config import TextConfig
 from embedding.text.fallback import ScriptTokenizer
+from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.language import is_korean
 from embedding.text.mask import MASK_VERSION, mask
 from embedding.text.normalise import NORMALISER_VERSION, normalise
@@ -69,6 +70,8 @@ class TextPipeline:
                 f"a token block takes the documents of one source and a time for each; "
                 f"got {len(documents)} documents of {len(sources)} sources, {len(available)} times."
             )
+        if self._tokenizer.renew():
+            self.digest = self._make_digest()
         block = TokenBlock.build(
             sources.pop(),
             [self._sentences(document) for document in documents],
@@ -116,6 +119,16 @@ class TextPipeline:
             "morphemes": self.morphemes,
             "tokenizer": self._tokenizer.name,
             "masked": dict(self.masked),
+            **self._dictionary(),
+        }
+
+    def _dictionary(self) -> dict[str, object]:
+        """What is known of the dictionary in front of Kiwi."""
+        if not isinstance(self._tokenizer, KiwiTokenizer):
+            return {}
+        return {
+            "new_words": self._tokenizer.found_words,
+            "known_share": round(self._tokenizer.hit_rate, 4),
         }
 
     def _sentences(self, document: Document) -> list[list[str]]:

@@ -12,6 +12,7 @@ from embedding.text.config import TextConfig
 from embedding.text.eojeols import Analysis, EojeolCache, Reading
 from embedding.text.morphemes import Morpheme
 from embedding.text.neutral import NEUTRAL
+from embedding.text.newwords import LEAST, MOST, WordFinder
 
 MARKS = ".,!?\"'()[]{}“”‘’…「」『』《》〈〉·:~/-"
 """Marks at the ends of an eojeol that do not change how it is read."""
@@ -19,6 +20,10 @@ _FIGURES = re.compile(r"[0-9]+")
 _PLAIN_ONLY = frozenset(("SN", "SF", "SP", "SS", "SSO", "SSC", "SE", "SB", "W_SERIAL"))
 GUESS_CHECK = 2
 """Occurrence at which an eojeol that was put together from parts is analysed after all."""
+
+
+NEVER = 0
+"""Occurrence of the check of a reading that is not the analyser's to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,11 @@ class Readings:
 
     def __init__(self, config: TextConfig) -> None:
         self._cache = EojeolCache(config.cache_words)
-        self._composer = Composer(config.cache_words)
+        self._finder = WordFinder(config.cache_words // 4) if config.new_words else None
+        self._composer = Composer(config.cache_words, self._finder)
+        self._most_found, self._every = config.new_words, config.new_words_every
+        self._looked = 0
+        self.found: frozenset[str] = frozenset()
         folds = not _PLAIN_ONLY.intersection(config.keep_tags)
         self._marks = MARKS if folds else ""
         self._folds = folds
@@ -58,6 +67,23 @@ class Readings:
         """Share of eojeols that were read without an analysis."""
         read = self._cache.hits + self.composed
         return read / max(1, self._cache.hits + self._cache.misses)
+
+    def renew(self) -> bool:
+        """Take the words found into the dictionary, when it is time; whether there were any.
+
+        A found word is put together with its particles here: the analyser, which would need
+        seconds for each word, is not told.
+        """
+        cache = self._cache
+        if self._finder is None or cache.hits + cache.misses < self._looked + self._every:
+            return False
+        self._looked = cache.hits + cache.misses
+        fresh = self._finder.take(self._most_found - len(self.found))
+        if not fresh:
+            return False
+        self.found |= frozenset(fresh)
+        cache.forget(tuple(fresh))
+        return True
 
     def look_up(self, parts: Sequence[str]) -> list[Reading | None]:
         """Readings of the eojeols of a sentence, None where the analyser has to say."""
@@ -87,11 +113,25 @@ class Readings:
             return Reading((), part[-1])
         reading = self._cache.get(key, before)
         if reading is None and not self._cache.knows(key):
-            reading = self._composer.read(key)
+            reading, check = self._found(key), NEVER
+            if reading is None:
+                reading, check = self._composer.read(key), GUESS_CHECK
             if reading is not None:
                 self.composed += 1
-                self._cache.put(key, before or "", reading, GUESS_CHECK)
+                self._cache.put(key, before or "", reading, check)
         return reading
+
+    def _found(self, key: str) -> Reading | None:
+        """The reading of an eojeol that is a found word with or without particles."""
+        for end in range(min(len(key), MOST), LEAST - 1, -1) if self.found else ():
+            word = key[:end]
+            if word in self.found:
+                if end == len(key):
+                    return Reading((word,), "NNP")
+                tail = self._composer.tail(word, key[end:])
+                if tail is not None:
+                    return Reading((word, *tail.words), tail.ending)
+        return None
 
     def _key(self, part: str) -> str:
         """The eojeol as it is remembered; "" for marks alone."""

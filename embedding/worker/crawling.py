@@ -143,6 +143,7 @@ class CrawlProcess:
         report: dict[str, object] = {
             "full_waits": self.full_waits,
             "tokenizer": self.pipeline.digest,
+            "text": self.pipeline.report(),
             "settled": self._settled,
             "owing": self.leases.owing,
         }

@@ -1,0 +1,85 @@
+"""Words that the analyser takes to pieces, found in what is read.
+
+A noun of its own is met before many different particles: the variety of what follows it (accessor
+variety, Feng et al. 2004, Computational Linguistics 30:1) tells a word from a chance string. Only
+eojeols that the analyser had to look at are counted, so that this costs the stream next to
+nothing; memory is bounded by `capacity` candidates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from embedding.text.generations import Generations
+from embedding.text.morphemes import Morpheme
+
+LEAST, MOST = 2, 8
+"""Syllables of a word."""
+VARIETY = 6
+"""Different tails (particles, or none) behind a word."""
+MENTIONS = 8
+"""Analysed eojeols that begin with it."""
+WHOLE = 0.2
+"""Share of them in which the analyser took it for one word, above which nothing is to be found."""
+_HANGUL = re.compile(r"[가-힣]+")
+_NOUNS = ("NNG", "NNP", "NNB", "NR", "MAG", "VV", "VA", "XR", "IC", "UN")
+_MOST_TAILS = 32
+
+
+class _Heard(NamedTuple):
+    counts: list[int]
+    """Mentions, and those in which the analyser said one word."""
+    tails: set[str]
+
+
+class WordFinder:
+    """Candidates for new words, from analysed eojeols."""
+
+    def __init__(self, capacity: int) -> None:
+        self._heard: Generations[str, _Heard] = Generations(capacity)
+        self._ripe: dict[str, None] = {}
+
+    def hear(self, head: str, tail: str, tokens: Sequence[Morpheme], *, whole: bool) -> None:
+        """An eojeol was analysed as `head`, of the morphemes `tokens`, and `tail`.
+
+        whole  the analyser takes the head for one word
+        """
+        if not LEAST <= len(head) <= MOST or not _HANGUL.fullmatch(head):
+            return
+        heard = self._heard.get(head)
+        if heard is None:
+            if whole or not _in_pieces(tokens):
+                return
+            heard = _Heard([0, 0], set())
+            self._heard.put(head, heard)
+        heard.counts[0] += 1
+        heard.counts[1] += whole
+        if len(heard.tails) < _MOST_TAILS:
+            heard.tails.add(tail)
+        if len(heard.tails) >= VARIETY and heard.counts[0] >= MENTIONS:
+            self._ripe[head] = None
+
+    def take(self, most: int) -> list[str]:
+        """At most `most` words found since the last time; the analyser takes all to pieces."""
+        found = []
+        for word in self._ripe:
+            heard = self._heard.get(word)
+            if heard is not None and heard.counts[1] <= WHOLE * heard.counts[0]:
+                found.append(word)
+        self._ripe.clear()
+        return sorted(found)[:most]
+
+    def __len__(self) -> int:
+        return len(self._heard)
+
+
+def _in_pieces(tokens: Sequence[Morpheme]) -> bool:
+    """Whether a head fell into pieces as an unknown word does: at least one of one syllable, none
+    of them a prefix or suffix."""
+    return (
+        len(tokens) > 1
+        and any(token.len == 1 for token in tokens)
+        and all(token.tag.partition("-")[0] in _NOUNS for token in tokens)
+    )
