@@ -12,8 +12,14 @@ from typing import Any
 import numpy as np
 
 from embedding.errors import RefusedError
+from embedding.exchange.contextsums import (
+    surroundings_arrays,
+    surroundings_of,
+    usage_arrays,
+    usage_of,
+)
 from embedding.exchange.pace import EVERY_BLOCK, Pace
-from embedding.exchange.payload import BlockCounts, CountGroup, PackedDelta, RowDelta, Surroundings
+from embedding.exchange.payload import BlockCounts, CountGroup, PackedDelta, RowDelta
 from embedding.exchange.protocol import Ack, Push, VocabularyDelta
 from embedding.exchange.shards.minibatches import (
     decode_minibatches,
@@ -40,6 +46,8 @@ def encode_push(push: Push) -> Message:
     batch = push.minibatches
     if batch is not None:
         arrays |= minibatch_arrays(batch)
+    if push.usage is not None:
+        arrays |= usage_arrays(push.usage)
     counts = push.counts
     arrays["counted"] = np.asarray(counts.ids, dtype=np.int64)
     arrays["counts"] = np.asarray(counts.counts, dtype=np.int64)
@@ -86,12 +94,13 @@ def decode_push(message: Message) -> Push:
         raise RefusedError("push: `loss_sum` must be a finite number.")
     if not _finite(busy_s) or busy_s < 0:
         raise RefusedError("push: `busy_s` must be a number of seconds.")
+    counts = _counts(message)
     return Push(
         node=string(header, "node"),
         sequence=whole(header, "sequence", least=1),
         clock=whole(header, "clock"),
         deltas=deltas,
-        counts=_counts(message),
+        counts=counts,
         progress=_progress(header.get("progress", [])),
         tokens=whole(header, "tokens"),
         loss_sum=float(loss_sum),
@@ -102,33 +111,10 @@ def decode_push(message: Message) -> Push:
         entries=whole(header, "entries"),
         keeps=header.get("keeps") is True,
         busy_s=float(busy_s),
-        young=_surroundings(message),
         minibatches=decode_minibatches(message),
+        young=surroundings_of(message),
+        usage=usage_of(message, len(counts.ids)),
     )
-
-
-def surroundings_arrays(young: Surroundings) -> dict[str, Array]:
-    """As they travel, beside the rows of a push."""
-    return {
-        "young.ids": np.asarray(young.ids, dtype=np.int64),
-        "young.values": young.slopes,
-        "young.pairs": np.asarray(young.pairs, dtype=np.float32),
-        "young.mentions": np.asarray(young.mentions, dtype=np.int64),
-    }
-
-
-def _surroundings(message: Message) -> Surroundings | None:
-    if not any(name.startswith("young.") for name in message.arrays):
-        return None
-    found = Surroundings(
-        message.array("young.ids", "i8", 1),
-        message.array("young.values", "f4 f2", 2),
-        message.array("young.pairs", "f4", 1),
-        message.array("young.mentions", "i8", 1),
-    )
-    if not len(found.ids) == len(found.slopes) == len(found.pairs) == len(found.mentions):
-        raise RefusedError("push: the columns of `young` differ in length.")
-    return found
 
 
 def _packed(message: Message) -> tuple[PackedDelta, ...]:

@@ -85,6 +85,24 @@ def summed(parts: Sequence[Surroundings]) -> Surroundings | None:
 
 
 @dataclass(frozen=True)
+class Usage:
+    """What stood around the words of a push, added up by word, source and window.
+
+    at      int64 [n], increasing: rows of the push's `BlockCounts`, all of words with a row
+    slopes  float32 or float16 [n, dim], g of `worker/usage.py`; pairs float32 [n], N
+    """
+
+    at: IntArray
+    slopes: FloatArray | HalfArray
+    pairs: FloatArray
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes as they are sent."""
+        return self.at.nbytes + self.slopes.nbytes + self.pairs.nbytes
+
+
+@dataclass(frozen=True)
 class CountGroup:
     """Rows of `BlockCounts` up to `stop` that are of one source and one window (Unix seconds)."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.pace import EVERY_BLOCK, Pace
-from embedding.exchange.payload import BlockCounts, PackedDelta, RowDelta, Surroundings
+from embedding.exchange.payload import BlockCounts, PackedDelta, RowDelta, Surroundings, Usage
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.records import (
     FloatArray,
@@ -53,6 +53,7 @@ class Welcome:
     active     nodes that take part at the moment
     pace       when the node is to pull and push, and in what share
     min_count  occurrences after which a word gets a row
+    usage      whether the server wants to hear what stands around words
     young_mentions  occurrences until which the server wants to hear what stands around a word
     shared     where the tables lie, when the policy is hogwild
     place      where the node's reader goes on behind the last push that was taken, "" unless told
@@ -77,6 +78,7 @@ class Welcome:
     active: int = 1
     min_count: int = 1
     young_mentions: int = 0
+    usage: bool = False
     pace: Pace = EVERY_BLOCK
     shared: SharedTables | None = None
     place: str = ""
@@ -201,6 +203,7 @@ class Push:
     busy_s    seconds that it took, without those that the policy held it back; 0: not measured
     young     what stood around words that were read only a few times
     minibatches  the block itself, where shards hold columns and learn it
+    usage     what stood around all words, for those who compare windows and sources
     """
 
     node: str
@@ -220,11 +223,12 @@ class Push:
     busy_s: float = 0.0
     young: Surroundings | None = None
     minibatches: Minibatches | None = None
+    usage: Usage | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes of the rows and ids, as they are sent."""
         plain = sum(delta.ids.nbytes + delta.values.nbytes for delta in self.deltas)
-        plain += 0 if self.young is None else self.young.nbytes
-        plain += 0 if self.minibatches is None else self.minibatches.nbytes
+        beside = (self.young, self.usage, self.minibatches)
+        plain += sum(part.nbytes for part in beside if part is not None)
         return plain + sum(delta.data.nbytes for delta in self.packed)

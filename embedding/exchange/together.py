@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.errors import RefusedError
-from embedding.exchange.codec import decode_push, encode_push, surroundings_arrays, whole
+from embedding.exchange.codec import decode_push, encode_push, whole
 from embedding.exchange.compression.halves import narrow, widen
+from embedding.exchange.contextsums import USED, surroundings_arrays
 from embedding.exchange.payload import RowDelta, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Array, Message
@@ -63,6 +64,9 @@ def encode_together(pushes: Sequence[Push], sessions: Sequence[int]) -> Message:
         arrays |= surroundings_arrays(young)
     for name in COLUMNS:
         arrays[name] = np.concatenate([message.arrays[name] for message in plain])
+    used = [len(message.arrays.get("used_at", ())) for message in plain]
+    for name in USED if any(used) else ():
+        arrays[name] = np.concatenate([m.arrays[name] for m in plain if name in m.arrays])
     words = pa.concat_arrays([message.texts["words"] for message in plain])
     header = {
         "op": OPERATION,
@@ -70,6 +74,7 @@ def encode_together(pushes: Sequence[Push], sessions: Sequence[int]) -> Message:
         "sessions": list(sessions),
         "counted": [len(message.arrays["counted"]) for message in plain],
         "named": [len(message.texts["words"]) for message in plain],
+        "used": used,
     }
     return Message(header, arrays, {"words": words})
 
@@ -90,11 +95,17 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
     named = np.cumsum([0, *_whole_list(header.get("named"), "named", n)])
     if any(len(each) != ends[-1] for each in columns.values()) or len(words) != named[-1]:
         raise RefusedError(f"{OPERATION}: the columns of the word counts differ in length.")
+    used = np.cumsum([0, *_whole_list(header.get("used"), "used", n)])
+    sums = {name: message.arrays[name] for name in USED if name in message.arrays}
+    if any(len(each) != used[-1] for each in sums.values()) or bool(sums) != bool(used[-1]):
+        raise RefusedError(f"{OPERATION}: the columns of `used` differ in length.")
     pushes = []
     for i, own in enumerate(headers):
         arrays = {name: each[ends[i] : ends[i + 1]] for name, each in columns.items()}
         if i == 0:
             arrays |= {k: v for k, v in message.arrays.items() if "." in k}
+        if used[i + 1] > used[i]:
+            arrays |= {name: each[used[i] : used[i + 1]] for name, each in sums.items()}
         part = words.slice(named[i], named[i + 1] - named[i])
         pushes.append(decode_push(Message(own, arrays, {"words": part})))
     if len({push.node for push in pushes}) < n:

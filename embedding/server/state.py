@@ -75,7 +75,7 @@ class ServerState(HoldsRows):
             buckets=buckets,
         )
         self.vocabulary = Vocabulary.of(config, version=self.epoch << 20)
-        self.accounts = Accounts(config, self.vocabulary)
+        self.accounts = Accounts(config, self.vocabulary, dim)
         self.witnesses = Witnesses.of(config, self.accounts.meters.sources)
         self.young = Overlay.of(config, dim, self.vocabulary)
         self.machine = ConsistencyMachine(sync)

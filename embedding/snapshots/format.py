@@ -5,8 +5,9 @@ vectors.arrow   word string, id int64, count int64, last_seen float64 (Unix seco
                 so that both tables can be memory-mapped
 counts.arrow    word and source dictionary<string>, window int64 (Unix seconds), count int64,
                 documents int64: what this window read
+usage.arrow     where the server was told to keep it: how words were used (`usage.py`)
 manifest.json   identity, window, tokens and documents by source, configuration, digests, quality,
-                and size and SHA-256 of both files
+                and size and SHA-256 of all files
 """
 
 from __future__ import annotations

@@ -15,15 +15,16 @@ from typing import Any, Protocol
 
 from embedding.errors import SnapshotError
 from embedding.snapshots.files import locked, sync
-from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS
+from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS, parse_manifest
 
 TEMPORARY = ".publishing-"
 LOCK = ".lock"
 LOCK_TIMEOUT = 300.0
 NAMES = (VECTORS, COUNTS, MANIFEST)
+"""What every snapshot has; its manifest may name more."""
 
 Write = Callable[[Path], str]
-"""Fills an empty directory with the three files and returns the name to publish it under."""
+"""Fills an empty directory with a snapshot's files; returns the name to publish it under."""
 
 
 class Place(Protocol):
@@ -175,7 +176,9 @@ class Remote:
             if self.fs.exists(f"{target}/{MANIFEST}"):
                 return name
             self.fs.makedirs(target, exist_ok=True)
-            for part in NAMES:
+            there = {path.name for path in (self.cache.root / name).iterdir()}
+            # The manifest comes last: without it nobody takes the folder for a snapshot.
+            for part in (*sorted(there - {MANIFEST}), MANIFEST):
                 self.fs.put_file(str(self.cache.root / name / part), f"{target}/{part}")
         except OSError as error:
             raise SnapshotError(
@@ -190,8 +193,13 @@ class Remote:
             self.cache.publish(lambda into: self._download(name, into))
         return self.cache.fetch(name)
 
+    def _more(self, name: str) -> list[str]:
+        """Files that the manifest names beside those that every snapshot has."""
+        files = parse_manifest(self.manifest(name), f"snapshot {name}: {MANIFEST}").files
+        return sorted(set(files) - set(NAMES))
+
     def _download(self, name: str, into: Path) -> str:
-        for part in NAMES:
+        for part in (*NAMES, *self._more(name)):
             try:
                 self.fs.get_file(f"{self.root}/{name}/{part}", str(into / part))
             except FileNotFoundError as error:

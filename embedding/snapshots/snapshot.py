@@ -15,6 +15,8 @@ from embedding.records import FloatArray, IntArray, SnapshotRef, TimeArray, Word
 from embedding.snapshots import query
 from embedding.snapshots.files import entry
 from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS, Manifest, parse_manifest
+from embedding.snapshots.usage import USAGE, Usage
+from embedding.snapshots.usage import read as read_usage
 
 
 class Snapshot:
@@ -109,6 +111,13 @@ class Snapshot:
             documents=table.column("documents").to_numpy(),
         )
 
+    @cached_property
+    def usage(self) -> Usage | None:
+        """How words were used in this window; None when it was not added up."""
+        if USAGE not in self.manifest.files:
+            return None
+        return read_usage(_map(self.path / USAGE), self.dim)
+
     def source_counts(self, word: str) -> dict[str, tuple[int, int]]:
         """(occurrences, documents) of one word by source in this window."""
         table = self.counts_table
@@ -200,7 +209,7 @@ def read_manifest(path: Path) -> Manifest:
 
 def check_sizes(path: Path, manifest: Manifest) -> None:
     """Refuse a snapshot with a missing or truncated file; raises SnapshotError."""
-    for name in (VECTORS, COUNTS):
+    for name in (VECTORS, COUNTS, *(name for name in (USAGE,) if name in manifest.files)):
         expected = manifest.files.get(name)
         if expected is None:
             raise SnapshotError(f"snapshot {path.name}: {MANIFEST} does not list {name}.")

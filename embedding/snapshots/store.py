@@ -12,6 +12,7 @@ import platformdirs
 from embedding.errors import ConfigError, SnapshotError
 from embedding.records import SnapshotData, SnapshotRef
 from embedding.snapshots import format as layout
+from embedding.snapshots import usage
 from embedding.snapshots.files import entry
 from embedding.snapshots.places import Folder, Place, Remote
 from embedding.snapshots.snapshot import Snapshot, check_sizes
@@ -52,20 +53,28 @@ class SnapshotStore:
     def __repr__(self) -> str:
         return f"SnapshotStore({self.uri!r})"
 
-    def publish(self, data: SnapshotData) -> SnapshotRef:
+    def publish(self, data: SnapshotData, use: usage.Usage | None = None) -> SnapshotRef:
         """Write everything, sync, and make it visible by one switch.
+
+        use  how words were used in the window; None: nobody added it up
 
         The same data have the same id, and publishing them again returns the snapshot that is
         there. Raises SnapshotError for data that no reader could use and for a place that
         cannot be written; then nothing is visible.
         """
         layout.check(data)
+        if use is not None:
+            usage.check(use, len(data.words), data.vectors.shape[1], data.window.label)
         written: dict[str, layout.Manifest] = {}
 
         def write(into: Path) -> str:
             layout.write_vectors(into / layout.VECTORS, data)
             layout.write_counts(into / layout.COUNTS, data)
-            files = {name: entry(into / name) for name in (layout.VECTORS, layout.COUNTS)}
+            names = [layout.VECTORS, layout.COUNTS]
+            if use is not None:
+                usage.write(into / usage.USAGE, use)
+                names.append(usage.USAGE)
+            files = {name: entry(into / name) for name in names}
             manifest = layout.make_manifest(data, files)
             (into / layout.MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
             written["manifest"] = manifest

@@ -96,6 +96,7 @@ def _server(
         cut="manual" if request.dated is None else "watermark",
         min_count=request.min_count,
         young_mentions=request.young_mentions,
+        usage_replicas=request.usage_replicas,
         max_words=request.max_words,
         initial_rows=INITIAL_ROWS,
         state_dir=None if resume is None else resume.server,

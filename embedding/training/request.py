@@ -88,6 +88,11 @@ class TrainRequest(Config):
         return NodeConfig(replay_ratio=0.0, block_tokens=block)
 
     @property
+    def usage_replicas(self) -> int:
+        """Whether contexts are added up for comparing windows: only where there are windows."""
+        return 0 if self.dated is None else ServerConfig().usage_replicas
+
+    @property
     def young_mentions(self) -> int:
         """Until when vectors of words are inferred: only where snapshots follow what is new.
 

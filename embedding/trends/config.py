@@ -9,15 +9,16 @@ from pydantic import Field, field_validator
 
 from embedding.config import Config
 
-EstimatorName = Literal["neighbours", "procrustes", "local"]
+EstimatorName = Literal["combined", "usage", "neighbours", "procrustes", "local"]
 """Those registered in `trends/shift.py`, named here so that reading settings loads none."""
 
 
 class TrendsConfig(Config):
     """How two windows are compared and how much of it is reported."""
 
-    estimator: EstimatorName = "neighbours"
-    """Estimator of shift that ranks the moved words: a name registered in `trends/shift.py`."""
+    estimator: EstimatorName = "combined"
+    """What ranks the moved words: an estimator registered in `trends/shift.py`, or combined, which
+    is usage and procrustes together where usage was added up, and neighbours where it was not."""
 
     neighbours: int = Field(default=50, ge=2, le=1000)
     """k: how many nearest words of each snapshot an estimator looks at."""

@@ -15,7 +15,7 @@ from embedding.trends.config import TrendsConfig
 from embedding.trends.lineage import lineage
 from embedding.trends.material import Snapshots
 from embedding.trends.rows import Neighbour, Note, TrendReport, to_plain
-from embedding.trends.shift import SHARE
+from embedding.trends.shift import SHARE, shown
 from embedding.trends.significance import wilson
 
 
@@ -240,7 +240,7 @@ def _shift(
         report is None
         or compared is None
         or compared.id != before.snapshot.id
-        or report.estimator != "neighbours"
+        or shown(report.estimator) != "neighbours"
         or not report.floor.get("exposure")
     ):
         return figure

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from embedding.records import FloatArray, IntArray
 from embedding.trends import noise
+from embedding.trends.combined import combined
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import Material, signs
 from embedding.trends.pair import Pair
 from embedding.trends.rows import TrendRow
-from embedding.trends.shift import ESTIMATORS, SCALES, shift
+from embedding.trends.shift import ESTIMATORS, SCALES, shift, shown
+from embedding.trends.significance import Figures
 from embedding.trends.writer import RowWriter, top
 
 
@@ -25,21 +28,62 @@ class Moved:
     compared: int = 0
 
 
-def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: TrendsConfig) -> Moved:
-    """Rank by robust z of the shift; only words that are frequent enough on both sides."""
+@dataclass(frozen=True)
+class JudgedWords:
+    """All words that were compared, n of them.
+
+    rows      int64 [n], rows of the pair
+    ranked    z, p and q by the configured estimator
+    shift     float32 [n] by the estimator that is shown (`shown`), judged by `floor`
+    expected  float64 [n], shift of a typical word of the same frequency
+    """
+
+    rows: IntArray
+    ranked: noise.Ranked
+    shift: FloatArray
+    expected: Figures
+    floor: noise.NoiseFloor
+
+
+def judge_words(
+    material: Material, pair: Pair, config: TrendsConfig, among: Container[str] | None = None
+) -> JudgedWords | None:
+    """Judge all words that are frequent enough on both sides; None when there are none.
+
+    among  only these words
+    """
     in_window = material.now.take(pair.words, material.now.sources)[0].sum(axis=1)
     often = (in_window >= config.min_count) & (pair.seen_before >= config.min_count)
     rows = np.flatnonzero(often & ~signs(pair.words, config)).astype(np.int64)
+    if among is not None:
+        rows = rows[[pair.words[at] in among for at in rows.tolist()]]
     if len(rows) == 0 or len(pair) < 3:
-        return Moved()
-    values = shift(pair, rows, config)
+        return None
     exposure = noise.exposure(pair.seen_before[rows], in_window[rows])
-    scale = SCALES[config.estimator]
-    ranked = noise.judge(scale.forward(values.astype(np.float64)), exposure, config.band_words)
+    name = shown(config.estimator)
+    values = shift(pair, rows, config)
+    known = np.isfinite(values)
+    rows, values, exposure = rows[known], values[known], exposure[known]
+    if not len(rows):
+        return None
+    stable = SCALES[name].forward(values.astype(np.float64))
+    judged = ranked = noise.judge(stable, exposure, config.band_words)
+    if config.estimator == "combined" and pair.usage_compares:
+        both = combined(pair, rows, exposure, config)
+        ranked = noise.judge(both, exposure, config.band_words)
+    expected = SCALES[name].inverse(judged.floor.at(exposure)[0])
+    return JudgedWords(rows, ranked, values, expected, judged.floor)
+
+
+def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: TrendsConfig) -> Moved:
+    """Rank by robust z of the shift."""
+    judged = judge_words(material, pair, config)
+    if judged is None:
+        return Moved()
+    rows, ranked = judged.rows, judged.ranked
     words = [pair.words[at] for at in rows]
     best = top(np.arange(len(rows)), ranked.z, words, config.rows)
     every = {name: shift(pair, rows[best], config, name) for name in usable(pair)}
-    expected = scale.inverse(ranked.floor.at(exposure)[0])
     found: list[dict[str, object]] = [
         {
             "score": float(ranked.z[at]),
@@ -47,20 +91,24 @@ def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: Trends
             "p": float(ranked.p[at]),
             "q": float(ranked.q[at]),
             "significant": bool(ranked.q[at] <= config.false_discovery),
-            "shift": float(values[at]),
-            "expected": float(expected[at]),
+            "shift": float(judged.shift[at]),
+            "expected": float(judged.expected[at]),
             "figures": {name: float(column[i]) for name, column in every.items()},
         }
         for i, at in enumerate(best)
     ]
     return Moved(
         rows=tuple(writer.rows([words[at] for at in best], found)),
-        floor=ranked.floor.to_dict(),
+        floor=judged.floor.to_dict(),
         compared=len(rows),
     )
 
 
 def usable(pair: Pair) -> list[str]:
-    """Names of the estimators that can compare this pair, sorted."""
-    same = pair.before.shape[1] == pair.after.shape[1]
-    return [name for name in sorted(ESTIMATORS) if same or name != "procrustes"]
+    """Names of the estimators that can compare this pair by themselves, sorted."""
+    left_out = set()
+    if pair.before.shape[1] != pair.after.shape[1]:
+        left_out.add("procrustes")
+    if not pair.usage_compares:
+        left_out.add("usage")
+    return sorted(set(ESTIMATORS) - left_out)

@@ -10,6 +10,11 @@ import pyarrow as pa
 
 from embedding.records import FloatArray, IntArray
 from embedding.snapshots.snapshot import Snapshot
+from embedding.trends.usage import UsedWords
+
+ANCHORS = 1000
+ONE_SPACE = 0.5
+"""Median cosine of frequent words above which two snapshots are of one model that went on."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,7 @@ class Pair:
     before, after    float32 [n, d_before], [n, d_after]: unit vectors (`in` table)
     seen_before      int64 [n]: running count when the earlier snapshot was cut
     seen_after       int64 [n]: running count when the later snapshot was cut
+    used_before, used_after   how the words were used in both windows; None: it was not added up
     """
 
     words: tuple[str, ...]
@@ -27,6 +33,8 @@ class Pair:
     after: FloatArray
     seen_before: IntArray
     seen_after: IntArray
+    used_before: UsedWords | None = None
+    used_after: UsedWords | None = None
 
     def __len__(self) -> int:
         return len(self.words)
@@ -46,6 +54,21 @@ class Pair:
         """int64 [n]: the smaller of both running counts; frequent words have a high one."""
         smaller: IntArray = np.minimum(self.seen_before, self.seen_after)
         return smaller
+
+    @cached_property
+    def usage_compares(self) -> bool:
+        """Whether sums of usage were kept at both times, by a model that went on in one space.
+
+        A model that was trained anew has other axes: its rows have nothing in common with those
+        before, while those of one that went on have hardly turned.
+        """
+        if self.used_before is None or self.used_after is None:
+            return False
+        if self.before.shape[1] != self.after.shape[1]:
+            return False
+        rows = self.frequent(ANCHORS)
+        cosines = np.einsum("nd,nd->n", self.before[rows], self.after[rows])
+        return bool(np.median(cosines) > ONE_SPACE) if len(rows) else False
 
     def frequent(self, n: int) -> IntArray:
         """int64 [≤ n]: rows of the n words of highest familiarity, by row."""
@@ -72,7 +95,14 @@ def pair_of(before: Snapshot, after: Snapshot) -> Pair:
         after=new[alive],
         seen_before=np.asarray(before.counts)[there].astype(np.int64),
         seen_after=np.asarray(after.counts)[here].astype(np.int64),
+        used_before=_used(before, there[alive]),
+        used_after=_used(after, here),
     )
+
+
+def _used(snapshot: Snapshot, rows: IntArray) -> UsedWords | None:
+    usage = snapshot.usage
+    return None if usage is None or not len(usage) else UsedWords(usage, rows)
 
 
 def unit(vectors: FloatArray) -> FloatArray:

@@ -19,6 +19,7 @@ from embedding.trends.config import TrendsConfig
 from embedding.trends.nearest import nearest, shared
 from embedding.trends.pair import Pair
 from embedding.trends.significance import Figures
+from embedding.trends.usage import usage_shift
 
 Estimator = Callable[[Pair, IntArray, TrendsConfig], FloatArray]
 Map = Callable[[Figures], Figures]
@@ -41,6 +42,7 @@ def _square_of_sine(angle: Figures) -> Figures:
 # close to a scaled chi-square, whose cube root is close to normal (Wilson and Hilferty 1931).
 SHARE = Scale(lambda x: np.arcsin(np.sqrt(np.clip(x, 0.0, 1.0))), _square_of_sine)
 DISTANCE = Scale(np.cbrt, lambda x: np.clip(x, 0.0, None) ** 3)
+LINEAR = Scale(lambda x: x, lambda x: x)
 
 ESTIMATORS: dict[str, Estimator] = {}
 SCALES: dict[str, Scale] = {}
@@ -57,10 +59,16 @@ def register(name: str, scale: Scale) -> Callable[[Estimator], Estimator]:
     return keep
 
 
+def shown(estimator: str) -> str:
+    """The estimator whose figures people see: combined ranks, but is not a figure of its own."""
+    return "neighbours" if estimator == "combined" else estimator
+
+
 def shift(pair: Pair, rows: IntArray, config: TrendsConfig, name: str | None = None) -> FloatArray:
     """float32 [len(rows)] by the estimator `name` (default: the configured one).
 
-    Raises InputError when there are too few common words to compare anything.
+    `combined`, which ranks but is no estimator, stands for neighbours. Raises InputError when there
+    are too few common words to compare anything.
     """
     if len(rows) == 0:
         return np.zeros(0, dtype=np.float32)
@@ -68,7 +76,22 @@ def shift(pair: Pair, rows: IntArray, config: TrendsConfig, name: str | None = N
         raise InputError(
             f"the two snapshots share {len(pair)} words; a comparison needs at least 3."
         )
-    return ESTIMATORS[name or config.estimator](pair, rows, config)
+    return ESTIMATORS[shown(name or config.estimator)](pair, rows, config)
+
+
+@register("usage", LINEAR)
+def usage(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
+    """How differently a word's contexts stand in both windows (`usage.py`).
+
+    NaN for a word that was too rare to compare. Raises InputError when the snapshots have no sums.
+    """
+    del config
+    if pair.used_before is None or pair.used_after is None or not pair.usage_compares:
+        raise InputError(
+            "usage needs snapshots of one model that went on learning, with sums of contexts "
+            "(`server.usage_replicas`); the estimator neighbours compares any two."
+        )
+    return usage_shift(pair.used_before.take(rows), pair.used_after.take(rows)).astype(np.float32)
 
 
 @register("neighbours", SHARE)

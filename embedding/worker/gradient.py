@@ -105,7 +105,11 @@ class GradientProcess:
         if isinstance(self.learner, ColumnLearner) and isinstance(self.client, ColumnsClient):
             self.learner.columns = self.client
         self.learner.begin(
-            welcome.clock, welcome.sequence, welcome.min_count, welcome.young_mentions
+            welcome.clock,
+            welcome.sequence,
+            welcome.min_count,
+            welcome.young_mentions,
+            welcome.usage,
         )
         self._listen(welcome)
         self.learner.pace = welcome.pace

@@ -67,6 +67,7 @@ class HogwildLearner(Learner):
     def train(self, prepared: Prepared) -> Trained:
         """Train in place."""
         rows = prepared.rows or self._pull(prepared.planned, prepared.scores)
+        usage = self._used(prepared, self.tables.vectors, self.tables.contexts)
         loss = self.trainer.train(
             prepared.planned.block,
             self.tables.vectors,
@@ -76,7 +77,7 @@ class HogwildLearner(Learner):
         )
         check_loss(self.node, self.model, loss)
         young = self._surroundings(prepared, self.tables.vectors, self.tables.contexts)
-        return Trained(prepared, rows.clock, (), loss, young)
+        return Trained(prepared, rows.clock, (), loss, young, usage=usage)
 
     def _ids(self) -> IntArray | None:
         """A row's id is its place; needed where the trainer keeps state between blocks."""

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from embedding.errors import AheadError
 from embedding.exchange.pace import EVERY_BLOCK
-from embedding.exchange.payload import RowDelta, Surroundings, summed
+from embedding.exchange.payload import RowDelta, Surroundings, Usage, summed
 from embedding.exchange.protocol import Ack, Rows
 from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import Model, ModelConfig
@@ -48,6 +48,7 @@ from embedding.worker.rehearsal import Rehearsal, Rehearsed
 from embedding.worker.scoring import PairSampler
 from embedding.worker.stopwatch import Stopwatch
 from embedding.worker.ticks import Learnt, Prepared, Trained, check_loss, hash_seed, reading
+from embedding.worker.usage import UsageReader
 from embedding.worker.work import Work
 from embedding.worker.young import RowCounts, Sightings, YoungWords
 
@@ -82,6 +83,7 @@ class Learner:
         self.grams = WordGrams(model.gram_rows, self.lexicon) if model.gram_rows else None
         self.young: YoungWords | None = None
         self.outstanding: Outstanding | None = None
+        self.usage: UsageReader | None = None
         self.clock = 0
         self.sequence = 0
         self.active = 1
@@ -177,7 +179,9 @@ class Learner:
         )
         check_loss(self.node, self.model, loss)
         young = self._surroundings(prepared, local[Table.IN], local[Table.OUT])
-        return Trained(prepared, clock, self._deltas(prepared, base, local, loss), loss, young)
+        usage = self._used(prepared, base[Table.IN], base[Table.OUT])
+        deltas = self._deltas(prepared, base, local, loss)
+        return Trained(prepared, clock, deltas, loss, young, usage=usage)
 
     def push(self, trained: Trained) -> Learnt:
         """Push what was learnt and let the clock go on."""
@@ -205,9 +209,17 @@ class Learner:
         if self.rehearsal is not None:
             self.rehearsal.learnt(trained.prepared.sentences, trained.loss)
 
-    def begin(self, clock: int, sequence: int, min_count: int, young_mentions: int = 0) -> None:
+    def begin(
+        self,
+        clock: int,
+        sequence: int,
+        min_count: int,
+        young_mentions: int = 0,
+        usage: bool = False,
+    ) -> None:
         """Begin where the server stands, behind push `sequence` of an earlier process."""
         self.young = YoungWords.of(self.model, young_mentions)
+        self.usage = UsageReader.of(self.model, self.unit, usage)
         self.clock, self.sequence, self.min_count = clock, sequence, min_count
         self._prepared = self._refreshed = sequence
         # What an earlier process heard is forgotten; the server has counted it.
@@ -312,6 +324,13 @@ class Learner:
         pool = prepared.planned.block.pool
         parts = [self.young.learn(seen, vectors, contexts, pool) for seen in prepared.sightings]
         return summed([part for part in parts if part is not None])
+
+    def _used(self, prepared: Prepared, vectors: FloatArray, contexts: FloatArray) -> Usage | None:
+        """What stood around the words of the fresh text, weighed by rows before training."""
+        if self.usage is None:
+            return None
+        block = prepared.planned.block
+        return self.usage.read(prepared.blocks, prepared.counts, block, vectors, contexts)
 
     def _keep(self, words: IntArray) -> FloatArray:
         return self.lexicon.keep(words, self.model.sample)

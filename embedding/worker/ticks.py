@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embedding.errors import YeoronError
-from embedding.exchange.payload import BlockCounts, RowDelta, Surroundings
+from embedding.exchange.payload import BlockCounts, RowDelta, Surroundings, Usage
 from embedding.exchange.protocol import Ack, Rows
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.models.base import BlockLoss
@@ -49,6 +49,7 @@ class Trained:
 
     young  what stood around words that were read only a few times
     minibatches  the block as it was learnt on shards that hold columns; then there are no deltas
+    usage  what stood around all words, by rows of the tick's counts
     """
 
     prepared: Prepared
@@ -57,6 +58,7 @@ class Trained:
     loss: BlockLoss
     young: Surroundings | None = None
     minibatches: Minibatches | None = None
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True)

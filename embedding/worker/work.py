@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Surroundings, summed
+from embedding.exchange.payload import (
+    BlockCounts,
+    CountGroup,
+    RowDelta,
+    Surroundings,
+    Usage,
+    summed,
+)
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.records import TokenBlock, WindowUnit
@@ -24,6 +31,7 @@ class Work:
     loss_sum  nats over `pairs` pairs
     young     what stood around words that were read only a few times
     minibatches  one tick as it was learnt on shards that hold columns
+    usage     what stood around all words, by rows of `counts`
     """
 
     blocks: tuple[TokenBlock, ...]
@@ -33,6 +41,7 @@ class Work:
     pairs: int
     young: Surroundings | None = None
     minibatches: Minibatches | None = None
+    usage: Usage | None = None
 
     @classmethod
     def of(cls, trained: Trained) -> Work:
@@ -47,6 +56,7 @@ class Work:
             loss.pairs,
             trained.young,
             trained.minibatches,
+            trained.usage,
         )
 
     def then(self, other: Work) -> Work:
@@ -58,6 +68,7 @@ class Work:
             self.loss_sum + other.loss_sum,
             self.pairs + other.pairs,
             summed([part for part in (self.young, other.young) if part is not None]),
+            usage=_both(self.usage, other.usage, len(self.counts.ids)),
         )
 
     def push(
@@ -84,6 +95,7 @@ class Work:
             place=blocks[-1].place if blocks else "",
             young=self.young,
             minibatches=self.minibatches,
+            usage=self.usage,
         )
 
     @property
@@ -107,4 +119,18 @@ def joined(parts: Sequence[BlockCounts]) -> BlockCounts:
         words,
         np.concatenate([part.counts for part in parts]),
         np.concatenate([part.documents for part in parts]),
+    )
+
+
+def _both(first: Usage | None, second: Usage | None, rows: int) -> Usage | None:
+    """The sums of two ticks; the counts of the second one stand behind the first one's `rows`."""
+    if second is None:
+        return first
+    second = replace(second, at=second.at + rows)
+    if first is None:
+        return second
+    return Usage(
+        np.concatenate([first.at, second.at]),
+        np.concatenate([first.slopes, second.slopes]),
+        np.concatenate([first.pairs, second.pairs]),
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from embedding.errors import RefusedError
 from embedding.exchange import codec
-from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Usage
 from embedding.exchange.protocol import Push, VocabularyDelta
 from embedding.exchange.wire import Message, decode, encode
 from embedding.records import ScorePairs, SourceProgress, Table
@@ -48,6 +48,24 @@ def a_push(**changes) -> Push:
         tokenizer_digest="d",
     )
     return replace(push, **changes)
+
+
+USAGE = Usage(ints(0), np.full((1, 3), 0.5, dtype=np.float16), np.array([2.0], np.float32))
+
+
+def test_the_use_of_words_comes_back_as_it_was():
+    back = codec.decode_push(sent(codec.encode_push(a_push(usage=USAGE)))).usage
+    for name in ("at", "slopes", "pairs"):
+        assert np.array_equal(getattr(back, name), getattr(USAGE, name))
+    assert codec.decode_push(sent(codec.encode_push(a_push()))).usage is None
+
+
+@pytest.mark.parametrize("at", [ints(3), ints(-1), ints(1, 0), ints(1, 1)])
+def test_the_use_of_words_that_were_not_counted_is_refused(at):
+    n = len(at)
+    usage = Usage(at, np.zeros((n, 3), np.float16), np.ones(n, np.float32))
+    with pytest.raises(RefusedError, match="used_at"):
+        codec.decode_push(sent(codec.encode_push(a_push(usage=usage))))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])

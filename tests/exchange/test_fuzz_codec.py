@@ -66,7 +66,11 @@ def changed(message: Message, data: st.DataObject) -> Message:
     header, parts, words = dict(message.header), dict(message.arrays), dict(message.texts)
     for held, drawn, more in (
         (header, values, ["packed", "place", "entries", "busy_s", "at", "keeps", "rows", "score"]),
-        (parts, arrays, ["in.packed", "sub.ids", "sub.values", "young.ids", "grams"]),
+        (
+            parts,
+            arrays,
+            ["in.packed", "sub.ids", "sub.values", "young.ids", "used_at", "grams"],
+        ),
         (words, texts, ["words"]),
     ):
         names = st.sampled_from([*held, *more])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.errors import RefusedError
-from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Usage
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import add_up, decode_together, encode_together
 from embedding.exchange.wire import Message, decode, encode
@@ -45,6 +45,14 @@ def a_push(node: str, rows: dict[int, int], words: dict[str, int], *, half: bool
         pairs=3,
         tokenizer_digest="d",
         place="there",
+        usage=used(len(names), len(words)) if names else None,
+    )
+
+
+def used(at: int, value: float) -> Usage:
+    """What stood around the one word with a row, the last that was counted."""
+    return Usage(
+        np.array([at]), np.full((1, DIM), value, np.float16), np.array([value], np.float32)
     )
 
 
@@ -71,6 +79,10 @@ def test_what_comes_out_is_what_each_node_gave_and_the_sum_of_the_rows(
         assert after.counts.groups == before.counts.groups
         for name in ("ids", "counts", "documents"):
             assert getattr(after.counts, name).tolist() == getattr(before.counts, name).tolist()
+        assert (after.usage is None) == (before.usage is None)
+        if before.usage is not None:
+            for name in ("at", "slopes", "pairs"):
+                assert np.array_equal(getattr(after.usage, name), getattr(before.usage, name))
     assert not any(push.deltas for push in found[1:])
     total: dict[int, int] = {}
     for rows, _ in given_:

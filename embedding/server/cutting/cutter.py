@@ -19,6 +19,7 @@ from embedding.exchange.protocol import no_counts
 from embedding.models.inference import Frame, sampled
 from embedding.records import (
     FloatArray,
+    HalfArray,
     IntArray,
     SnapshotData,
     SnapshotRef,
@@ -34,13 +35,17 @@ from embedding.server.shards.leading import RemoteCopy
 from embedding.server.state import ServerState
 from embedding.server.words.counts import as_word_counts
 from embedding.server.words.overlay import Held
+from embedding.server.words.usage import SourceUsage
 from embedding.snapshots.store import SnapshotStore
+from embedding.snapshots.usage import Usage
 
 logger = logging.getLogger(__name__)
 
 Key = tuple[float, float]
 _TRIES = 3
 """A shard that was started again while it copied its rows has to copy them again."""
+LEAST_MENTIONS = 5
+"""The use of a word that was read less often in a window says nothing that could be judged."""
 _NONE: FloatArray = np.empty((0, 0), dtype=np.float32)
 
 
@@ -50,6 +55,7 @@ class Copied:
 
     young   what is laid over the vectors of words that were read only a few times
     counts  float64 [n], running counts
+    used    how words were used, by source; None when it is not added up
     """
 
     data: SnapshotData
@@ -59,6 +65,7 @@ class Copied:
     rows: TablesCopy | RemoteCopy
     young: Held
     counts: TimeArray
+    used: list[SourceUsage] | None
 
     @property
     def closed(self) -> set[int]:
@@ -81,6 +88,26 @@ class Copied:
             contexts=contexts,
             by_source=_joined(parts),
             parent=parent,
+        )
+
+    def usage(self) -> Usage | None:
+        """As the snapshot keeps it: words that are in it."""
+        if self.used is None:
+            return None
+        ids = self.data.ids
+        order = np.argsort(ids, kind="stable")
+        parts = []
+        for part in self.used:
+            at = np.minimum(np.searchsorted(ids[order], part.ids), len(ids) - 1)
+            rows = order[at]
+            there = np.flatnonzero(ids[rows] == part.ids)
+            parts.append((rows[there], part, there))
+        return Usage(
+            rows=np.concatenate([rows for rows, _, _ in parts]),
+            sources=[part.source for rows, part, _ in parts for _ in range(len(rows))],
+            mentions=np.concatenate([part.mentions[at] for _, part, at in parts]),
+            pairs=np.concatenate([part.pairs[at] for _, part, at in parts]),
+            means=_means([(part.slopes[at], part.pairs[at]) for _, part, at in parts]),
         )
 
     def _with_young(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:
@@ -218,7 +245,8 @@ class Cutter:
             counts = vocabulary.counts(ids)
             held = state.young.held(ids, counts)
             slots = vocabulary.slots(ids, "cut")
-            copied = Copied(data, starts, tables, slots, copy, held, counts)
+            used = state.accounts.usage.held(starts, LEAST_MENTIONS) or None
+            copied = Copied(data, starts, tables, slots, copy, held, counts, used)
             state.accounts.cut |= copied.closed
             state.meters.cut_pause_s = time.monotonic() - began
         return copied
@@ -244,7 +272,7 @@ class Cutter:
                 quality |= measure_gold(self._config.gold, data.words, data.vectors, device)
             if self._store is None:
                 raise RefusedError("cut: the server has no snapshot store.")
-            ref = self._store.publish(replace(data, quality=quality))
+            ref = self._store.publish(replace(data, quality=quality), copied.usage())
         except Exception as error:
             with state.lock:
                 state.accounts.cut -= copied.closed
@@ -261,6 +289,15 @@ class Cutter:
     def _parent(self, window: Window) -> str | None:
         before = [ref for ref in self.refs() if ref.window_end <= window.start]
         return before[-1].id if before else None
+
+
+def _means(sums: Sequence[tuple[FloatArray, FloatArray]]) -> HalfArray:
+    """g / N as float16, which is precise to a thousandth; 0 where nothing was added."""
+    parts = [
+        (slopes / np.maximum(pairs, np.float32(1e-9))[..., None]).astype(np.float16)
+        for slopes, pairs in sums
+    ]
+    return np.concatenate(parts)
 
 
 def _joined(parts: Sequence[WordCounts]) -> WordCounts:

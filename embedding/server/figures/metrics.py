@@ -200,6 +200,11 @@ class _StatusCollector(Collector):
                 "Words with context sums, shown with an inferred vector",
                 status["young_words"]["held"],
             ),
+            (
+                "usage_words",
+                "Words whose contexts are added up by window and source",
+                status["usage"]["held"],
+            ),
             ("active_nodes", "Nodes that take part", sum(n["state"] == "active" for n in nodes)),
         ):
             yield GaugeMetricFamily(f"yeoron_{name}", text, value=value)

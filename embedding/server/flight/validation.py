@@ -11,7 +11,7 @@ import numpy as np
 from embedding.errors import RefusedError
 from embedding.exchange.compression.base import unpack
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.payload import RowDelta, Surroundings
+from embedding.exchange.payload import RowDelta, Surroundings, Usage
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import check_learnt
 from embedding.records import FloatArray, IntArray, ScorePairs
@@ -60,7 +60,30 @@ def checked(push: Push, dim: int, most_bytes: int, *, columns: bool = False) -> 
                 kind="values",
             )
     young = None if push.young is None else _checked_young(push.young, dim, where)
-    return replace(push, deltas=tuple(deltas), packed=(), young=young)
+    usage = None if push.usage is None else _checked_usage(push, push.usage, dim, where)
+    return replace(push, deltas=tuple(deltas), packed=(), young=young, usage=usage)
+
+
+def _checked_usage(push: Push, usage: Usage, dim: int, where: str) -> Usage:
+    """Sums of contexts with float32 slopes; RefusedError says what is wrong with them."""
+    if usage.slopes.shape != (len(usage.at), dim):
+        raise RefusedError(
+            f"{where}: the context sums of its words have the shape {usage.slopes.shape}; "
+            f"{(len(usage.at), dim)} is accepted.",
+            kind="shape",
+        )
+    if len(usage.at) and int(push.counts.ids[usage.at].min()) < 0:
+        raise RefusedError(f"{where}: context sums of a word that has no row.", kind="id")
+    slopes = usage.slopes.astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        flat = slopes.reshape(-1)
+        fit = bool(np.dot(flat, flat) <= MAX_SQUARED_NORM and usage.pairs.sum() <= MAX_SQUARED_NORM)
+    if not fit or np.any(usage.pairs < 0):
+        raise RefusedError(
+            f"{where}: context sums that are not finite, negative or absurdly large.",
+            kind="values",
+        )
+    return replace(usage, slopes=slopes)
 
 
 def check_gradient(node: str, *parts: FloatArray) -> None:

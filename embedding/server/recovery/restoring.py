@@ -125,6 +125,7 @@ def collect(state: ServerState) -> dict[str, Any]:
             "places": {name: e.applied_place for name, e in state.ledger.nodes.items()},
             "closed_vocabulary": vocabulary.closed,
             "tokenizers": list(accounts.tokenizers),
+            "usage": [list(key) for key in accounts.usage.parts()],
             "cut": sorted(accounts.cut),
             "closed": dict(accounts.closed),
             "totals": {name: getattr(meters, name) for name in _TOTALS},
@@ -145,6 +146,7 @@ def collect(state: ServerState) -> dict[str, Any]:
         "last_seen": vocabulary.last_seen(ids),
         "candidates": dict(vocabulary.candidates),
         "young": state.young.content(),
+        "usage": accounts.usage.content(),
         "windows": {start: accounts.windows.held(start) for start in accounts.windows.windows()},
     }
 
@@ -157,6 +159,7 @@ def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) ->
     ids = collected["ids"]
     kinds = state.tables.kinds
     arrays = {f"rows.{table}": copy.rows(table) for table in kinds} | collected["young"]
+    arrays |= collected["usage"]
     if state.tables.optimizer.name == "adagrad":
         arrays |= {f"moved.{table}": copy.moved(table) for table in kinds}
     candidates, words = collected["candidates"], string_column(collected["names"])
@@ -209,6 +212,8 @@ def restore(state: ServerState, content: Content, where: str) -> None:
     state.restore_log(facts)
     _restore_rows(state, content)
     state.young.restore(content.arrays)
+    sums = [(int(window), str(source)) for window, source in facts.get("usage", [])]
+    state.accounts.usage.restore(sums, content.arrays)
     _restore_accounts(state, content)
     for node, sequence in facts["applied"].items():
         tokens, places = facts["node_tokens"], facts.get("places", {})

@@ -16,6 +16,7 @@ from embedding.records import SnapshotRef, SourceProgress, TimeArray, Window
 from embedding.server.config import ServerConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.words.counts import WindowCounts
+from embedding.server.words.usage import UsageSums
 from embedding.server.words.vocabulary import Vocabulary
 from embedding.server.words.windows import WindowTracker
 
@@ -49,8 +50,9 @@ class Arrival:
 class Accounts:
     """Everything counted. Not thread-safe: the server's lock guards it."""
 
-    def __init__(self, config: ServerConfig, vocabulary: Vocabulary) -> None:
+    def __init__(self, config: ServerConfig, vocabulary: Vocabulary, dim: int) -> None:
         self.vocabulary = vocabulary
+        self.usage = UsageSums(dim, replicas=config.usage_replicas, limit=config.usage_words)
         self.windows = WindowCounts(vocabulary.names)
         self.tracker = WindowTracker(
             config.window, idle_s=config.source_idle_s, lateness_s=config.allowed_lateness_s
@@ -66,6 +68,7 @@ class Accounts:
         push = arrival.push
         self._count(arrival)
         self.windows.add(push.counts, self.cut)
+        self.usage.learnt(push, self.cut)
         self.meters.learnt(push.node, push.tokens, now)
         self.meters.loss_sum += push.loss_sum
         self.meters.pairs += push.pairs
@@ -128,6 +131,7 @@ class Accounts:
         self.cut |= {*starts, int(window.start.timestamp())}
         for start in starts:
             self.windows.free(start)
+            self.usage.free(start)
 
     def describe(self) -> dict[str, Any]:
         """Windows by label, as the status shows them."""

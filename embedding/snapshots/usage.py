@@ -1,0 +1,98 @@
+"""How words were used in a snapshot's window: what their contexts say, by source, in replicas.
+
+usage.arrow   row int32 (of vectors.arrow), source dictionary<string>, mentions int64,
+              pairs fixed_size_list<float32>[replicas], means
+              fixed_size_list<float16>[replicas · dim]; sorted by source, then row
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from embedding.errors import SnapshotError
+from embedding.records import FloatArray, HalfArray, IntArray
+
+USAGE = "usage.arrow"
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What stood around words (`worker/usage.py`), n of them; of a replica without any, zeros.
+
+    rows      int64 [n], row of each word in the snapshot
+    sources   str [n]; mentions int64 [n]
+    pairs     float32 [n, replicas], N: weight of the contexts
+    means     float32 or float16 [n, replicas, dim], g / N
+    """
+
+    rows: IntArray
+    sources: Sequence[str]
+    mentions: IntArray
+    pairs: FloatArray
+    means: FloatArray | HalfArray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def by_source(self) -> dict[str, IntArray]:
+        """Places int64 of each source, by row."""
+        names = np.asarray(self.sources, dtype=object)
+        return {str(name): np.flatnonzero(names == name) for name in sorted(set(self.sources))}
+
+
+def check(usage: Usage, words: int, dim: int, where: str) -> None:
+    """Refuse sums that do not belong to a snapshot of so many words; raises SnapshotError."""
+    n, replicas = len(usage.rows), usage.pairs.shape[1] if usage.pairs.ndim == 2 else -1
+    fits = (
+        len(usage.sources) == len(usage.mentions) == len(usage.pairs) == n
+        and usage.means.shape == (n, replicas, dim)
+        and (n == 0 or (int(usage.rows.min()) >= 0 and int(usage.rows.max()) < words))
+    )
+    if not fits or not bool(np.isfinite(usage.means).all() and np.isfinite(usage.pairs).all()):
+        raise SnapshotError(
+            f"{where}: the sums of usage do not fit {words} words of dimension {dim}, or are not "
+            "finite."
+        )
+
+
+def write(path: Path, usage: Usage) -> None:
+    """Write usage.arrow as one record batch."""
+    order = np.lexsort((usage.rows, np.asarray(usage.sources, dtype=str)))
+    replicas = usage.pairs.shape[1]
+    means = np.asarray(usage.means, dtype=np.float16)[order]
+    sources = pa.array([usage.sources[at] for at in order.tolist()], pa.string())
+    columns = {
+        "row": pa.array(usage.rows[order].astype(np.int32)),
+        "source": sources.dictionary_encode(),
+        "mentions": pa.array(usage.mentions[order].astype(np.int64)),
+        "pairs": _lists(usage.pairs[order].astype(np.float32), replicas),
+        "means": _lists(means, replicas * means.shape[2]),
+    }
+    batch = pa.record_batch(columns)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+
+
+def read(batch: pa.RecordBatch, dim: int) -> Usage:
+    """Inverse of `write`; the sums stay on the mapped file."""
+    n = batch.num_rows
+    pairs = batch.column("pairs").flatten().to_numpy().reshape(n, -1) if n else np.zeros((0, 1))
+    flat = batch.column("means").flatten().to_numpy()
+    return Usage(
+        rows=batch.column("row").to_numpy().astype(np.int64),
+        sources=batch.column("source").to_pylist(),
+        mentions=batch.column("mentions").to_numpy(),
+        pairs=pairs.astype(np.float32, copy=False),
+        means=flat.reshape(n, pairs.shape[1], dim),
+    )
+
+
+def _lists(values: FloatArray | HalfArray, length: int) -> pa.Array:
+    return pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), length)

@@ -1,0 +1,157 @@
+"""Sums of what stood around words, by window and source: counted once, bounded, kept, published."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from embedding.errors import RefusedError
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Usage
+from embedding.exchange.protocol import VERSION, Push
+from embedding.records import SourceProgress, Table, Window, WindowUnit
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.cutting.cutter import Cutter
+from embedding.server.recovery.restoring import assemble, collect, restore
+from embedding.server.state import ServerState
+from embedding.snapshots.store import SnapshotStore
+
+DIM = 3
+WINDOW = Window.holding(datetime(2020, 2, 1, tzinfo=UTC), WindowUnit.DAY)
+AT = int(WINDOW.start.timestamp())
+NEXT = AT + 86_400
+
+
+class Server:
+    """A state with four words and the pushes of one node."""
+
+    def __init__(self, **changes) -> None:
+        settings = {"min_count": 1, "device": "cpu", "usage_replicas": 2} | changes
+        self.config = ServerConfig(**settings)
+        self.state = ServerState(self.config, SyncConfig(policy="asp"), dim=DIM, seed=1)
+        self.state.hello("n0", version=VERSION, digest="", clock=0)
+        self.ids = self.state.admit(["말", "글", "봄", "꽃"], np.ones(4, dtype=np.int64))
+        self.sequence = 0
+
+    def told(self, parts: list[tuple[str, int, list[int], float]], **changes) -> Push:
+        """A push of (source, window, words, slope) groups, each word read five times."""
+        groups, ids, slopes = [], [], []
+        for source, window, words, slope in parts:
+            ids += words
+            slopes += [[slope] * DIM] * len(words)
+            groups.append(CountGroup(source, window, len(ids)))
+        n = len(ids)
+        counts = BlockCounts(
+            tuple(groups), np.array(ids), [], np.full(n, 5), np.ones(n, dtype=np.int64)
+        )
+        usage = Usage(np.arange(n), np.array(slopes, dtype=np.float16), np.full(n, 2.0, np.float32))
+        self.sequence += 1
+        push = Push("n0", self.sequence, 0, counts=counts, usage=usage)
+        return replace(push, **changes)
+
+    def push(self, *parts) -> Push:
+        push = self.told(list(parts))
+        self.state.push(push)
+        return push
+
+    @property
+    def usage(self):
+        return self.state.accounts.usage
+
+
+def test_sums_add_up_by_window_source_and_word_in_replicas_that_take_turns():
+    server = Server()
+    first = server.push(("뉴스", AT, [0, 1], 1.0), ("글판", AT, [0], 7.0))
+    server.state.push(first)
+    server.push(("뉴스", AT, [0], 2.0), ("뉴스", NEXT, [2], 5.0))
+    server.push(("뉴스", AT, [0], 4.0))
+    board, news = server.usage.held([AT])
+    assert (board.source, news.source) == ("글판", "뉴스")
+    assert board.ids.tolist() == [0]
+    assert news.ids.tolist() == [0, 1]
+    assert news.mentions.tolist() == [15, 5]
+    both = sorted(news.slopes[0, :, 0].tolist())
+    assert both == [2.0, 5.0], "pushes 1 and 3 in one replica, 2 in the other, none twice"
+    assert sorted(news.pairs[0].tolist()) == [2.0, 4.0]
+    (other,) = server.usage.held([NEXT])
+    assert other.ids.tolist() == [2]
+
+
+def test_the_bound_holds_and_says_what_was_passed_over():
+    server = Server(usage_words=2)
+    server.push(("뉴스", AT, [0], 1.0))
+    server.push(("뉴스", AT, [0, 1, 2], 1.0), ("글판", AT, [3], 1.0))
+    assert len(server.usage) == 2
+    assert server.usage.dropped == 2
+    (news,) = server.usage.held([AT])
+    assert news.mentions.tolist() == [10, 5]
+
+
+def test_without_replicas_nothing_is_kept():
+    server = Server(usage_replicas=0)
+    server.push(("뉴스", AT, [0], 1.0))
+    assert len(server.usage) == 0
+
+
+def test_sums_survive_a_restart():
+    server = Server()
+    server.push(("뉴스", AT, [0, 1], 1.5), ("글판", NEXT, [2], 7.0))
+    with server.state.lock:
+        collected = collect(server.state)
+        copy = server.state.tables.copy(server.state.vocabulary.rows, accumulators=False)
+    copy.finish(server.state.lock)
+    content = assemble(server.state, collected, copy)
+    again = ServerState(server.config, SyncConfig(policy="asp"), dim=DIM, seed=1)
+    restore(again, content, "memory")
+    for start in (AT, NEXT):
+        (before,), (after,) = server.usage.held([start]), again.accounts.usage.held([start])
+        assert before.source == after.source
+        for name in ("ids", "mentions", "pairs", "slopes"):
+            assert np.array_equal(getattr(before, name), getattr(after, name))
+
+
+def test_a_snapshot_has_the_use_of_its_words_and_a_closed_window_takes_no_more(tmp_path):
+    server = Server(snapshots=str(tmp_path), cut="manual")
+    rows = (RowDelta(Table.IN, server.ids, np.ones((4, DIM), np.float32)),)
+    progress = (SourceProgress("뉴스", 1, 5, AT + 60.0, AT, ()),)
+    push = server.told([("뉴스", AT, [0, 3], 3.0)], deltas=rows, progress=progress)
+    server.state.push(push)
+    cutter = Cutter(server.state, server.config)
+    ref = cutter.cut(WINDOW)
+    usage = SnapshotStore(str(tmp_path)).open(ref.id).usage
+    words = SnapshotStore(str(tmp_path)).open(ref.id).words
+    assert [words[row] for row in usage.rows] == ["말", "꽃"]
+    assert usage.sources == ["뉴스", "뉴스"]
+    assert usage.mentions.tolist() == [5, 5]
+    assert sorted(usage.means[0, :, 0].tolist()) == [0.0, 1.5], "g over N"
+    assert len(server.usage) == 0
+    server.push(("뉴스", AT, [0], 1.0))
+    assert len(server.usage) == 0
+    cutter.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"slopes": np.zeros((1, DIM + 1), np.float32)}, "shape"),
+        ({"slopes": np.full((1, DIM), np.nan, np.float32)}, "not finite"),
+        ({"pairs": np.array([-1.0], np.float32)}, "negative"),
+        ({"pairs": np.array([np.inf], np.float32)}, "not finite"),
+    ],
+)
+def test_nonsense_is_refused_and_changes_nothing(change, reason):
+    server = Server()
+    push = server.told([("뉴스", AT, [0], 1.0)])
+    with pytest.raises(RefusedError, match=reason):
+        server.state.push(replace(push, usage=replace(push.usage, **change)))
+    assert len(server.usage) == 0
+
+
+def test_sums_of_a_word_without_a_row_are_refused():
+    server = Server()
+    push = server.told([("뉴스", AT, [0], 1.0)])
+    counts = replace(push.counts, ids=np.array([-1]), words=["몰라"])
+    with pytest.raises(RefusedError, match="no row"):
+        server.state.push(replace(push, counts=counts))
