@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from embedding.errors import AheadError
 from embedding.exchange.pace import EVERY_BLOCK
-from embedding.exchange.payload import RowDelta, Surroundings, Usage, summed
+from embedding.exchange.payload import RowDelta, Surroundings, Usage
 from embedding.exchange.protocol import Ack, Rows
 from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import Model, ModelConfig
@@ -179,9 +179,9 @@ class Learner:
         )
         check_loss(self.node, self.model, loss)
         young = self._surroundings(prepared, local[Table.IN], local[Table.OUT])
-        usage = self._used(prepared, base[Table.IN], base[Table.OUT])
+        used = self._used(prepared, base[Table.IN], base[Table.OUT])
         deltas = self._deltas(prepared, base, local, loss)
-        return Trained(prepared, clock, deltas, loss, young, usage=usage)
+        return Trained(prepared, clock, deltas, loss, young, usage=used)
 
     def push(self, trained: Trained) -> Learnt:
         """Push what was learnt and let the clock go on."""
@@ -322,15 +322,13 @@ class Learner:
         if self.young is None:
             return None
         pool = prepared.planned.block.pool
-        parts = [self.young.learn(seen, vectors, contexts, pool) for seen in prepared.sightings]
-        return summed([part for part in parts if part is not None])
+        return self.young.learn_all(prepared.sightings, vectors, contexts, pool)
 
-    def _used(self, prepared: Prepared, vectors: FloatArray, contexts: FloatArray) -> Usage | None:
+    def _used(self, prepared: Prepared, *rows: FloatArray) -> Usage | None:
         """What stood around the words of the fresh text, weighed by rows before training."""
         if self.usage is None:
             return None
-        block = prepared.planned.block
-        return self.usage.read(prepared.blocks, prepared.counts, block, vectors, contexts)
+        return self.usage.read(prepared.blocks, prepared.counts, prepared.planned.block, *rows)
 
     def _keep(self, words: IntArray) -> FloatArray:
         return self.lexicon.keep(words, self.model.sample)

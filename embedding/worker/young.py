@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from embedding.exchange.compression.halves import narrow
-from embedding.exchange.payload import Surroundings
+from embedding.exchange.payload import Surroundings, summed
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig
 from embedding.models.contextsums import ContextSums
@@ -134,6 +134,17 @@ class YoungWords:
             contexts=contexts.astype(np.int64),
             known=rows[named & (count >= KNOWN)],
         )
+
+    def learn_all(
+        self,
+        sightings: Sequence[Sightings],
+        vectors: FloatArray,
+        contexts: FloatArray,
+        pool: CodeArray,
+    ) -> Surroundings | None:
+        """What all blocks of a tick say (see `learn`)."""
+        parts = [self.learn(seen, vectors, contexts, pool) for seen in sightings]
+        return summed([part for part in parts if part is not None])
 
     def learn(
         self, seen: Sightings, vectors: FloatArray, contexts: FloatArray, pool: CodeArray
