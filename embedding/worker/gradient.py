@@ -39,6 +39,7 @@ from embedding.worker.pipeline import Pipeline, When
 from embedding.worker.routing import make_route
 from embedding.worker.spec import NodeSpec
 from embedding.worker.ticks import Learnt
+from embedding.worker.usage import UsageReader
 
 logger = logging.getLogger(__name__)
 
@@ -109,8 +110,8 @@ class GradientProcess:
             welcome.sequence,
             welcome.min_count,
             welcome.young_mentions,
-            welcome.usage,
         )
+        self.learner.usage = UsageReader.of(spec.model, self.learner.unit, welcome.usage)
         self._listen(welcome)
         self.learner.pace = welcome.pace
         self.learner.active = 1 if spec.ring is None else spec.ring.size

@@ -209,17 +209,9 @@ class Learner:
         if self.rehearsal is not None:
             self.rehearsal.learnt(trained.prepared.sentences, trained.loss)
 
-    def begin(
-        self,
-        clock: int,
-        sequence: int,
-        min_count: int,
-        young_mentions: int = 0,
-        usage: bool = False,
-    ) -> None:
+    def begin(self, clock: int, sequence: int, min_count: int, young_mentions: int = 0) -> None:
         """Begin where the server stands, behind push `sequence` of an earlier process."""
         self.young = YoungWords.of(self.model, young_mentions)
-        self.usage = UsageReader.of(self.model, self.unit, usage)
         self.clock, self.sequence, self.min_count = clock, sequence, min_count
         self._prepared = self._refreshed = sequence
         # What an earlier process heard is forgotten; the server has counted it.

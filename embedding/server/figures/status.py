@@ -57,11 +57,7 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
             },
             "topology": topology(state.reports, meters, state.shards()),
             "shards": state.shards(),
-            "usage": {
-                "held": len(state.accounts.usage),
-                "dropped": state.accounts.usage.dropped,
-                "replicas": state.accounts.usage.replicas,
-            },
+            "usage": state.accounts.usage.describe(),
             "young_words": {"held": len(state.young), "mentions": state.young.mentions},
             "rows_per_second": {
                 "in": meters.rates["rows_in"].value(now),

@@ -100,6 +100,10 @@ class UsageSums:
         """(window, source) of all sums, in order."""
         return sorted(self._sums)
 
+    def describe(self) -> dict[str, int]:
+        """As the status shows it."""
+        return {"held": len(self), "dropped": self.dropped, "replicas": self.replicas}
+
     def learnt(self, push: Push, closed: Container[int]) -> None:
         """A push was taken; what belongs to closed windows is passed over."""
         if push.usage is None or not self.replicas:
