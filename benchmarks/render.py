@@ -129,9 +129,7 @@ async def _run(base: str, setting: Setting) -> tuple[Tally, float, int]:
     posts = iter(await asyncio.to_thread(_posts, base, setting.pages))
     tally, began = Tally(), time.monotonic()
     sampling = asyncio.create_task(_sample(pool, tally, began))
-    workers = (
-        _render_all(pool, base, posts, setting.answers, tally) for _ in range(setting.contexts)
-    )
+    workers = (_render_all(pool, base, posts, setting, tally) for _ in range(setting.contexts))
     await asyncio.gather(*workers)
     took = time.monotonic() - began
     sampling.cancel()

@@ -1,44 +1,295 @@
-"""When to poll a listing next. Pure: times come in as arguments.
+"""When to poll which listing next. A pure machine: times come in as arguments, in seconds.
 
-The rate of change is estimated as in J. Cho and H. Garcia-Molina, "Estimating frequency of
-change", 2003: of n polls X found something new, so the rate is -log((n - X + 0.5) / (n + 0.5))
-per interval, bias-reduced; old polls are forgotten exponentially. A source is polled about
-twice per expected change, never more often than `every`.
+Each source's rate of change is learnt from its polls (`sources.changes`); the polls that a host
+and the node may make are shared out so that most sources are fresh most of the time
+(`crawl.freshness`). A source is polled when the changes expected since its last poll reach its
+threshold, never before `every`, and after `every × slowest` at the latest; where even that is more
+than a host may be asked, all its sources wait longer alike. Budgets are hard (`crawl.budget`):
+polls that are due wait for them in the order in which they came due.
+
+Exploration: a source that nobody knows is supposed to change as often as the known ones do in
+proportion to their `every`, and the least rate keeps every source under observation, as Poisson
+rates are learnt from any poll (K. Upadhyay et al., "Learning to crawl", AAAI 2020).
 """
 
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-_FORGET = 0.9
-_POLLS_PER_CHANGE = 2.0
+import numpy as np
+
+from embedding.crawl.budget import Budget
+from embedding.crawl.freshness import Changes, price_of, thresholds
+from embedding.sources.changes import ChangeRate
+
+_FAILURES = 4
+"""Doublings of the delay after failed polls."""
+_SMOOTH = 0.3
+"""Weight of the latest poll in the requests that a poll costs."""
+_BURST = 5.0
+"""Polls that a budget saves up while none is due."""
+_KNOWN = 3
+"""Looks after which a source tells something of the others."""
+_REPLAN = 0.1
+"""Share of the sources that share a budget whose polls make a new plan worth its while."""
+_WEAKEST, _STRONGEST = 0.5, 30.0
+"""Bounds of what the other sources count against one's own polls, in changes seen."""
+
+
+@dataclass(frozen=True)
+class PollRules:
+    """What the plan must keep to; see CrawlConfig for the meaning of each."""
+
+    host_rate: float
+    """Requests a second to one host that may be polls."""
+    node_rate: float = math.inf
+    """Requests a second to all hosts together that may be polls."""
+    slowest: float = 4.0
+    polls_per_change: float = 2.0
 
 
 @dataclass
-class PollSchedule:
-    """Poll times of one source. `every` and the returned delays are in seconds."""
+class _Polled:
+    """One source."""
 
+    host: str
     every: float
-    slowest: float
-    """The delay never exceeds `every × slowest` while polls succeed."""
-    _polls: float = field(default=0.0, init=False)
-    _changed: float = field(default=0.0, init=False)
-    _spent: float = field(default=0.0, init=False)
-    _failures: int = field(default=0, init=False)
+    weight: float
+    changes: ChangeRate
+    due: float | None
+    """When it is due whatever is known of it: at first, and after a failure."""
+    began: float | None = None
+    """Start of the last poll that succeeded."""
+    slot: float | None = None
+    """When the poll that came due may start."""
+    started: float | None = None
+    """Start of the poll that is under way."""
+    booked: float = 0.0
+    cost: float = 1.0
+    signals: int = 0
+    failures: int = 0
+    threshold: float = 0.0
 
-    def polled(self, changed: bool, since_last: float) -> float:
-        """Note a poll that succeeded `since_last` seconds after the one before; next delay."""
-        self._failures = 0
-        self._polls = self._polls * _FORGET + 1.0
-        self._changed = self._changed * _FORGET + (1.0 if changed else 0.0)
-        self._spent = self._spent * _FORGET + max(since_last, self.every)
-        interval = self._spent / self._polls
-        rate = -math.log((self._polls - self._changed + 0.5) / (self._polls + 0.5)) / interval
-        wanted = 1.0 / (_POLLS_PER_CHANGE * rate) if rate > 0 else math.inf
-        return min(max(wanted, self.every), self.every * self.slowest)
 
-    def failed(self, retry_after: float) -> float:
-        """Note a poll that failed; delays double up to 16 × `every`, at least `retry_after`."""
-        self._failures += 1
-        return max(self.every * 2.0 ** min(self._failures - 1, 4), retry_after)
+@dataclass
+class _Shared:
+    """Sources that share a budget, and how many polls their plan has not seen."""
+
+    budget: Budget
+    names: dict[str, None] = field(default_factory=dict)
+    price: float = 0.0
+    scale: float = 1.0
+    """What the least rates are multiplied with so that they fit into the budget."""
+    unplanned: float = math.inf
+
+
+class PollSchedule:
+    """The poll times of all sources of a node."""
+
+    def __init__(self, rules: PollRules) -> None:
+        self._rules = rules
+        self._sources: dict[str, _Polled] = {}
+        self._hosts: dict[str, _Shared] = {}
+        self._node = _Shared(Budget(rules.node_rate, _BURST))
+        self._pace, self._strength = 1.0, _WEAKEST
+
+    def add(
+        self,
+        name: str,
+        host: str,
+        every: float,
+        now: float,
+        *,
+        weight: float = 1.0,
+        rate: float | None = None,
+    ) -> None:
+        """A new source, due at once. `rate`: requests a second of its host, else the rules'."""
+        if name in self._sources:
+            raise ValueError(f"source {name!r} is scheduled already")
+        changes = ChangeRate(self._pace / every, strength=self._strength)
+        self._sources[name] = _Polled(host, every, weight, changes, due=now)
+        allowed = rate or self._rules.host_rate
+        shared = self._hosts.setdefault(host, _Shared(Budget(allowed, _BURST)))
+        # Several sources of one host: the most careful of them holds for the host.
+        shared.budget.rate = min(shared.budget.rate, allowed)
+        for group in (shared, self._node):
+            group.names[name] = None
+            group.unplanned = math.inf
+
+    def remove(self, name: str) -> None:
+        """A source that another node reads now."""
+        source = self._sources.pop(name)
+        for group in (self._hosts[source.host], self._node):
+            group.names.pop(name)
+            group.unplanned = math.inf
+
+    def ask(self, name: str, now: float) -> float:
+        """0 when the poll may start now (it is booked), else seconds after which to ask again."""
+        source = self._sources[name]
+        if source.slot is None:
+            self._plan(source.host)
+            due = self._due(source)
+            if now < due:
+                return due - now
+            host, node = self._hosts[source.host].budget, self._node.budget
+            source.slot = max(host.earliest(now), node.earliest(now))
+            source.booked = source.cost
+            for budget in (host, node):
+                budget.take(source.slot, source.cost)
+        if now < source.slot:
+            return source.slot - now
+        source.started, source.slot = now, None
+        return 0.0
+
+    def polled(self, name: str, *, changed: bool, requests: int = 1) -> None:
+        """The poll that started last succeeded, with so many requests."""
+        source = self._sources[name]
+        began = source.started
+        if began is None:
+            raise ValueError(f"source {name!r} is not being polled")
+        if source.began is not None:
+            # The first poll of all finds everything new and tells nothing of the rate.
+            source.changes.observe(began - source.began, changed, source.signals)
+        source.began, source.started, source.due = began, None, None
+        source.signals = source.failures = 0
+        self._spent(source, requests)
+        for group in (self._hosts[source.host], self._node):
+            group.unplanned += 1
+
+    def failed(self, name: str, now: float, retry_after: float = 0.0, requests: int = 1) -> None:
+        """It failed; delays double up to 16 × `every` and are at least `retry_after` from now."""
+        source = self._sources[name]
+        began = now if source.started is None else source.started
+        delay = source.every * 2.0 ** min(source.failures, _FAILURES)
+        source.due = max(began + delay, now + retry_after)
+        source.started, source.failures = None, source.failures + 1
+        self._spent(source, requests)
+
+    def hear(self, name: str) -> None:
+        """Something says that the source may have changed."""
+        self._sources[name].signals += 1
+
+    def signal(self, by: str) -> list[str]:
+        """Source `by` found something new: a sign for its host's others, whose names these are."""
+        others = [name for name in self._hosts[self._sources[by].host].names if name != by]
+        for name in others:
+            self.hear(name)
+        return others
+
+    def _spent(self, source: _Polled, requests: int) -> None:
+        difference = requests - source.booked
+        for group in (self._hosts[source.host], self._node):
+            group.budget.correct(difference)
+        source.cost += _SMOOTH * (max(1, requests) - source.cost)
+        source.booked = source.cost
+
+    def _due(self, source: _Polled) -> float:
+        """When the source's next poll is due; it is planned already."""
+        if source.due is not None or source.began is None:
+            return source.due or 0.0
+        left = source.threshold - source.changes.heard.mean * source.signals
+        wanted = max(0.0, left) / source.changes.quiet.mean
+        scale = min(self._hosts[source.host].scale, self._node.scale)
+        longest = source.every * self._rules.slowest / scale
+        return source.began + min(max(wanted, source.every), longest)
+
+    def _plan(self, host: str) -> None:
+        """Share out the budgets anew when enough polls have told something."""
+        for group in (self._node, self._hosts[host]):
+            if group.unplanned > _REPLAN * len(group.names):
+                if group is self._node:
+                    self._learn_prior()
+                group.unplanned = 0.0
+                self._price(group)
+
+    def _price(self, group: _Shared) -> None:
+        """New price of a budget, and new thresholds of the sources that share it."""
+        sources = [self._sources[name] for name in group.names]
+        changes = self._changes(sources, group)
+        group.price = price_of(changes, group.budget.rate)
+        prices = np.array([max(self._hosts[one.host].price, self._node.price) for one in sources])
+        found = np.maximum(thresholds(changes, prices), 1 / self._rules.polls_per_change)
+        for source, threshold in zip(sources, found, strict=True):
+            source.threshold = float(threshold)
+
+    def _changes(self, sources: list[_Polled], group: _Shared) -> Changes:
+        """The sources as arrays; the least rates fit into the budget."""
+        cost = np.array([source.cost for source in sources])
+        every = np.array([source.every for source in sources])
+        rate = np.array([source.changes.rate for source in sources])
+        least = 1 / (every * self._rules.slowest)
+        group.scale = min(1.0, group.budget.rate / float(np.sum(least * cost)))
+        least *= group.scale
+        return Changes(
+            quiet=np.array([source.changes.quiet.mean for source in sources]),
+            heard=np.array([source.changes.heard.mean for source in sources]),
+            signals=np.array([source.changes.signal_rate for source in sources]),
+            weight=np.array([source.weight for source in sources]),
+            cost=cost,
+            least=least,
+            most=np.maximum(np.minimum(1 / every, self._rules.polls_per_change * rate), least),
+        )
+
+    def _learn_prior(self) -> None:
+        """What unknown sources are supposed to do: as the known ones, in proportion to `every`.
+
+        Empirical Bayes: mean and spread of the logarithm of the sources' paces (one step of
+        expectation and maximisation); the prior's shape is the one whose logarithm spreads alike.
+        """
+        known = [source for source in self._sources.values() if source.changes.looks >= _KNOWN]
+        if not known:
+            return
+        paces = [math.log(source.changes.rate * source.every) for source in known]
+        middle = statistics.fmean(paces)
+        spread = statistics.fmean(
+            (pace - middle) ** 2 + 1 / source.changes.quiet.shape
+            for pace, source in zip(paces, known, strict=True)
+        )
+        # Trigamma(shape) = spread, by the first two terms of its asymptotic series.
+        shape = (1 + math.sqrt(1 + 2 * spread)) / (2 * spread)
+        self._pace, self._strength = math.exp(middle), min(max(shape, _WEAKEST), _STRONGEST)
+        for source in self._sources.values():
+            source.changes.suppose(self._pace / source.every, self._strength)
+
+    def report(self, name: str, now: float) -> dict[str, float | int | None]:
+        """What is believed of a source, JSON-safe."""
+        source = self._sources[name]
+        changes = source.changes
+        due = source.slot if source.slot is not None else self._due(source)
+        heard = changes.signal_rate > 0
+        return {
+            "changes_per_hour": round(changes.rate * 3600, 4),
+            "polls": changes.looks,
+            "changed_polls": changes.changes,
+            "next_poll_s": None if source.started is not None else round(max(0.0, due - now), 3),
+            "signal_precision": round(changes.precision, 3) if heard else None,
+            "signal_recall": round(min(1.0, changes.recall), 3) if heard else None,
+        }
+
+    def state(self, name: str, now: float) -> dict[str, Any]:
+        """What a restart needs of a source, JSON-safe; see `restore`."""
+        source = self._sources[name]
+        age = None if source.began is None else now - source.began
+        return {"changes": source.changes.state(), "age": age, "cost": source.cost}
+
+    def restore(self, name: str, state: Mapping[str, Any], now: float, away: float) -> None:
+        """Go on from a state that was taken `away` seconds ago; a broken one changes nothing.
+
+        The source is due at once all the same: what a crash lost is to be listed again.
+        """
+        source = self._sources[name]
+        try:
+            cost, age = float(state["cost"]), state["age"]
+            began = None if age is None else now - max(0.0, float(age)) - max(0.0, away)
+            if not (1 <= cost < math.inf) or (began is not None and not math.isfinite(began)):
+                return
+            source.changes.restore(state["changes"])
+        except (KeyError, TypeError, ValueError):
+            return
+        source.cost, source.began = cost, began
+        for group in (self._hosts[source.host], self._node):
+            group.unplanned = math.inf
