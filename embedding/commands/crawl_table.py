@@ -17,7 +17,7 @@ _FAULTS_SHOWN = 4
 def crawl_table(report: dict[str, Any]) -> Group:
     """The figures by source and in all; faults by reason, the most frequent first."""
     table = Table("source")
-    for name in ("documents", "tokens", "pages/min", "lag", "waiting"):
+    for name in ("documents", "tokens", "pages/min", "lag", "waiting", "changes/h", "next poll"):
         table.add_column(name, justify="right")
     table.add_column("faults by reason")
     for name, row in sorted(report["sources"].items()):
@@ -28,6 +28,7 @@ def crawl_table(report: dict[str, Any]) -> Group:
             f"{row['pages_per_minute']:,.0f}",
             _seconds(row["lag_p50_s"]),
             f"{row['pending']:,}",
+            *_poll(row.get("poll")),
             _faults(row),
         )
     return Group(table, Text(_summary(report)))
@@ -54,6 +55,15 @@ def _faults(row: dict[str, Any]) -> Text:
     if alarm:
         shown = Text(f"{alarm['event']}: {alarm['sentence']} ", style="bold red") + shown
     return shown
+
+
+def _poll(poll: dict[str, Any] | None) -> tuple[str, str]:
+    """Estimated changes an hour, and when the next poll is due."""
+    if poll is None:
+        return "–", "–"
+    coming = poll["next_poll_s"]
+    rate = f"{poll['changes_per_hour']:,.3g}" if poll["polls"] else "–"
+    return rate, "now" if coming is None else _seconds(coming)
 
 
 def _seconds(value: float | None) -> str:

@@ -56,7 +56,13 @@ class CrawlConfig(Config):
     near_window: int = Field(20_000, ge=0)
     """Latest documents that a new one is compared with; 0 switches the comparison off."""
     slowest: float = Field(4.0, ge=1)
-    """A source that does not change is polled at most this many times more seldom."""
+    """A source that does not change is polled at most this many times more seldom than `every`."""
+    polls_per_change: float = Field(2.0, gt=0, allow_inf_nan=False)
+    """Most polls for each change that is expected of a source, however much could be asked."""
+    poll_share: float = Field(0.5, gt=0, le=1)
+    """Share of the requests to a host that may read listings; the rest is left to pages."""
+    poll_rate: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """Requests per second that all listings of a node may cost together; null: no such limit."""
     silence_evidence: float = Field(14.0, gt=0)
     """About so many expected items must be missing before a source's silence is an alarm; a false
     one comes once in e to this power items."""

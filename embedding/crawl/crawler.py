@@ -126,7 +126,9 @@ class Crawler:
         runners = dict(self._runners)
         pending = self._frontier.backlog(runners)
         return {
-            name: runner.counters.report(pending[name] + runner.in_hand, runner.watch)
+            name: runner.counters.report(
+                pending[name] + runner.in_hand, runner.watch, self._running().turns.report(name)
+            )
             for name, runner in runners.items()
         }
 

@@ -19,7 +19,9 @@ import numpy.typing as npt
 Rates = npt.NDArray[np.float64]
 
 _STEPS = 60
-_NEVER = 1e300
+_NEVER = 1e200
+"""A threshold that is not reached."""
+_TINY = 1e-200
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,9 @@ class Changes:
 def thresholds(changes: Changes, price: float | Rates) -> Rates:
     """Expected changes since the last poll at which each source is polled, at this price."""
     rate = changes.rate
-    polls = np.sqrt(changes.weight * rate / (np.maximum(price, 1e-300) * changes.cost)) - rate
-    return np.where(polls > 0, rate / np.maximum(polls, 1e-300), _NEVER)
+    polls = np.sqrt(changes.weight * rate / (np.maximum(price, _TINY) * changes.cost)) - rate
+    found: Rates = np.minimum(rate / np.maximum(polls, _TINY), _NEVER)
+    return found
 
 
 def poll_rates(changes: Changes, price: float) -> Rates:
@@ -59,8 +62,8 @@ def poll_rates(changes: Changes, price: float) -> Rates:
     signals, by half a signal too much on average, and one is enough where it is worth that much.
     """
     threshold = thresholds(changes, price)
-    needed = np.maximum(1.0, threshold / np.maximum(changes.heard, 1e-300) + 0.5)
-    polls = changes.quiet / threshold + changes.signals / needed
+    triggered = changes.signals * changes.heard / np.maximum(threshold + changes.heard / 2, _TINY)
+    polls = changes.quiet / threshold + np.minimum(changes.signals, triggered)
     return np.clip(polls, changes.least, changes.most)
 
 

@@ -24,6 +24,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from embedding.crawl.lease import LeaseConfig, Life
 from embedding.crawl.leases import Leases
+from embedding.crawl.poll_store import PollStore
 from embedding.crawl.tables import LEASES, READING, URLS, open_engine
 from embedding.records import batched
 
@@ -65,6 +66,10 @@ class Frontier:
     def leases(self, config: LeaseConfig) -> Leases:
         """Which node reads which source, in the same database."""
         return Leases(self._engine, config, self._lock)
+
+    def polls(self) -> PollStore:
+        """What was learnt of the sources' rates of change, in the same database."""
+        return PollStore(self._engine, self._lock)
 
     def close(self) -> None:
         """Close all connections."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypedDict
 
+from embedding.crawl.schedule import PollReport
 from embedding.crawl.silence import Alarm, YieldWatch
 
 
@@ -34,6 +35,7 @@ class SourceReport(TypedDict):
     published_at: str | None
     idle_s: float
     pending: int
+    poll: PollReport | None
     alarm: AlarmReport | None
     alarms: dict[str, int]
 
@@ -69,8 +71,8 @@ class SourceCounters:
         self.published = published if self.published is None else max(self.published, published)
         self.active = time.monotonic()
 
-    def report(self, pending: int, watch: YieldWatch) -> SourceReport:
-        """The counters with the frontier's backlog and what the source's yield says of it."""
+    def report(self, pending: int, watch: YieldWatch, poll: PollReport | None) -> SourceReport:
+        """The counters with the frontier's backlog, the source's yield and its polls."""
         when = None if self.published is None else datetime.fromtimestamp(self.published, UTC)
         return SourceReport(
             listed=self.listed,
@@ -82,6 +84,7 @@ class SourceCounters:
             published_at=when.isoformat() if when else None,
             idle_s=round(time.monotonic() - self.active, 3),
             pending=pending,
+            poll=poll,
             alarm=_alarm(watch.alarm),
             alarms=dict(watch.raised),
         )

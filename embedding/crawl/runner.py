@@ -17,7 +17,6 @@ from embedding.crawl.extract import Extracted, digest
 from embedding.crawl.fetcher import Answer
 from embedding.crawl.frontier import Claim
 from embedding.crawl.report import SourceCounters
-from embedding.crawl.schedule import PollSchedule
 from embedding.crawl.services import Services, document_of
 from embedding.crawl.shingles import signature
 from embedding.crawl.silence import YieldWatch
@@ -62,35 +61,33 @@ class SourceRunner:
         self._web = SourceWeb(
             adapter.source, services.fetcher, services.browsers, self._frontier, services.replay
         )
-        self._schedule = PollSchedule(self.source.every, self._config.slowest)
         self._claims: deque[Claim] = deque()
         self._wake = asyncio.Event()
         self._started = time.time()
         self._polls = 0
 
     async def poll_forever(self) -> None:
-        """Poll when due. Without a browser a rendered source ends here."""
-        last = time.monotonic() - self.source.every
-        while True:
-            began = time.monotonic()
-            try:
-                changed = await self._poll()
-            except FetchError as error:
-                self.counters.failed(error.reason, str(error))
-                self._watch(self.watch.poll_failed, error.reason)
-                if error.reason == "no_browser":
-                    log.warning("source %s is skipped: %s", self.source.name, error)
-                    return
-                delay = self._schedule.failed(error.retry_after or 0.0)
-            except Exception as error:  # noqa: BLE001  (one source must never end the others)
-                self._internal(error)
-                delay = self._schedule.failed(0.0)
-            else:
-                delay = self._schedule.polled(changed, began - last)
-                last = began
-            finally:
-                self.in_hand = 0
-            await asyncio.sleep(max(0.0, began + delay - time.monotonic()))
+        """Poll at each turn. Without a browser a rendered source ends here."""
+        turns, name = self._services.turns, self.source.name
+        with turns.taking_part(self.source):
+            while True:
+                await turns.wait(name)
+                try:
+                    changed = await self._poll()
+                except FetchError as error:
+                    self.counters.failed(error.reason, str(error))
+                    self._watch(self.watch.poll_failed, error.reason)
+                    if error.reason == "no_browser":
+                        log.warning("source %s is skipped: %s", name, error)
+                        return
+                    turns.failed(name, error.retry_after or 0.0, self._web.requests)
+                except Exception as error:  # noqa: BLE001  (one source must never end the others)
+                    self._internal(error)
+                    turns.failed(name, 0.0, self._web.requests)
+                else:
+                    turns.polled(name, changed=changed, requests=self._web.requests)
+                finally:
+                    self.in_hand = 0
 
     async def _poll(self) -> bool:
         """One poll; whether it found anything new. What was read before a failure is kept."""

@@ -18,7 +18,7 @@ import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -87,6 +87,21 @@ class _Shared:
     unplanned: float = math.inf
 
 
+class PollReport(TypedDict):
+    """What is believed of one source's changes, JSON-safe.
+
+    `changes_per_hour` is the estimated rate; `next_poll_s` is None while a poll is under way.
+    Precision and recall are those of signs from other listings of the same host, None without any.
+    """
+
+    changes_per_hour: float
+    polls: int
+    changed_polls: int
+    next_poll_s: float | None
+    signal_precision: float | None
+    signal_recall: float | None
+
+
 class PollSchedule:
     """The poll times of all sources of a node."""
 
@@ -145,20 +160,24 @@ class PollSchedule:
         source.started, source.slot = now, None
         return 0.0
 
-    def polled(self, name: str, *, changed: bool, requests: int = 1) -> None:
-        """The poll that started last succeeded, with so many requests."""
+    def polled(self, name: str, *, changed: bool, requests: int = 1) -> bool:
+        """The poll that started last succeeded, with so many requests; whether it is the first.
+
+        The first poll of all finds everything new, and tells nothing of the rate.
+        """
         source = self._sources[name]
         began = source.started
         if began is None:
             raise ValueError(f"source {name!r} is not being polled")
+        first = source.began is None
         if source.began is not None:
-            # The first poll of all finds everything new and tells nothing of the rate.
             source.changes.observe(began - source.began, changed, source.signals)
         source.began, source.started, source.due = began, None, None
         source.signals = source.failures = 0
         self._spent(source, requests)
         for group in (self._hosts[source.host], self._node):
             group.unplanned += 1
+        return first
 
     def failed(self, name: str, now: float, retry_after: float = 0.0, requests: int = 1) -> None:
         """It failed; delays double up to 16 × `every` and are at least `retry_after` from now."""
@@ -255,20 +274,20 @@ class PollSchedule:
         for source in self._sources.values():
             source.changes.suppose(self._pace / source.every, self._strength)
 
-    def report(self, name: str, now: float) -> dict[str, float | int | None]:
-        """What is believed of a source, JSON-safe."""
+    def report(self, name: str, now: float) -> PollReport:
+        """What is believed of a source; KeyError for one that is not scheduled."""
         source = self._sources[name]
         changes = source.changes
         due = source.slot if source.slot is not None else self._due(source)
         heard = changes.signal_rate > 0
-        return {
-            "changes_per_hour": round(changes.rate * 3600, 4),
-            "polls": changes.looks,
-            "changed_polls": changes.changes,
-            "next_poll_s": None if source.started is not None else round(max(0.0, due - now), 3),
-            "signal_precision": round(changes.precision, 3) if heard else None,
-            "signal_recall": round(min(1.0, changes.recall), 3) if heard else None,
-        }
+        return PollReport(
+            changes_per_hour=round(changes.rate * 3600, 4),
+            polls=changes.looks,
+            changed_polls=changes.changes,
+            next_poll_s=None if source.started is not None else round(max(0.0, due - now), 3),
+            signal_precision=round(changes.precision, 3) if heard else None,
+            signal_recall=round(min(1.0, changes.recall), 3) if heard else None,
+        )
 
     def state(self, name: str, now: float) -> dict[str, Any]:
         """What a restart needs of a source, JSON-safe; see `restore`."""

@@ -14,6 +14,7 @@ from embedding.crawl.fetcher import Fetcher
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.replay import ReplayClock
 from embedding.crawl.shingles import NearDuplicates
+from embedding.crawl.turns import PollTurns
 from embedding.records import Document
 from embedding.sources.base import Pseudonyms
 
@@ -41,6 +42,7 @@ class Services:
         self.extractor = Extractor(config.extract_processes, config.extract_timeout)
         self.replay = ReplayClock(config.replay_clock_url, config.replay_clock_every)
         self.queue = DocumentQueue(config.queue)
+        self.turns = PollTurns(config, frontier.polls())
         self._near = NearDuplicates(config.near_threshold, config.near_window)
 
     def duplicate(self, key: str, text: str, digest: str, sketch: bytes) -> str | None:

@@ -44,6 +44,15 @@ URLS = sa.Table(
 )
 """One row an address. Times are Unix seconds; `status` is new, fetched, done or failed."""
 
+POLLS = sa.Table(
+    "frontier_polls",
+    metadata,
+    sa.Column("source", sa.String(80), primary_key=True),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("saved_at", sa.Float, nullable=False),
+)
+"""What was learnt of a source's rate of change (JSON), for the next start or the next node."""
+
 POOL = sa.Table(
     "frontier_pool",
     metadata,

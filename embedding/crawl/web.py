@@ -39,11 +39,14 @@ class SourceWeb:
         self._gap = False
         self.changed = False
         """Whether this poll read anything that was not the same as the time before."""
+        self.requests = 0
+        """Listing pages that this poll asked for; a rendered page counts as one."""
 
     def begin(self) -> None:
         """A poll starts; until `commit` it counts as broken off, with a gap to read again."""
         self._fresh = {}
         self.changed = False
+        self.requests = 0
         self._relisting = self._gap or self._frontier.relist(self._source.name) > 0
         self._gap = True
 
@@ -64,6 +67,7 @@ class SourceWeb:
 
     async def get(self, url: str, *, accept: str = "*/*") -> Page | None:
         """See `Web.get`."""
+        self.requests += 1
         etag, modified = (None, None) if self._relisting else self._kept.get(url, (None, None))
         answer = await self._fetcher.fetch(
             replace(self.request(url), accept=accept, etag=etag, last_modified=modified)
@@ -81,6 +85,7 @@ class SourceWeb:
         self, url: str, *, enough: Callable[[Sequence[Found]], bool]
     ) -> Sequence[Found]:
         """See `Web.render`."""
+        self.requests += 1
         found = await self._browsers.render(self._source, self.request(url), enough)
         self.changed = True
         return found

@@ -125,7 +125,7 @@ class ChangeRate:
     @property
     def signal_rate(self) -> float:
         """Signals a second, true and false."""
-        return self._signals / self._time if self._time > 0 else 0.0
+        return self._signals / self._time if self._time > _TINY else 0.0
 
     @property
     def precision(self) -> float:
