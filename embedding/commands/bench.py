@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from embedding.commands import bench_crawl, bench_recovery
+from embedding.commands import bench_crawl, bench_recovery, bench_text
 from embedding.commands.common import measurement as _measurement
 
 
@@ -31,6 +31,7 @@ def register(app: typer.Typer) -> None:
     group.command("topology")(topology)
     group.command("policies")(policies)
     bench_recovery.register(group)
+    bench_text.register(group)
     bench_crawl.register(group)
 
 

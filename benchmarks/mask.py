@@ -1,0 +1,114 @@
+"""Recall and precision of the mask on the generated sets, and how often it bites in real texts.
+
+    python -m benchmarks.mask petitions.jsonl.xz reviews.jsonl.xz
+
+The sets are made by the grammars in tests/text: one from the official formats, one in another
+style. Of a corpus only counts by kind are told, never a text.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import hardware, versions
+from benchmarks.text import texts
+from embedding.errors import YeoronError
+from embedding.text import mask, normalise
+from embedding.text.mask import MASK_VERSION
+
+RESULTS = Path(__file__).parent / "results"
+GRAMMARS = Path(__file__).parents[1] / "tests" / "text"
+STYLES = ("grammar", "grammar_other")
+
+
+def generated(count: int, seed: int) -> dict[str, Any]:
+    """What the judge says of each style."""
+    if str(GRAMMARS) not in sys.path:
+        sys.path.insert(0, str(GRAMMARS))
+    judging = importlib.import_module("judging")
+    found = {}
+    for style in STYLES:
+        made = importlib.import_module(style)
+        verdict = judging.judge(made.positives(seed, count), made.negatives(seed + 1, count))
+        found[style] = {
+            "recall": verdict.recall,
+            "precision": verdict.precision,
+            "by_kind": verdict.by_kind(),
+        }
+    return found
+
+
+def bites(path: Path, documents: int | None) -> dict[str, Any]:
+    """Pieces masked in a corpus, by kind."""
+    found: Counter[str] = Counter()
+    total = touched = 0
+    for text in islice(texts(path), documents):
+        result = mask(normalise(text))
+        found.update(result.counts)
+        total += 1
+        touched += bool(result.counts)
+    return {"documents": total, "with_any": touched, "by_kind": dict(found.most_common())}
+
+
+def bench_mask(
+    corpora: Sequence[Path] = (),
+    *,
+    count: int = 20_000,
+    seed: int = 11,
+    documents: int | None = None,
+    results: Path = RESULTS,
+) -> dict[str, Any]:
+    """Judge, print, write a dated JSON file; returns what was written."""
+    report = {
+        "bench": "mask",
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "hardware": hardware(),
+        "versions": versions(()) | {"mask": MASK_VERSION},
+        "count": count,
+        "generated": generated(count, seed),
+        "corpora": {path.name: bites(path, documents) for path in corpora},
+    }
+    for style, verdict in report["generated"].items():
+        kinds = ", ".join(f"{kind} {share:.2%}" for kind, share in verdict["by_kind"].items())
+        print(
+            f"{style}: recall {verdict['recall']:.2%} ({kinds}), "
+            f"precision {verdict['precision']:.2%}"
+        )
+    for name, told in report["corpora"].items():
+        kinds = ", ".join(f"{kind} {n:,}" for kind, n in told["by_kind"].items())
+        print(f"{name}: {told['with_any']:,} of {told['documents']:,} documents: {kinds}")
+    results.mkdir(parents=True, exist_ok=True)
+    path = results / f"mask-{datetime.now(UTC):%Y-%m-%dT%H%M}.json"
+    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    print(f"Written to {path}.")
+    return report
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("corpus", type=Path, nargs="*")
+    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--documents", type=int)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args(arguments)
+    try:
+        bench_mask(
+            given.corpus, count=given.count, documents=given.documents, results=given.results
+        )
+    except YeoronError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
