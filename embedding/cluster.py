@@ -9,6 +9,7 @@ another worker when its worker is lost.
 from __future__ import annotations
 
 import logging
+import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,9 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
 from sqlalchemy.engine import make_url
 
-from embedding.crawl.config import CrawlConfig
+from embedding.crawl.config import TO_A_NODE, CrawlConfig
 from embedding.crawl.frontier import Frontier
 from embedding.errors import PlatformError
 from embedding.settings import Settings
@@ -49,6 +51,10 @@ def node_specs(settings: Settings, sources: Sequence[SourceConfig] | None = None
     found = load_sources(settings.paths.sources) if sources is None else tuple(sources)
     names = tuple(f"{settings.cluster.pool}-node-{i}" for i in range(settings.cluster.nodes))
     crawl = settings.crawl.model_copy(update={"frontier": pool_frontier(settings)})
+    if not crawl.pseudonym_key.get_secret_value():
+        # One for all: an author whose source moves to another node stays one author.
+        key = SecretStr(secrets.token_hex(32))
+        crawl = crawl.model_copy(update={"pseudonym_key": key})
     return [
         NodeSpec(
             name=name,
@@ -157,7 +163,7 @@ def _submit(client: Any, spec: NodeSpec, pool: str) -> None:
 
     future = client.submit(
         node_task,
-        spec.model_dump_json(),
+        spec.model_dump_json(context=TO_A_NODE),
         pool,
         key=spec.name,
         resources={"node": 1},

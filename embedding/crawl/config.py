@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field, SecretStr
+from pydantic import Field, FieldSerializationInfo, SecretStr, field_serializer
 
 from embedding.config import Config
 from embedding.crawl.lease import LeaseConfig
+
+TO_A_NODE = {"secrets": "told"}
+"""Context of a dump that travels to the process it is for, and to nobody else."""
 
 
 class CrawlConfig(Config):
@@ -82,11 +85,16 @@ class CrawlConfig(Config):
     """Megabytes of Chromium's processes and its driver after which it is started anew; at twice
     as much it is killed in the middle of its pages, which are then shown again."""
     pseudonym_key: SecretStr = SecretStr("")
-    """Key of author pseudonyms; empty: a random one for each process."""
+    """Key of author pseudonyms; empty: a random one for each start of a pool of nodes."""
     replay_clock_url: str | None = None
     """JSON `{"knots": [[event, wall], …]}` of a web that plays back the past."""
     replay_clock_every: float = Field(1.0, gt=0)
     """Seconds between two readings of `replay_clock_url`."""
+
+    @field_serializer("pseudonym_key")
+    def _hide(self, key: SecretStr, info: FieldSerializationInfo) -> SecretStr | str:
+        """Told only to a node's own processes, by `model_dump_json(context=TO_A_NODE)`."""
+        return key.get_secret_value() if info.context == TO_A_NODE else key
 
 
 class DiscoverConfig(Config):

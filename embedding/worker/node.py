@@ -17,6 +17,7 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
+from embedding.crawl.config import TO_A_NODE
 from embedding.errors import BehindError, PlatformError, UnavailableError, YeoronError
 from embedding.stream.faults import StreamError
 from embedding.stream.queue import BlockQueue
@@ -90,7 +91,9 @@ class _Pair:
     def __init__(self, spec: NodeSpec) -> None:
         context = multiprocessing.get_context("spawn")
         crawler_end, gradient_end = BlockQueue.pair(spec.stream.queue_tokens, context)
-        text = spec.model_copy(update={"life": secrets.token_hex(8)}).model_dump_json()
+        text = spec.model_copy(update={"life": secrets.token_hex(8)}).model_dump_json(
+            context=TO_A_NODE
+        )
         self.finite = spec.corpus is not None
         feed = READER if self.finite else CRAWLER
         self._reasons, reasons = context.Pipe(duplex=False)
