@@ -1,4 +1,4 @@
-"""`yeoron bench crawl`, `render` and `freshness`."""
+"""`yeoron bench crawl`, `freshness-lag`, `render` and `freshness`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
-from embedding.commands.common import measurement
+from embedding.commands.common import duration, measurement
 
 
 def register(group: typer.Typer) -> None:
     """Add these commands."""
     group.command("crawl")(crawl)
+    group.command("freshness-lag")(freshness_lag)
     group.command("render")(render)
     group.command("freshness")(freshness)
 
@@ -67,3 +68,24 @@ def crawl(
     if wrong:
         raise ConfigError(f"--side {wrong[0]}: {' and '.join(bench.SIDES)} are accepted.")
     bench.bench_crawl(corpus, documents, repeats, sides=tuple(side or bench.SIDES))
+
+
+def freshness_lag(
+    case: Annotated[
+        list[str] | None, typer.Option(help="polled or polite; both when not given.")
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option("--for", help="Time of each case.", parser=duration, metavar="TIME")
+    ] = 180.0,
+) -> None:
+    """From publication to the server: the lag of a feed's articles through a real node.
+
+    Example: `yeoron bench freshness-lag --case polled --for 2m`
+    """
+    from embedding.errors import ConfigError
+
+    bench = measurement("freshnesslag")
+    wrong = sorted(set(case or ()) - set(bench.CASES))
+    if wrong:
+        raise ConfigError(f"--case {wrong[0]}: {' and '.join(bench.CASES)} are accepted.")
+    bench.bench_freshness_lag(tuple(case or bench.CASES), seconds)

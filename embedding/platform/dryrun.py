@@ -24,7 +24,6 @@ from embedding.worker.spec import NodeSpec
 LOOK_SECONDS = 0.1
 SHOW_SECONDS = 0.5
 _LAGS = 512
-_WARM_UP = "준비되었습니다."
 
 Watch = Callable[[dict[str, Any]], None]
 
@@ -124,7 +123,7 @@ class _Run:
 
     async def until(self, seconds: float, stop: threading.Event, watch: Watch | None) -> None:
         # The morpheme analyser takes seconds to load, which say nothing about the sources.
-        await asyncio.to_thread(self.process.pipeline.words, _WARM_UP, "ko")
+        await self.process.prepare()
         self._began = time.monotonic()
         crawling = asyncio.create_task(self.process.run())
         shown = self._began

@@ -68,7 +68,7 @@ class SourceConfig(Config):
     """ISO 639-1 code of the texts; null when mixed."""
     timezone: str = "Asia/Seoul"
     """Zone of times that are written without one."""
-    every: float = Field(300.0, gt=0)
+    every: float = Field(30.0, gt=0)
     """Seconds between two polls of the listing while it keeps changing."""
     weight: float = Field(1.0, gt=0, le=1000, allow_inf_nan=False)
     """How much it counts that this source is fresh, where not all can be polled often enough."""

@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 PUT_SECONDS = 0.5
 TICK_SECONDS = 0.1
+_WARM_UP = "준비되었습니다."
 
 
 class Sink(Protocol):
@@ -84,10 +85,13 @@ class CrawlProcess:
         self._settled = 0
         self._sending = asyncio.Lock()
         self._report_at = 0.0
+        self._prepared = False
 
     async def run(self) -> None:
         """Until told to stop, or until the gradient process is gone."""
-        tasks = [asyncio.create_task(each) for each in (self._tick(), self._read(), self._lease())]
+        work = (self._tick(), self._read(), self._lease())
+        tasks = [asyncio.create_task(each) for each in work]
+        warming = asyncio.create_task(self.prepare())
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -96,9 +100,17 @@ class CrawlProcess:
             logger.info("%s: the gradient process is gone; the crawler ends", self.spec.name)
         finally:
             self.crawler.stop()
+            tasks.append(warming)
             for task in reversed(tasks):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def prepare(self) -> None:
+        """Load the morpheme analyser, which takes seconds, before a document waits for it."""
+        if any(source.language in (None, "ko") for source in self.spec.sources):
+            async with self._sending:
+                await asyncio.to_thread(self.pipeline.words, _WARM_UP, "ko")
+        self._prepared = True
 
     async def _lease(self) -> None:
         """Once the gradient process has told what the server has: read what is this node's."""
@@ -144,6 +156,7 @@ class CrawlProcess:
             "full_waits": self.full_waits,
             "tokenizer": self.pipeline.digest,
             "text": self.pipeline.report(),
+            "prepared": self._prepared,
             "settled": self._settled,
             "owing": self.leases.owing,
         }

@@ -1,0 +1,199 @@
+"""From publication to the server: how old a document is when its words have been learnt.
+
+    yeoron bench freshness-lag
+
+A simulated news site publishes one article after another, a real node (crawler and gradient
+process) reads its feed and pushes to a real parameter server, all on this machine. The lag of a
+document is the time from its publication to the moment when its push was applied, as the server
+measures it. Cases: `polled` asks the feed each second, at most ten requests a second to the host;
+`polite` leaves poll interval and rate as they are when nothing is set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import free_port, hardware, versions
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("httpx", "kiwipiepy", "torch", "trafilatura")
+CASES: dict[str, dict[str, Any]] = {
+    "polled": {"settings": {"every": 1.0, "rate": 10.0}, "a_second": 1.0, "asked_p95_s": 5.0},
+    "polite": {"settings": {}, "a_second": 0.2, "asked_p95_s": 60.0},
+}
+EVENT_GAP = 86_400 / 18
+"""Seconds of event time between two documents of the generated corpus."""
+DIM = 100
+STARTING = 600.0
+
+
+def play(port: int, a_second: float) -> None:
+    """The simulated web's process: until its input ends."""
+    from embedding.simweb.config import SimwebConfig
+    from embedding.simweb.serve import serve
+
+    def end_with_parent() -> None:
+        sys.stdin.read()
+        os._exit(0)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    config = SimwebConfig(
+        corpus=Path("generated"),
+        port=port,
+        speed=EVENT_GAP * a_second,
+        longest_gap_hours=24.0,
+        shares={"politics": 1.0},
+    )
+    serve(config, lambda url: print(url, flush=True))
+
+
+def read(spec: str) -> None:
+    """The node's process: until its input ends."""
+    from embedding.worker.node import run_node
+    from embedding.worker.spec import NodeSpec
+
+    over = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+    run_node(NodeSpec.model_validate_json(spec), over.is_set)
+
+
+@contextmanager
+def process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "benchmarks.freshnesslag", *arguments]
+    started = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        yield started
+    finally:
+        assert started.stdin is not None
+        started.stdin.close()
+        try:
+            started.wait(40)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.wait(10)
+
+
+def measure(case: str, seconds: float) -> dict[str, Any]:
+    """One case for so many seconds of publishing."""
+    from embedding.crawl.config import CrawlConfig
+    from embedding.models.config import ModelConfig
+    from embedding.server.config import ServerConfig, SyncConfig
+    from embedding.server.service import running_server
+    from embedding.sources.config import SourceConfig
+    from embedding.worker.spec import NodeSpec
+
+    setting = CASES[case]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        process("--play", str(free_port()), str(setting["a_second"])) as web,
+        running_server(
+            ServerConfig(min_count=1, device="cpu"), SyncConfig(policy="asp"), dim=DIM
+        ) as server,
+    ):
+        assert web.stdout is not None
+        base = web.stdout.readline().strip()
+        source = SourceConfig(
+            name="news",
+            kind="feed",
+            url=f"{base}/news/politics/rss.xml",
+            timezone="UTC",
+            **setting["settings"],
+        )
+        spec = NodeSpec(
+            name="node",
+            server=server.location,
+            sources=(source,),
+            crawl=CrawlConfig(
+                frontier=f"sqlite:///{folder}/frontier.db",
+                allow_private_hosts=(base.removeprefix("http://"),),
+                replay_clock_url=f"{base}/clock.json",
+            ),
+            model=ModelConfig(dim=DIM),
+            min_count=1,
+        )
+        with process("--read", spec.model_dump_json()):
+            await_reading(server)
+            urllib.request.urlopen(f"{base}/control/start", timeout=60).read()
+            time.sleep(seconds)
+            status = server.status()
+    row = status["sources"].get("news") or {}
+    return {
+        "case": case,
+        **setting,
+        "every_s": source.every,
+        "seconds": seconds,
+        "documents": row.get("documents", 0),
+        "lag_p50_s": row.get("lag_p50_s"),
+        "lag_p95_s": row.get("lag_p95_s"),
+        "faults": status["nodes"]["node"]["report"]
+        .get("sources", {})
+        .get("news", {})
+        .get("errors"),
+        "load_1min": round(os.getloadavg()[0], 2),
+    }
+
+
+def await_reading(server: Any) -> None:
+    """Until the node has polled its source once and its analyser is loaded."""
+    deadline = time.monotonic() + STARTING
+    while time.monotonic() < deadline:
+        reports = [node["report"] or {} for node in server.status()["nodes"].values()]
+        for report in reports:
+            row = report.get("sources", {}).get("news")
+            if report.get("prepared") and row and row["pending"] == 0:
+                return
+        time.sleep(0.2)
+    raise SystemExit(f"bench freshness-lag: the node did not read within {STARTING:.0f} s.")
+
+
+def bench_freshness_lag(
+    cases: Sequence[str] = tuple(CASES), seconds: float = 180.0, *, results: Path = RESULTS
+) -> dict[str, Any]:
+    """Each case once; a dated file."""
+    rows = []
+    for case in cases:
+        rows.append(measure(case, seconds))
+        print(json.dumps(rows[-1]), flush=True)
+    report = {
+        "benchmark": "freshness-lag",
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "hardware": hardware(),
+        "versions": versions(PACKAGES),
+        "cases": rows,
+    }
+    results.mkdir(parents=True, exist_ok=True)
+    file = results / f"freshness-lag-{datetime.now(UTC):%Y-%m-%dT%H%M}.json"
+    file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    print(f"Written to {file}")
+    return report
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--play", nargs=2)
+    parser.add_argument("--read")
+    parser.add_argument("--seconds", type=float, default=180.0)
+    given = parser.parse_args()
+    if given.play:
+        play(int(given.play[0]), float(given.play[1]))
+    elif given.read:
+        read(given.read)
+    else:
+        bench_freshness_lag(seconds=given.seconds)
+
+
+if __name__ == "__main__":
+    main()
