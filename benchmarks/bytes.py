@@ -34,22 +34,31 @@ from embedding.errors import InputError, YeoronError
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim")
 REFERENCE = "fp16"
-SIDES = ("fp16", "none", "threshold=0.05", "onebit", "topk=0.05", "fp16+cache", "onebit+cache")
+SIDES = ("fp16", "none", "fp16+changes", "threshold+changes", "threshold=0.02:1.5+changes")
+SIDES += ("onebit+changes", "fp16+cache")
 KEPT = ("tokens_trained", "vocabulary", "words_per_second", "loss", "bytes_per_entry")
 KEPT += ("bytes_pushed_per_token", "bytes_pulled_per_token")
 COLUMNS = ("nodes", "pushes as", "pushed", "pulled", "both", "all-reduce", "all-reduce / both")
 COLUMNS += ("half of all-reduce / pushed", "loss", "quality", "±")
 CACHE_MB = 256
 OPTIONS = {"threshold": "--threshold", "topk": "--top-share"}
+PULLS = {"": [], "cache": [f"--cache-mb={CACHE_MB}"], "changes": ["--pulls=changes"]}
 
 
 def options_of(side: str) -> list[str]:
-    """The options of `yeoron train` for a side such as `threshold=0.05` or `fp16+cache`."""
-    way, _, cache = side.partition("+")
+    """The options of `yeoron train` for a side such as `threshold+changes` or `fp16+cache`.
+
+    A number after the kind is its own: `topk=0.05`; `threshold=0.01:1.5` has the least step and the
+    relative one.
+    """
+    way, _, pulls = side.partition("+")
     kind, _, value = way.partition("=")
-    found = [f"--compression={kind}"]
-    if cache:
-        found.append(f"--cache-mb={CACHE_MB}")
+    value, _, relative = value.partition(":")
+    if pulls not in PULLS:
+        raise InputError(f"side {side}: + is followed by {' or '.join(filter(None, PULLS))}.")
+    found = [f"--compression={kind}", *PULLS[pulls]]
+    if relative:
+        found.append(f"--relative-threshold={relative}")
     if value:
         if kind not in OPTIONS:
             raise InputError(f"side {side}: only {' and '.join(OPTIONS)} take a number.")

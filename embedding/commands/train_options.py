@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 UNITS = ("hour", "day", "week", "month")
 WINDOW = 5
+CHANGED_MB = 256
 
 Corpus = Annotated[Path, typer.Argument(help="Text (a sentence a line) or dated JSONL.")]
 Out = Annotated[
@@ -78,13 +79,27 @@ Compression = Annotated[
         "onebit (a bit a number) or topk (what moved farthest)."
     ),
 ]
-Threshold = Annotated[float, typer.Option(help="threshold: the step.")]
+Threshold = Annotated[float, typer.Option(help="threshold and changes: the least step.")]
 CacheMb = Annotated[
     int,
     typer.Option(
         help="Megabytes of rows that each node keeps, so that only those that others changed are "
-        "sent again; 0 keeps none.",
+        "sent again; 0 keeps none, and 256 with --pulls changes.",
         min=0,
+    ),
+]
+Pulls = Annotated[
+    str,
+    typer.Option(
+        help="What nodes pull: rows, or changes of the rows that they keep, in steps as pushes of "
+        "threshold have them: a tenth of the bytes."
+    ),
+]
+RelativeThreshold = Annotated[
+    float,
+    typer.Option(
+        help="threshold and changes: the step of a row, as a multiple of the root mean square of "
+        "what there is to send of it; 0: --threshold for every row."
     ),
 ]
 TopShare = Annotated[float, typer.Option(help="topk: the share of the numbers that is sent.")]
@@ -130,6 +145,8 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
     top = ("corpus", "out", "state_dir", "shards", "split", "nodes", "epochs", "tokens")
     more = ("vocabulary", "min_count", "max_words", "device")
     model = ("model", "dim", "negative", "sample", "seed", "learning_rate")
+    exchange = ("pulls", "compression", "threshold", "relative_threshold", "top_share")
+    kept = CHANGED_MB if given["pulls"] == "changes" else 0
     values: dict[str, Any] = {
         **{name: given[name] for name in (*top, *more)},
         "checkpoint_every_s": given["checkpoint_every"],
@@ -146,8 +163,8 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
         },
         "sync": {"policy": given["sync"], **_sync_settings(given["sync_setting"] or [])},
         "exchange": {
-            **{name: given[name] for name in ("compression", "threshold", "top_share")},
-            "cache_bytes": given["cache_mb"] * 2**20,
+            **{name: given[name] for name in exchange},
+            "cache_bytes": (given["cache_mb"] or kept) * 2**20,
         },
         "topology": {"kind": given["topology"], "groups": given["groups"]},
     }

@@ -7,6 +7,7 @@ Only form is checked here (kinds, lengths, signs, order); what depends on the se
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def encode_push(push: Push) -> Message:
         "entries": push.entries,
         "keeps": push.keeps,
         "busy_s": push.busy_s,
-        "packed": {p.table: [p.kind, p.rows, p.dim, p.entries] for p in push.packed},
+        "packed": packed_header(push.packed),
         "groups": [[group.source, group.window, group.stop] for group in counts.groups],
         "progress": [
             [p.source, p.documents, p.tokens, p.published, p.window, list(p.lags)]
@@ -107,7 +108,7 @@ def decode_push(message: Message) -> Push:
         pairs=whole(header, "pairs"),
         tokenizer_digest=string(header, "tokenizer_digest"),
         place=string(header, "place", _MOST_PLACE),
-        packed=_packed(message),
+        packed=decode_packed(message),
         entries=whole(header, "entries"),
         keeps=header.get("keeps") is True,
         busy_s=float(busy_s),
@@ -117,7 +118,12 @@ def decode_push(message: Message) -> Push:
     )
 
 
-def _packed(message: Message) -> tuple[PackedDelta, ...]:
+def packed_header(packed: Sequence[PackedDelta]) -> dict[str, list[Any]]:
+    """What a header says of packed rows; their bytes are parts beside it."""
+    return {each.table: [each.kind, each.rows, each.dim, each.entries] for each in packed}
+
+
+def decode_packed(message: Message) -> tuple[PackedDelta, ...]:
     """What compressors made; whether the bytes make sense is looked at when they are unpacked."""
     named = message.header.get("packed", {})
     if not isinstance(named, dict) or not set(named) <= {str(table) for table in Table}:

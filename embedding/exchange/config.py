@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from embedding.config import Config
 
@@ -33,13 +33,22 @@ class ExchangeConfig(Config):
     """How pulled rows travel. The server adds up in float32: a delta is taken against the rounded
     row that the node got, so that rounding does not accumulate."""
 
+    pulls: Literal["rows", "changes"] = "rows"
+    """What a pull brings: whole rows, or how far each is from what the node has of it, in steps as
+    `threshold` writes them (needs cache_bytes; docs/wire.md)."""
+
     compression: Literal["none", "fp16", "threshold", "onebit", "topk"] = "fp16"
     """How pushed deltas travel: none (float32), fp16 (float16), threshold (multiples of a step,
     Strom 2015), onebit (a bit an entry, Seide 2014) or topk (the entries that moved farthest,
     Aji 2017). What the last three leave out is fed back into later pushes (docs/wire.md)."""
 
-    threshold: float = Field(default=0.01, gt=0, le=1e6)
-    """threshold: the step; entries that moved less are kept back until they have."""
+    threshold: float = Field(default=0.005, gt=0, le=1e6)
+    """threshold and pulled changes: the least step; entries that moved less are kept back until
+    they have."""
+
+    relative_threshold: float = Field(default=1.25, ge=0, le=100)
+    """threshold and pulled changes: the step of a row as a multiple of the root mean square of what
+    there is to send of it; 0 takes `threshold` for every row (Strom 2015)."""
 
     top_share: float = Field(default=0.05, gt=0, le=1)
     """topk: the share of a block's entries that is sent."""
@@ -50,7 +59,7 @@ class ExchangeConfig(Config):
 
     cache_bytes: int = Field(default=0, ge=0)
     """Memory of a node for rows that it keeps from one pull to the next, so that only those that
-    other nodes have changed are sent again; 0 keeps none."""
+    other nodes have changed are sent again, or what changed of them (pulls); 0 keeps none."""
 
     connect_timeout_s: float = Field(default=60.0, gt=0)
     """How long to go on trying (with back-off) to reach a server that is away."""
@@ -75,3 +84,12 @@ class ExchangeConfig(Config):
 
     max_unconfirmed_bytes: int = Field(default=1024 * 1024 * 1024, ge=1024 * 1024)
     """Memory that those pushes may take."""
+
+    @model_validator(mode="after")
+    def _changes_of_kept_rows(self) -> ExchangeConfig:
+        if self.pulls == "changes" and not self.cache_bytes:
+            raise ValueError(
+                "pulls changes with cache_bytes 0: a change is one of a row that the node keeps; "
+                "set cache_bytes (256 MiB hold 100,000 rows of each table at dimension 200)"
+            )
+        return self

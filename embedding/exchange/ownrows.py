@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from embedding.exchange.codec import position, whole
+from embedding.errors import RefusedError
+from embedding.exchange.codec import decode_packed, position, whole
 from embedding.exchange.compression.base import unpacked
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.mirror import Mirror, Wanted
 from embedding.exchange.protocol import Push, Rows, Welcome
 from embedding.exchange.rowcache import NAMES, RowCache
 from embedding.exchange.wire import Message
@@ -27,27 +29,65 @@ class OwnRows:
 
     def __init__(self, config: ExchangeConfig, feedback: Feedback) -> None:
         self.feedback = feedback
-        self.cache = RowCache(config.cache_bytes)
+        self.config = config
+        self.changes = config.pulls == "changes"
+        self.cache = RowCache(0 if self.changes else config.cache_bytes)
+        self.mirror = Mirror(config.cache_bytes)
         self.direct = False
+        self._order: dict[Table, IntArray] = {}
 
     @property
     def keeps(self) -> bool:
         """Whether rows are kept from one pull to the next."""
-        return bool(self.cache.memory) and self.direct
+        return (self.changes or bool(self.cache.memory)) and self.direct
 
     def greeted(self, welcome: Welcome, *, first: bool) -> None:
         """The server greeted; `first`: this process has pushed nothing yet."""
         if first:
             self.cache.sequence = welcome.sequence
         self.cache.follow(welcome.epoch)
+        self.mirror = Mirror(self.config.cache_bytes)
         self.direct = not welcome.shards
 
     def asking(self, message: Message, asked: Asked) -> Message:
         """A pull, with what is kept of the rows that it asks for."""
         if not self.keeps or not any(map(len, asked.values())):
+            self._order = {}
             return message
+        if self.changes:
+            return self._asking_changes(message, asked)
         header, parts = self.cache.ask(asked)
         return Message({**message.header, **header}, {**message.arrays, **parts})
+
+    def _asking_changes(self, message: Message, asked: Asked) -> Message:
+        """Ids in order, in which they take few bytes, and the answer can name rows by place."""
+        self._order = {table: np.argsort(ids, kind="stable") for table, ids in asked.items()}
+        parts = {NAMES[table]: asked[table][order] for table, order in self._order.items()}
+        config = self.config
+        wanted = Wanted(
+            self.mirror.pulls, config.cache_bytes, config.threshold, config.relative_threshold
+        )
+        return Message({**message.header, **wanted.header()}, {**message.arrays, **parts})
+
+    def _came(self, answer: Message, asked: Asked) -> dict[Table, FloatArray | HalfArray]:
+        """The rows in an answer, in the order in which they were asked for."""
+        memory = answer.header.get("changes")
+        if memory is None or not self._order:
+            self.mirror = Mirror(self.config.cache_bytes)  # the server has none of this pull
+            found = {table: answer.array(NAMES[table], "f4 f2", 2) for table in asked}
+        else:
+            if not self.mirror.pulls:
+                self.mirror = Mirror(whole(answer.header, "changes", least=1))
+            inorder = {table: asked[table][order] for table, order in self._order.items()}
+            packed = decode_packed(answer)
+            found = {**self.mirror.changed(inorder, packed, self.config.max_message_bytes)}
+        if self._order and any(len(found[table]) != len(ids) for table, ids in asked.items()):
+            raise RefusedError("pull: the answer has another number of rows than were asked for.")
+        for table, order in self._order.items():
+            rows = np.empty_like(found[table])
+            rows[order] = found[table]
+            found[table] = rows
+        return found
 
     def read(self, answer: Message, asked: Asked) -> Rows | None:
         """The rows in an answer, with what this node has learnt and not sent; None: it waits."""
@@ -55,10 +95,8 @@ class OwnRows:
         if header["status"] != "ok":
             return None
         sequence = whole(header, "sequence")
-        found: dict[Table, FloatArray | HalfArray] = {
-            table: answer.array(NAMES[table], "f4 f2", 2) for table in asked
-        }
-        if self.keeps and any(map(len, asked.values())):
+        found = self._came(answer, asked)
+        if self.keeps and not self.changes and any(map(len, asked.values())):
             found = {**self.cache.filled(asked, found, answer, sequence=sequence)}
         if self.feedback.leaves:
             for table, ids in asked.items():
@@ -83,7 +121,9 @@ class OwnRows:
 
     def taken(self, push: Push) -> None:
         """The server has taken this push."""
-        if push.keeps:
+        if push.keeps and self.changes:
+            self.mirror.learnt(unpacked(push))
+        elif push.keeps:
             self.cache.learnt(unpacked(push), push.sequence)
 
     def figures(self) -> dict[str, dict[str, object]]:
@@ -95,7 +135,8 @@ class OwnRows:
                 "residual_bytes": self.feedback.nbytes,
             },
             "cache": {
-                "bytes": self.cache.nbytes,
+                "kind": self.config.pulls,
+                "bytes": self.cache.nbytes + self.mirror.nbytes,
                 "rows_asked": self.cache.asked,
                 "rows_spared": self.cache.spared,
             },

@@ -240,6 +240,10 @@ class ServerConfig(Config):
     max_message_bytes: int = Field(default=256 * 1024 * 1024, ge=64 * 1024)
     """Largest message that is taken; a larger one is refused."""
 
+    mirror_bytes: int = Field(default=256 * 1024 * 1024, ge=64 * 1024)
+    """Memory that the server may take for each node whose pulls bring changes, for what that node
+    has of the rows (exchange.pulls)."""
+
     pair_sample: int = Field(default=20_000, ge=0)
     """Scored pairs kept as held-out set."""
 

@@ -64,6 +64,7 @@ def _check_shards(request: TrainRequest) -> None:
             ("threshold", "onebit", "topk"),
             "none or fp16",
         ),
+        ("pulls", request.exchange.pulls, ("changes",), "rows"),
     ):
         if value in refused:
             raise ConfigError(

@@ -79,8 +79,6 @@ def unpack(packed: PackedDelta, *, dim: int, most_bytes: int) -> RowDelta:
         raise RefusedError(f"{where} have {packed.dim} columns; {dim} are accepted.")
     if not packed.entries <= packed.rows * dim:
         raise RefusedError(f"{where}: {packed.entries} entries do not fit in {packed.rows} rows.")
-    if packed.rows > packed.data.nbytes:
-        raise RefusedError(f"{where}: {packed.rows} rows do not fit in {packed.data.nbytes} bytes.")
     if 4 * packed.rows * dim > most_bytes:
         raise RefusedError(
             f"{where} take {4 * packed.rows * dim} bytes unpacked; max_message_bytes of the "

@@ -23,6 +23,7 @@ from embedding.exchange.codec import (
     string,
     whole,
 )
+from embedding.exchange.mirror import Wanted
 from embedding.exchange.rowcache import NAMES, Kept
 from embedding.exchange.testimony import Attestation
 from embedding.exchange.together import OPERATION, decode_together
@@ -33,6 +34,7 @@ from embedding.server.flight.credentials import Credentials
 from embedding.server.flight.greeting import lost
 from embedding.server.flight.keeping import spared
 from embedding.server.flight.limits import check_answer, check_node, check_push, check_words
+from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.flight.rounds import take_part
 from embedding.server.flight.together import push_together
 from embedding.server.flight.unserved import ClosedService
@@ -162,6 +164,7 @@ class NodeSession:
         self.state = state
         self.node = ""
         self.number = 0
+        self._mirror = StreamMirror(state.config.mirror_bytes)
         self._calls = {
             "admit": self._admit,
             "vocabulary": self._vocabulary,
@@ -223,15 +226,21 @@ class NodeSession:
             vectors, contexts, clock, score = decode_pull(message)
             grams = decode_grams(message)
         half = message.header.get("rows") == "float16"
-        wanted = [ids for ids in (vectors, contexts, grams) if ids is not None]
-        check_answer(self.state, wanted, score, half=half)
         named = zip(Table, (vectors, contexts, grams), strict=True)
         asked = {table: ids for table, ids in named if ids is not None}
+        check_answer(self.state, list(asked.values()), score, half=half)
         kept = None if self.state.leads else Kept.read(message, asked)
+        wanted = None if self.state.leads else Wanted.read(message.header)
         # What is spared is looked up among the rows as they were read.
         with self.state.lock if kept is not None else nullcontext():
             rows = self.state.pull(
-                self.node, vectors, contexts, clock, score, grams=grams, half=half
+                self.node,
+                vectors,
+                contexts,
+                clock,
+                score,
+                grams=grams,
+                half=half and wanted is None,
             )
             if isinstance(rows, list):
                 return Message({"status": "waiting", "waiting_for": rows})
@@ -247,6 +256,9 @@ class NodeSession:
             "at": rows.at,
             "versions": versions,
         }
+        changes = None if wanted is None else self._mirror.changes(wanted, asked, rows)
+        if changes is not None:
+            return Message({**header, **changes[0]}, changes[1])
         return Message(header, arrays)
 
     def _push(self, message: Message) -> Message:
@@ -255,7 +267,10 @@ class NodeSession:
         check_push(self.state, push)
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
-        return _acknowledged(self.state.push(push, self.number))
+        ack = self.state.push(push, self.number)
+        if not ack.duplicate:
+            self._mirror.learnt(push)
+        return _acknowledged(ack)
 
     def _together(self, message: Message) -> Message:
         """Pushes of a group; its aggregator is no node and greets nobody."""

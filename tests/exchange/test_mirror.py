@@ -1,0 +1,236 @@
+"""Pulls of changes: node and server agree on what the node has, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from embedding.config import validate
+from embedding.errors import ConfigError, RefusedError
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.codec import encode_pull
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.mirror import Mirror, Wanted
+from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import Push, Rows
+from embedding.exchange.wire import Message
+from embedding.records import Table
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.flight.mirroring import StreamMirror
+from embedding.server.service import running_server
+
+DIM, WORDS = 6, 14
+STEP = 0.01
+SLOW = settings(
+    deadline=None,
+    max_examples=20,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+seeds = st.integers(0, 2**32 - 1)
+chosen = st.sets(st.integers(0, WORDS - 1), min_size=1, max_size=9)
+
+
+def config(**more) -> ExchangeConfig:
+    found = {"pulls": "changes", "cache_bytes": 1 << 20, "compression": "none", "threshold": STEP}
+    return ExchangeConfig(**{**found, "relative_threshold": 0.0, "max_backoff_s": 0.1, **more})
+
+
+class Node:
+    def __init__(self, server, name: str, **more) -> None:
+        self.client = ParameterClient(server.location, node=name, config=config(**more))
+        welcome = self.client.hello()
+        self.name, self.clock, self.sequence = name, welcome.clock, welcome.sequence
+
+    def pull(self, ids: np.ndarray) -> np.ndarray:
+        rows = self.client.pull(ids, ids[::2], clock=self.clock)
+        self.clock = rows.clock
+        return np.concatenate([rows.vectors, rows.contexts])
+
+    def push(self, ids: np.ndarray, values: np.ndarray) -> None:
+        self.sequence += 1
+        deltas = tuple(RowDelta(table, ids, values) for table in (Table.IN, Table.OUT))
+        self.clock = self.client.push(Push(self.name, self.sequence, self.clock, deltas)).clock
+
+
+@pytest.fixture(params=["sum", "adagrad"])
+def server(request):
+    settings_ = ServerConfig(min_count=1, half_life_tokens=None, optimizer=request.param)
+    with running_server(settings_, SyncConfig(policy="asp"), dim=DIM) as running:
+        yield running
+
+
+@pytest.fixture
+def nodes(server):
+    made = {
+        "n0": Node(server, "n0"),
+        "n1": Node(server, "n1", compression="threshold"),
+        "plain": Node(server, "plain", pulls="rows", cache_bytes=0, rows="float32"),
+    }
+    words = [f"말{i}" for i in range(WORDS)]
+    made["ids"] = made["n0"].client.admit(words, np.full(WORDS, 9, dtype=np.int64))
+    yield made
+    for name in ("n0", "n1", "plain"):
+        made[name].client.close()
+
+
+@SLOW
+@given(st.lists(st.tuples(st.sampled_from(["n0", "n1", "plain"]), st.booleans(), chosen, seeds)))
+def test_what_a_node_has_is_within_a_step_of_the_servers_rows(nodes, story):
+    for at, (name, pushes, which, seed) in enumerate(story):
+        ids = nodes["ids"][sorted(which, reverse=at % 2 == 0)]
+        if pushes:
+            values = np.random.default_rng(seed).normal(size=(len(ids), DIM), scale=0.1)
+            nodes[name].push(ids, values.astype(np.float32))
+        else:
+            near(nodes[name], ids, nodes["plain"].pull(ids))
+    for name in ("n0", "n1"):
+        near(nodes[name], nodes["ids"], nodes["plain"].pull(nodes["ids"]))
+
+
+def near(node: Node, ids: np.ndarray, expected: np.ndarray) -> None:
+    seen = node.pull(ids)
+    # A row that is new to a node comes in parts of its size, any other to within a step. What
+    # compression of its own pushes keeps back a node sees, and the server does not.
+    largest = np.abs(expected).max(axis=1, keepdims=True)
+    own = STEP if node.client.feedback.leaves else 0.0
+    assert (np.abs(seen - expected) <= np.maximum(STEP, 0.5 * largest) + own + 1e-5).all()
+    if len(node.client.rows.mirror._held):
+        again = node.pull(ids)
+        assert (np.abs(again - expected) <= STEP + own + 1e-5).all()
+
+
+def test_both_sides_hold_the_same_rows(server, nodes):
+    node, ids = nodes["n0"], nodes["ids"]
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        nodes["n1"].push(ids, rng.normal(size=(WORDS, DIM), scale=0.2).astype(np.float32))
+        some = np.sort(rng.choice(ids, 6, replace=False))
+        node.pull(some)
+        node.push(some, rng.normal(size=(6, DIM), scale=0.02).astype(np.float32))
+        node.pull(some)
+    held = node.client.rows.mirror
+    assert held.pulls == 60
+    assert held.nbytes <= 1 << 20
+
+
+@given(seeds)
+@settings(deadline=None, max_examples=40)
+def test_over_time_a_node_gets_all_that_changed(seed):
+    rng = np.random.default_rng(seed)
+    server, node, wanted = Mirror(1 << 16), Mirror(1 << 16), Wanted(0, 1 << 16, STEP, 1.5)
+    rows = rng.normal(size=(40, DIM)).astype(np.float32)
+    for _ in range(6):
+        ids = np.sort(rng.choice(40, 9, replace=False))
+        rows[ids] += rng.normal(size=(9, DIM), scale=0.1).astype(np.float32)
+        asked = {Table.IN: ids, Table.OUT: ids[:3]}
+        packed = server.differences(asked, {t: rows[i] for t, i in asked.items()}, wanted)
+        got = node.changed(asked, packed, 1 << 20)
+        delta = RowDelta(Table.IN, ids[:4], rng.normal(size=(4, DIM)).astype(np.float16))
+        rows[ids[:4]] += delta.values
+        for each in (server, node):
+            each.learnt([delta])
+    # Nothing changes any more: what is left shrinks to below the least step.
+    for _ in range(40):
+        packed = server.differences(asked, {t: rows[i] for t, i in asked.items()}, wanted)
+        got = node.changed(asked, packed, 1 << 20)
+    assert np.abs(got[Table.IN] - rows[ids]).max() <= STEP + 1e-5
+
+
+def test_memory_is_bounded_alike_on_both_sides():
+    rng = np.random.default_rng(1)
+    limit = 8 * 3 * (4 * DIM + 32)  # eight rows of each table
+    server, node, wanted = Mirror(limit), Mirror(limit), Wanted(0, limit, STEP, 0.0)
+    rows = rng.normal(size=(50, DIM)).astype(np.float32)
+    for _ in range(30):
+        ids = np.sort(rng.choice(50, rng.integers(1, 14), replace=False))
+        packed = server.differences({Table.IN: ids}, {Table.IN: rows[ids]}, wanted)
+        got = node.changed({Table.IN: ids}, packed, 1 << 20)[Table.IN]
+        assert np.abs(got - rows[ids]).max() <= 0.5 * np.abs(rows).max()
+    assert node.nbytes == server.nbytes <= limit
+
+
+def test_a_broken_stream_begins_anew(server, nodes):
+    node, ids = nodes["n0"], nodes["ids"]
+    nodes["plain"].push(ids, np.full((WORDS, DIM), 0.5, dtype=np.float32))
+    for _ in range(4):
+        node.pull(ids)
+    node.client._drop_stream()
+    expected = nodes["plain"].pull(ids)
+    assert np.allclose(node.pull(ids), expected, atol=1e-2)
+    assert node.client.rows.mirror.pulls == 0  # whole rows: the server knew of no earlier pull
+    node.pull(ids)
+    assert np.allclose(node.pull(ids), expected, atol=STEP)
+    assert node.client.rows.mirror.pulls == 2
+
+
+def test_rows_without_the_nodes_last_push_come_whole():
+    stream, ids = StreamMirror(1 << 20), np.arange(3)
+    rows = Rows(0, np.ones((3, DIM), np.float32), np.ones((0, DIM), np.float32), sequence=1)
+    asked = {Table.IN: ids, Table.OUT: ids[:0]}
+    assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0), asked, rows) is not None
+    stream.learnt(Push("n", 2, 0, (RowDelta(Table.IN, ids, rows.vectors),), keeps=True))
+    assert stream.changes(Wanted(1, 1 << 20, STEP, 0.0), asked, rows) is None
+    assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0), asked, rows) is not None
+
+
+def test_a_pull_of_changes_takes_a_part_of_the_bytes(server):
+    big = Node(server, "big")
+    words = [f"글{i}" for i in range(4_000)]
+    ids = big.client.admit(words, np.full(len(words), 9, dtype=np.int64))
+    big.pull(ids)
+    meters = server.state.meters
+    other = Node(server, "other", pulls="rows", cache_bytes=0)
+    rng = np.random.default_rng(0)
+    for node, share in ((big, 8.0), (other, 1.0)):
+        other.push(ids[:500], rng.normal(size=(500, DIM), scale=0.005).astype(np.float32))
+        before = meters.bytes_out
+        node.pull(ids)
+        assert meters.bytes_out - before < 6_000 * 2 * DIM / share + 4_096
+    big.client.close()
+    other.client.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (3, "must be an object"),
+        ({}, "pulls"),
+        ({"pulls": -1, "memory": 9, "least": 0.1, "relative": 0}, "pulls"),
+        ({"pulls": 0, "memory": 0, "least": 0.1, "relative": 0}, "memory"),
+        ({"pulls": 0, "memory": 9, "least": 0, "relative": 0}, "least"),
+        ({"pulls": 0, "memory": 9, "least": 0.1, "relative": -1}, "relative"),
+        ({"pulls": 0, "memory": 9, "least": 0.1, "relative": "x"}, "relative"),
+    ],
+)
+def test_a_malformed_wish_is_refused(nodes, changes, reason):
+    client, ids = nodes["n0"].client, nodes["ids"]
+    message = encode_pull(ids, ids[:0], 0, None)
+    with pytest.raises(RefusedError, match=reason):
+        client._request(Message({**message.header, "changes": changes}, message.arrays))
+    nodes["n0"].pull(ids)
+
+
+def test_ids_of_a_pull_of_changes_must_increase(nodes):
+    client, ids = nodes["n0"].client, nodes["ids"]
+    message = encode_pull(ids[::-1], ids[:0], 0, None)
+    header = {**message.header, **Wanted(0, 1 << 20, STEP, 0.0).header()}
+    with pytest.raises(RefusedError, match="must increase"):
+        client._request(Message(json.loads(json.dumps(header)), message.arrays))
+
+
+def test_an_answer_that_does_not_fit_is_refused():
+    asked, wanted = {Table.IN: np.arange(4)}, Wanted(0, 1 << 20, STEP, 0.0)
+    packed = Mirror(1 << 20).differences(asked, {Table.IN: np.ones((4, DIM), np.float32)}, wanted)
+    with pytest.raises(RefusedError, match="more rows"):
+        Mirror(1 << 20).changed({Table.IN: np.arange(2)}, packed, 1 << 20)
+    with pytest.raises(RefusedError, match="other tables"):
+        Mirror(1 << 20).changed({Table.OUT: np.arange(4)}, packed, 1 << 20)
+
+
+def test_changes_without_memory_are_refused():
+    with pytest.raises(ConfigError, match="pulls changes with cache_bytes 0"):
+        validate(ExchangeConfig, {"pulls": "changes"}, "exchange")
