@@ -35,6 +35,9 @@ def count_words(
         starts = window_starts(block, unit)
         for window in np.unique(starts).tolist():
             codes, counts, documents = _count(block, np.flatnonzero(starts == window))
+            # By id, in which order they take the fewest bytes; words without one keep theirs.
+            order = np.argsort(table[codes], kind="stable")
+            codes, counts, documents = codes[order], counts[order], documents[order]
             ids = table[codes]
             names.extend(block.words[code] for code in codes[ids < 0].tolist())
             parts.append((ids, counts, documents))
