@@ -69,7 +69,7 @@ def train(
     pulls: options.Pulls = "rows",
     compression: options.Compression = "fp16",
     threshold: options.Threshold = 0.005,
-    relative_threshold: options.RelativeThreshold = 1.25,
+    relative_threshold: options.RelativeThreshold = 1.0,
     top_share: options.TopShare = 0.05,
     cache_mb: options.CacheMb = 0,
     tokenizer: options.Tokenizer = "whitespace",
