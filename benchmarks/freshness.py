@@ -12,6 +12,7 @@ Garcia-Molina 2003, solved with the Lambert W function); of rates that are not c
 those of each moment (drift) or each source's mean (rhythm). All policies meet the same changes.
 `uniform` polls all sources equally often. `learning` is the first half of a run, with
 nothing known at its start; `learnt` the second half.
+In `weights` sources differ in what their freshness counts (log-normal, sigma 1.5).
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ _GRID = 2000
 
 @dataclass(frozen=True)
 class Setting:
-    sources: int = 100
+    sources: int = 60
     seeds: int = 5
-    horizon: float = 200.0
+    horizon: float = 100.0
     budgets: tuple[float, ...] = (0.3, 1.0, 3.0)
 
 
@@ -59,6 +60,7 @@ class World:
     rates: Floats
     changes: list[Floats]
     signals: list[Floats]
+    weights: Floats
     level: Floats | None = None
     """What the oracle knows of rates that move, relative to `rates`: [n, _GRID] over the run."""
 
@@ -119,28 +121,25 @@ def _world(case: str, setting: Setting, seed: int) -> World:
         false_rate = rate * recall * (1 / precision - 1)
         false = rng.uniform(0, setting.horizon, rng.poisson(false_rate * setting.horizon))
         signals.append(np.sort(np.concatenate([true, false])))
-    return World(rates, changes, signals, level if case == "drift" else None)
+    weights = rng.lognormal(0, 1.5, setting.sources) if case == "weights" else np.ones_like(rates)
+    weights /= weights.mean()
+    return World(rates, changes, signals, weights, level if case == "drift" else None)
 
 
-def _oracle_rates(rates: Floats, budget: float) -> Floats:
-    """Optimal evenly spaced polls: equal (1 - e^-x (1 + x)) / rate, x changes between two polls."""
+def _oracle_rates(rates: Floats, weights: Floats, budget: float) -> Floats:
+    """Optimal evenly spaced polls: equal w (1 - e^-x (1 + x)) / rate, x changes between polls."""
+    relative = rates / weights
 
     def polls(price: float) -> Floats:
-        gain = np.minimum(price * rates, 1 - 1e-12)
+        gain = np.minimum(price * relative, 1 - 1e-12)
         x = -1 - lambertw(-(1 - gain) / math.e, -1).real
-        return np.where(price * rates < 1, rates / np.maximum(x, 1e-12), 0.0)
+        return np.where(price * relative < 1, rates / np.maximum(x, 1e-12), 0.0)
 
-    low, high = math.log(1e-12 / rates.max()), math.log(1.01 / rates.min())
+    low, high = math.log(1e-12 / relative.max()), math.log(1.01 / relative.min())
     for _ in range(80):
         middle = (low + high) / 2
         low, high = (middle, high) if polls(math.exp(middle)).sum() > budget else (low, middle)
     return polls(math.exp(high))
-
-
-def _expected(rates: Floats, polls: Floats) -> float:
-    """Mean freshness under evenly spaced polls."""
-    x = rates / np.maximum(polls, 1e-300)
-    return float(np.mean(np.where(polls > 0, -np.expm1(-x) / np.maximum(x, 1e-300), 0.0)))
 
 
 def _fresh(changes: Floats, polls: Sequence[float], begin: float, end: float) -> float:
@@ -157,7 +156,8 @@ def _scores(world: World, polls: list[list[float]], horizon: float) -> dict[str,
 
     def mean(begin: float, end: float) -> float:
         pairs = zip(world.changes, polls, strict=True)
-        return float(np.mean([_fresh(changes, at, begin, end) for changes, at in pairs]))
+        shares = [_fresh(changes, at, begin, end) for changes, at in pairs]
+        return float(np.average(shares, weights=world.weights))
 
     return {"learning": mean(0, half), "learnt": mean(half, horizon), "whole": mean(0, horizon)}
 
@@ -169,8 +169,8 @@ def _scheduled(world: World, budget: float, setting: Setting) -> list[list[float
     schedule = PollSchedule(rules)
     names = [str(i) for i in range(n)]
     every = 0.02 * _SECONDS
-    for name in names:
-        schedule.add(name, "host", every, 0.0)
+    for name, weight in zip(names, world.weights, strict=True):
+        schedule.add(name, "host", every, 0.0, weight=float(weight))
     polls: list[list[float]] = [[] for _ in names]
     looks = [0] * n
     """Only the newest look of a source counts: a signal puts another one in its place."""
@@ -196,14 +196,14 @@ def _scheduled(world: World, budget: float, setting: Setting) -> list[list[float
 
 
 def _evenly(
-    rates_at: Callable[[float], Floats], budget: float, setting: Setting
+    rates_at: Callable[[float], Floats], weights: Floats, budget: float, setting: Setting
 ) -> list[list[float]]:
     """Poll times of a policy that knows each moment's rates: the optimum, planned each unit."""
     n = setting.sources
     polls: list[list[float]] = [[] for _ in range(n)]
     debt = np.random.default_rng(0).random(n)
     for unit in range(math.ceil(setting.horizon)):
-        wanted = _oracle_rates(rates_at(unit + 0.5), budget * n)
+        wanted = _oracle_rates(rates_at(unit + 0.5), weights, budget * n)
         for i in range(n):
             # Polls fall where the source's cumulated rate of polls passes a whole number.
             first, last = debt[i], debt[i] + wanted[i]
@@ -216,9 +216,13 @@ def _evenly(
 def _known(world: World, budget: float, setting: Setting) -> list[list[float]]:
     """Poll times of the oracle."""
     if world.level is None:
-        return _evenly(lambda _: world.rates, budget, setting)
+        return _evenly(lambda _: world.rates, world.weights, budget, setting)
     table, step = world.rates[:, None] * world.level, setting.horizon / (_GRID - 1)
-    return _evenly(lambda unit: table[:, min(round(unit / step), _GRID - 1)], budget, setting)
+
+    def rates_at(unit: float) -> Floats:
+        return np.asarray(table[:, min(round(unit / step), _GRID - 1)])
+
+    return _evenly(rates_at, world.weights, budget, setting)
 
 
 def _uniform(budget: float, setting: Setting) -> list[list[float]]:
@@ -263,6 +267,7 @@ CASES = (
     "two kinds",
     "uniform",
     "alike",
+    "weights",
     "drift",
     "rhythm",
     "signals, good",
@@ -315,9 +320,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=Setting.seeds)
     parser.add_argument("--sources", type=int, default=Setting.sources)
     parser.add_argument("--horizon", type=float, default=Setting.horizon)
+    parser.add_argument("--budgets", type=float, nargs="+", default=Setting.budgets)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
-    setting = Setting(given.sources, given.seeds, given.horizon)
+    setting = Setting(given.sources, given.seeds, given.horizon, tuple(given.budgets))
     bench_freshness(setting, results=given.results)
     return 0
 

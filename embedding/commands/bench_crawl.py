@@ -37,7 +37,7 @@ def render(
 
 def freshness(
     seeds: Annotated[int, typer.Option(help="Runs of each case.", min=2)] = 5,
-    sources: Annotated[int, typer.Option(help="Sources of each run.", min=10)] = 100,
+    sources: Annotated[int, typer.Option(help="Sources of each run.", min=10)] = 60,
 ) -> None:
     """Freshness of the poll scheduler against known rates and uniform polling, simulated.
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 Rates = npt.NDArray[np.float64]
 
-_STEPS = 60
+_STEPS = 32
 _NEVER = 1e200
 """A threshold that is not reached."""
 _TINY = 1e-200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import zlib
 from collections.abc import AsyncIterator
@@ -13,6 +14,7 @@ from lxml import etree
 
 from embedding.errors import FetchError
 from embedding.sources.base import Item, Page, Reference, Web
+from embedding.sources.changes import ChangeRate
 from embedding.sources.config import SourceConfig
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
@@ -20,6 +22,22 @@ from embedding.sources.times import parse_time
 _ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
 _MAX_BYTES = 64 * 1024 * 1024
 _OLDEST = datetime.min.replace(tzinfo=UTC)
+_SILENT = 0.02
+"""Changes a poll of a child whose `lastmod` stays the same, before anything is known."""
+_TRUST = 0.9
+"""Probability that a changed `lastmod` tells the truth, before anything is known."""
+_AS_LIKELY_AS_NOT = math.log(2.0)
+"""Expected changes at which one has happened with probability 1/2."""
+
+
+@dataclass
+class _Child:
+    """What is remembered of a child: since it was read last, polls of the index and signs."""
+
+    lastmod: datetime | None = None
+    read: bool = False
+    polls: int = 0
+    signs: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,14 +98,21 @@ def _entry(node: etree._Element, base: str, zone: str) -> Reference | None:
 
 
 class SitemapAdapter:
-    """Lists the articles of a sitemap and of its newest children."""
+    """Lists the articles of a sitemap and of its newest children.
+
+    A changed `lastmod` is a sign that a child has something new, and some sites change it without
+    need or never. How far to trust it is learnt from the children that were read, all together:
+    a child is read when a change of it is as likely as not. Time counts in polls here.
+    """
 
     def __init__(self, source: SourceConfig) -> None:
         self.source = source
         self.complete = False
         self._links = re.compile(source.links or "")
         self._children: tuple[Reference, ...] = ()
-        self._read_at: dict[str, datetime | None] = {}
+        self._seen: dict[str, _Child] = {}
+        self.trust = ChangeRate(_SILENT, trust=_TRUST)
+        """How often children change without their `lastmod`, and how often that tells the truth."""
 
     async def poll(self, web: Web) -> AsyncIterator[Item]:
         """References of the sitemap; of an index only of children that changed."""
@@ -99,14 +124,18 @@ class SitemapAdapter:
             for reference in self._wanted(root, left):
                 left -= 1
                 yield reference
-        for child in self._due():
+        for url, child in self._due():
             if left <= 0:
                 return
-            sitemap = await self._get(web, child.url)
-            for reference in self._wanted(sitemap, left) if sitemap else ():
+            sitemap = await self._get(web, url)
+            wanted = self._wanted(sitemap, left) if sitemap else []
+            if child.read:
+                changed = bool(wanted) and not web.settled([one.url for one in wanted])
+                self.trust.observe(child.polls, changed, child.signs)
+            for reference in wanted:
                 left -= 1
                 yield reference
-            self._read_at[child.url] = child.published_at
+            child.read, child.polls, child.signs = True, 0, 0
         self.complete = True
 
     async def _get(self, web: Web, url: str) -> Sitemap | None:
@@ -115,14 +144,20 @@ class SitemapAdapter:
             return None
         return await asyncio.to_thread(read_sitemap, page, self.source.timezone)
 
-    def _due(self) -> list[Reference]:
-        """Newest children first; one whose `lastmod` was read already is left out."""
+    def _due(self) -> list[tuple[str, _Child]]:
+        """Newest children first; without a `lastmod`, or never read, they are always due."""
         newest = sorted(self._children, key=lambda c: c.published_at or _OLDEST, reverse=True)
-        return [
-            child
-            for child in newest[: self.source.pages]
-            if child.published_at is None or self._read_at.get(child.url) != child.published_at
-        ]
+        due = []
+        for reference in newest[: self.source.pages]:
+            child = self._seen.setdefault(reference.url, _Child())
+            child.polls += 1
+            if reference.published_at != child.lastmod:
+                child.lastmod = reference.published_at
+                child.signs += 1
+            hazard = self.trust.hazard(child.polls, child.signs)
+            if not child.read or reference.published_at is None or hazard >= _AS_LIKELY_AS_NOT:
+                due.append((reference.url, child))
+        return due
 
     def _wanted(self, sitemap: Sitemap, left: int) -> list[Reference]:
         matching = [r for r in sitemap.references if self._links.search(r.url)]

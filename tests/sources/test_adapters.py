@@ -55,6 +55,29 @@ async def test_a_sitemap_index_reads_only_changed_children(web: Any) -> None:
     assert web.asked == [f"{BASE}/list", f"{BASE}/1.xml"]
 
 
+@pytest.mark.parametrize(("always", "never"), [(True, False), (False, True)])
+async def test_a_lastmod_that_lies_is_trusted_less(web: Any, always: bool, never: bool) -> None:
+    """One that moves at each poll brings fewer readings; one that stands hides nothing for long."""
+    child = "<urlset><url><loc>{}</loc></url></urlset>"
+    one, read = adapter("sitemap"), 0
+    for poll in range(120):
+        day = f"2020-01-01T{poll // 60:02}:{poll % 60:02}:00Z" if always else "2020-01-01"
+        web.pages = {
+            f"{BASE}/list": f"<sitemapindex><sitemap><loc>{BASE}/1.xml</loc>"
+            f"<lastmod>{day}</lastmod></sitemap></sitemapindex>",
+            f"{BASE}/1.xml": child.format(f"{BASE}/{poll // 20 if never else 0}"),
+        }
+        web.asked.clear()
+        web.known.update(await keys(one, web))
+        read += f"{BASE}/1.xml" in web.asked
+    if always:
+        assert read < 60
+        assert one.trust.precision < 0.5
+    else:
+        assert read >= 3
+        assert web.known >= {f"{BASE}/{n}" for n in range(2)}
+
+
 def test_entities_of_a_sitemap_are_not_expanded() -> None:
     bomb = (
         '<!DOCTYPE urlset [<!ENTITY a "x"><!ENTITY f SYSTEM "file:///etc/hostname">]>'
