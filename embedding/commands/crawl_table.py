@@ -19,7 +19,8 @@ def crawl_table(report: dict[str, Any]) -> Group:
     table = Table("source")
     for name in ("documents", "tokens", "pages/min", "lag", "waiting", "changes/h", "next poll"):
         table.add_column(name, justify="right")
-    table.add_column("faults by reason")
+    # Below the table, for a terminal of 80 columns has no room for them in it.
+    troubles = []
     for name, row in sorted(report["sources"].items()):
         table.add_row(
             name,
@@ -29,9 +30,10 @@ def crawl_table(report: dict[str, Any]) -> Group:
             _seconds(row["lag_p50_s"]),
             f"{row['pending']:,}",
             *_poll(row.get("poll")),
-            _faults(row),
         )
-    return Group(table, Text(_summary(report)))
+        if row["errors"] or row.get("alarm"):
+            troubles.append(Text(f"{name}: ") + _faults(row))
+    return Group(table, *troubles, Text(_summary(report)))
 
 
 def _summary(report: dict[str, Any]) -> str:
@@ -53,7 +55,7 @@ def _faults(row: dict[str, Any]) -> Text:
     shown = Text(", ".join(parts), style="yellow" if parts else "")
     alarm = row.get("alarm")
     if alarm:
-        shown = Text(f"{alarm['event']}: {alarm['sentence']} ", style="bold red") + shown
+        shown = Text(f"{alarm['event']} ({alarm['sentence']}) ", style="bold red") + shown
     return shown
 
 
