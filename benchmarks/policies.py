@@ -45,6 +45,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "ssp-replay": {"policy": "ssp", "replay": 3.0},
     "sandblaster": {
         "policy": "sandblaster",
+        "lbfgs_every": 8,
         "lbfgs_batch_tokens": 20_000,
         "lbfgs_portion_tokens": 1_000,
         "lbfgs_iterations": 5,

@@ -10,6 +10,8 @@ from embedding.records import SnapshotRef
 
 _PARENT = "comparison"
 _CHILD = "training"
+_TAGS = {"policy", "model", "compression", "topology", "tokenizer", "corpus_digest"}
+"""Params that are tags too: MLflow filters and groups runs by these in its list."""
 
 
 def start_parent(
@@ -49,7 +51,10 @@ def track_training(
     """
     client = runs.connect(tracking_uri)
     title = name or " ".join(f"{key}={value}" for key, value in params.items()) or "training"
-    tags = {runs.PARENT: parent_run}
+    tags = {
+        runs.PARENT: parent_run,
+        **{f"yeoron.{key}": str(params[key]) for key in _TAGS & params.keys()},
+    }
     if snapshot is not None:
         tags["yeoron.snapshot"] = snapshot.id
     with runs.reported(tracking_uri):

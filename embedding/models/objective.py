@@ -9,34 +9,77 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from embedding.errors import ConfigError, InputError
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig
 from embedding.models.examples import examples
 from embedding.models.jit import bare, kernel
+from embedding.models.sigmoid import errors
+from embedding.models.simd import TILE, axpy, clear, dots
 from embedding.records import FloatArray
 
 MODELS = (Model.SGNS, Model.CBOW)
 """Models whose block has a loss of its own, over the tables `in` and `out` alone."""
-_Sums = npt.NDArray[np.float64]
+_NONE = np.float32(0.0)
+_ONE = np.float32(1.0)
 
 
 @bare
-def _middle(bag: Any, vectors: Any, hidden: Any) -> float:
-    """The mean of the rows of a bag into `hidden`; one over their number."""
-    rows = 0
-    hidden[:] = 0.0
-    for b in range(len(bag)):
-        if bag[b] >= 0:
-            rows += 1
-            for i in range(len(hidden)):
-                hidden[i] += vectors[bag[b], i]
-    share = 1.0 / rows
-    for i in range(len(hidden)):
-        hidden[i] *= share
-    return share
+def _tile(rows: Any, at: int, weight: float) -> Any:
+    """rows[at : at + TILE], and the weights of their terms.
+
+    What is missing (behind the end, or noise that is the target) has weight 0.
+    """
+    n, first = len(rows), rows[0]
+    r0 = rows[at]
+    r1 = rows[at + 1] if at + 1 < n else -1
+    r2 = rows[at + 2] if at + 2 < n else -1
+    r3 = rows[at + 3] if at + 3 < n else -1
+    r4 = rows[at + 4] if at + 4 < n else -1
+    r5 = rows[at + 5] if at + 5 < n else -1
+    named = (
+        np.int64(r0 if r0 >= 0 else first),
+        np.int64(r1 if r1 >= 0 else first),
+        np.int64(r2 if r2 >= 0 else first),
+        np.int64(r3 if r3 >= 0 else first),
+        np.int64(r4 if r4 >= 0 else first),
+        np.int64(r5 if r5 >= 0 else first),
+    )
+    weights = (
+        weight if r0 >= 0 else _NONE,
+        weight if r1 >= 0 else _NONE,
+        weight if r2 >= 0 else _NONE,
+        weight if r3 >= 0 else _NONE,
+        weight if r4 >= 0 else _NONE,
+        weight if r5 >= 0 else _NONE,
+    )
+    return named, weights
+
+
+@bare
+def _example(
+    x: int, slope: int, base: int, sums: int, stride: int, rows: Any, n: int, weight: float
+) -> float:
+    """One hidden row at `x` against its outputs; its own ascent is added to `slope`."""
+    loss = 0.0
+    for at in range(0, len(rows), TILE):
+        r, weights = _tile(rows, at, weight)
+        outs = (
+            base + r[0] * stride,
+            base + r[1] * stride,
+            base + r[2] * stride,
+            base + r[3] * stride,
+            base + r[4] * stride,
+            base + r[5] * stride,
+        )
+        rises, likelihood = errors(dots(x, outs, n), weights, at == 0)
+        for k in range(TILE):
+            if rises[k] != 0.0:
+                axpy(rises[k], outs[k], slope, n)
+                axpy(rises[k], x, sums + r[k] * stride, n)
+        loss -= np.log(likelihood)
+    return weight * loss
 
 
 @kernel()
@@ -49,33 +92,25 @@ def _evaluate(
     contexts: Any,
     inward: Any,
     outward: Any,
-    hidden: Any,
-    slope: Any,
+    spare: Any,
 ) -> float:
-    """Adds the gradients to `inward` and `outward`; returns the loss."""
-    n, loss = len(hidden), 0.0
+    """Adds the ascents (gradients, negated) to `inward` and `outward`; returns the loss."""
+    n, loss = vectors.shape[1], 0.0
+    stride = np.int64(4 * n)
+    hidden, slope = spare.ctypes.data, spare.ctypes.data + stride
+    tables = vectors.ctypes.data, contexts.ctypes.data, inward.ctypes.data, outward.ctypes.data
     for e in range(len(inputs)):
-        weight = np.float64(weights[owners[e]]) if len(weights) else 1.0
-        share = _middle(inputs[e], vectors, hidden)
-        slope[:] = 0.0
-        for k in range(outputs.shape[1]):
-            if outputs[e, k] < 0:
-                continue
-            out, sums = contexts[outputs[e, k]], outward[outputs[e, k]]
-            score = 0.0
-            for i in range(n):
-                score += hidden[i] * out[i]
-            signed = score if k > 0 else -score
-            loss += weight * (max(signed, 0.0) + np.log1p(np.exp(-abs(signed))))
-            pull = weight * (1.0 / (1.0 + np.exp(-score)) - (0.0 if k > 0 else 1.0))
-            for i in range(n):
-                slope[i] += pull * out[i]
-                sums[i] += pull * hidden[i]
+        weight = weights[owners[e]] if len(weights) else _ONE
+        bag = 0
         for b in range(inputs.shape[1]):
-            if inputs[e, b] >= 0:
-                sums = inward[inputs[e, b]]
-                for i in range(n):
-                    sums[i] += share * slope[i]
+            bag += inputs[e, b] >= 0
+        share = np.float32(1.0 / bag)
+        clear(hidden, 2 * n)
+        for b in range(bag):
+            axpy(share, tables[0] + np.int64(inputs[e, b]) * stride, hidden, n)
+        loss += _example(hidden, slope, tables[1], tables[3], stride, outputs[e], n, weight)
+        for b in range(bag):
+            axpy(share, slope, tables[2] + np.int64(inputs[e, b]) * stride, n)
     return loss
 
 
@@ -102,7 +137,7 @@ class Objective:
     pairs   pairs (skip-gram) or predicted words (CBOW)
     tokens  tokens of the block that have a row
 
-    Memory: 4·(negative + 3) bytes a pair, and while it is evaluated 8·dim bytes a row.
+    Memory: 4·(negative + 3) bytes a pair. Sums are float32; a score beyond ±30 counts as 30.
     """
 
     def __init__(self, config: ModelConfig, block: LocalBlock, seed: int) -> None:
@@ -138,9 +173,7 @@ class Objective:
                 f"objective: rows {inside[0][0]} and {inside[1][0]} are named; tables of "
                 f"{vectors.shape} and {contexts.shape} were given."
             )
-        inward: _Sums = np.zeros(vectors.shape)
-        outward: _Sums = np.zeros(contexts.shape)
-        width = vectors.shape[1]
+        inward, outward = np.zeros_like(vectors), np.zeros_like(contexts)
         loss = _evaluate(
             self._inputs,
             self._outputs,
@@ -150,7 +183,8 @@ class Objective:
             np.ascontiguousarray(contexts),
             inward,
             outward,
-            np.zeros(width),
-            np.zeros(width),
+            np.zeros((2, vectors.shape[1]), np.float32),
         )
-        return Evaluation(float(loss), inward.astype(np.float32), outward.astype(np.float32))
+        np.negative(inward, out=inward)
+        np.negative(outward, out=outward)
+        return Evaluation(float(loss), inward, outward)

@@ -54,7 +54,7 @@ class SyncConfig(Config):
     """easgd: β of Zhang 2015; a row that all n nodes train all the time moves by α = β/n of the
     difference."""
 
-    lbfgs_every: int = Field(default=8, ge=1, le=1_000_000)
+    lbfgs_every: int = Field(default=4, ge=1, le=1_000_000)
     """sandblaster: blocks of a node between two rounds of L-BFGS, and before the first."""
 
     lbfgs_batch_tokens: int = Field(default=50_000, ge=64, le=100_000_000)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -162,7 +163,18 @@ def _result(server: ParameterServer, seconds: float, before: int) -> TrainResult
         ways=status["topology"],
         snapshots=server.cutter.refs(),
         resumed_tokens=before,
+        sync=_sync(status["sync"], meters.staleness),
     )
+
+
+_KEPT = ("policy", "running", "switched", "dropped_pushes", "dropped_tokens", "rounds")
+
+
+def _sync(status: dict[str, Any], staleness: Counter[int]) -> dict[str, Any]:
+    """How nodes were kept in step; `staleness`: pushes between a node's read and its push, mean."""
+    pushes = sum(staleness.values())
+    mean = sum(behind * n for behind, n in staleness.items()) / pushes if pushes else 0.0
+    return {**{name: status[name] for name in _KEPT}, "staleness": mean}
 
 
 def _total(shards: list[dict[str, Any]], figure: str) -> int:

@@ -12,6 +12,8 @@ UNITS = ["auto", "hour", "day", "week", "month"]
 POLICIES = [
     *("bsp", "backup", "ssp", "asp", "easgd", "averaging", "sandblaster", "auto", "hogwild"),
 ]
+COMPRESSIONS = ["none", "fp16", "threshold", "onebit", "topk"]
+TOPOLOGIES = ["ps", "allreduce", "hybrid"]
 MODELS = ["sgns", "cbow", "fasttext", "glove"]
 
 
@@ -83,7 +85,7 @@ def snapshot_params() -> dict[str, Param]:
 
 
 def training_params() -> dict[str, Param]:
-    """`compare_training`: the grid of settings, one mapped run for each combination."""
+    """`compare_training`: the grid of settings, one mapped run for each that can work."""
     return {
         "corpus": Param(
             None,
@@ -95,6 +97,13 @@ def training_params() -> dict[str, Param]:
         "policies": _choices(
             "Policies", ["bsp", "ssp"], POLICIES, "How nodes and server synchronise."
         ),
+        "compressions": _choices(
+            "Compressions",
+            ["fp16"],
+            COMPRESSIONS,
+            "How what nodes learnt is written when it is sent.",
+        ),
+        "topologies": _choices("Topologies", ["ps"], TOPOLOGIES, "Which way rows travel."),
         "models": _choices("Models", ["sgns"], MODELS, "Which model is trained."),
         "dims": Param(
             [64],

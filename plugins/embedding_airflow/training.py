@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,79 +17,173 @@ from embedding.errors import ConfigError
 if TYPE_CHECKING:
     from embedding.records import SnapshotRef
     from embedding.settings import Settings
+    from embedding.snapshots.format import Manifest
+    from embedding.training import TrainRequest, TrainResult
 
 LIMIT = 32
 """Combinations in one comparison; each is a whole training."""
+CHOICES = {
+    "policy": "policies",
+    "compression": "compressions",
+    "topology": "topologies",
+    "model": "models",
+    "dim": "dims",
+}
+"""What a setting chooses, and the param that names the choices."""
+USUAL = {"compression": "fp16", "topology": "ps"}
+"""Choices that a label does not name."""
+ROUNDS = 3
+"""Rounds of L-BFGS that a training with sandblaster has at least, where it has as many blocks."""
 
 
 def settings_grid(params: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every combination of the params `policies`, `models` and `dims`, with what they share.
+    """Every combination of the params that name several, with what they share.
 
-    Each is a dict of `policy`, `model`, `dim`, `corpus`, `nodes`, `tokens`, `epochs`. Raises
-    ConfigError for more than LIMIT of them.
+    Each is a dict of `policy`, `compression`, `topology`, `model`, `dim`, `corpus`, `nodes`,
+    `tokens`, `epochs`. Raises ConfigError for more than LIMIT of them.
     """
     shared = {key: params[key] for key in ("corpus", "nodes", "tokens", "epochs")}
-    grid = [
-        {"policy": policy, "model": model, "dim": dim, **shared}
-        for policy, model, dim in product(params["policies"], params["models"], params["dims"])
-    ]
+    chosen = product(*(params[several] for several in CHOICES.values()))
+    grid = [{**dict(zip(CHOICES, each, strict=True)), **shared} for each in chosen]
     if len(grid) > LIMIT:
         raise ConfigError(
-            f"params policies, models and dims make {len(grid)} combinations; at most {LIMIT} are "
-            "accepted, each is a whole training."
+            f"params {', '.join(CHOICES.values())} make {len(grid)} combinations; at most {LIMIT} "
+            "are accepted, each is a whole training."
         )
     return grid
 
 
 def label_of(setting: Mapping[str, Any]) -> str:
     """Short name of a setting, in Airflow, in MLflow and as a folder."""
-    return f"{setting['model']}-{setting['dim']}-{setting['policy']}"
+    name = f"{setting['model']}-{setting['dim']}-{setting['policy']}"
+    return name + "".join(
+        f"-{setting[key]}" for key, usual in USUAL.items() if setting[key] != usual
+    )
 
 
-def train_setting(
-    settings: Settings, setting: Mapping[str, Any], store: Path
-) -> tuple[dict[str, float], SnapshotRef]:
-    """Train one setting to its end; its snapshot goes to the folder `store`.
+def workable(
+    settings: Settings, grid: Sequence[Mapping[str, Any]]
+) -> tuple[list[Mapping[str, Any]], dict[str, str]]:
+    """The settings that go together, and why each of the others does not, by its label.
 
-    Returns the training's figures (`loss`, `words_per_second`, `train_seconds`,
-    `tokens_trained`) with those of the snapshot, and the snapshot. Raises InputError for a corpus
-    that cannot be read, ConfigError for settings that do not go together.
+    Raises ConfigError with the first reason when none does.
     """
-    from embedding.config import validate
-    from embedding.evaluation.evaluate import evaluate_snapshot
-    from embedding.snapshots.store import SnapshotStore
-    from embedding.training import TrainRequest, train_corpus
+    from embedding.training.checks import check_options
+    from embedding.training.placing import check_topology
 
-    corpus = Path(setting["corpus"]) if setting["corpus"] else generated_corpus(settings)
-    chosen = {key: setting[key] for key in ("nodes", "tokens", "epochs")}
+    fit, unfit = [], {}
+    for setting in grid:
+        try:
+            request = request_of(settings, setting, None)
+            check_options(request)
+            check_topology(request)
+        except ConfigError as error:
+            unfit[label_of(setting)] = str(error)
+        else:
+            fit.append(setting)
+    if not fit:
+        raise ConfigError(next(iter(unfit.values())))
+    return fit, unfit
+
+
+def request_of(settings: Settings, setting: Mapping[str, Any], store: Path | None) -> TrainRequest:
+    """The training that a setting of the grid asks for; ConfigError for what does not fit."""
+    from embedding.config import validate
+    from embedding.training import TrainRequest
+
     model = {**settings.model.model_dump(), "model": setting["model"], "dim": setting["dim"]}
-    sync = {**settings.sync.model_dump(), "policy": setting["policy"]}
     given = {
-        **chosen,
-        "corpus": corpus,
+        **{key: setting[key] for key in ("nodes", "tokens", "epochs")},
+        "corpus": Path(setting["corpus"]) if setting["corpus"] else generated_corpus(settings),
         "out": store,
         "model": model,
-        "sync": sync,
+        "sync": {**settings.sync.model_dump(), "policy": setting["policy"]},
+        "exchange": {
+            "compression": setting["compression"],
+            "threshold": settings.exchange.threshold,
+            "top_share": settings.exchange.top_share,
+        },
+        "topology": {"kind": setting["topology"]},
         "text": settings.text.model_dump(),
         "device": settings.server.device,
         "min_count": settings.server.min_count,
     }
+    request = validate(TrainRequest, given, "compare_training")
+    # A short training would be over before its first round of L-BFGS.
+    blocks = int(setting["tokens"]) // request.nodes // request.node_config.block_tokens
+    every = max(1, min(request.sync.lbfgs_every, blocks // ROUNDS))
+    return request.model_copy(
+        update={"sync": request.sync.model_copy(update={"lbfgs_every": every})}
+    )
+
+
+def train_setting(
+    settings: Settings, setting: Mapping[str, Any], store: Path
+) -> tuple[dict[str, float], SnapshotRef, dict[str, str]]:
+    """Train one setting to its end; its snapshot goes to the folder `store`.
+
+    Returns the figures that trainings are compared by (`comparable`) with those of the snapshot,
+    the snapshot, and what it was trained on (`provenance`). Raises InputError for a corpus that
+    cannot be read, ConfigError for settings that do not go together.
+    """
+    from embedding.evaluation.evaluate import evaluate_snapshot
+    from embedding.snapshots.store import SnapshotStore
+    from embedding.training import train_corpus
+
+    request = request_of(settings, setting, store)
     # A retried task begins anew, and a training takes no store that holds snapshots.
     shutil.rmtree(store, ignore_errors=True)
-    result = train_corpus(validate(TrainRequest, given, "compare_training"))
+    result = train_corpus(request)
     ref = result.snapshots[-1]
-    judged = evaluate_snapshot(
-        SnapshotStore(str(store)).open(ref.id), settings.evaluation.gold, settings.evaluation.device
-    )
+    snapshot = SnapshotStore(str(store)).open(ref.id)
+    judged = evaluate_snapshot(snapshot, settings.evaluation.gold, settings.evaluation.device)
+    # A corpus too small to learn from has no loss, and an XCom takes finite numbers only.
+    merged = {**judged.metrics, **comparable(result, judged.metrics)}
+    finite = {name: value for name, value in merged.items() if math.isfinite(value)}
+    return finite, ref, provenance(request, snapshot.manifest)
+
+
+def comparable(result: TrainResult, judged: Mapping[str, float]) -> dict[str, float]:
+    """What one compares trainings by, under the same names for every setting.
+
+    held_out_loss is the loss of pairs before their text was learnt (prequential, nats): of the
+    first tokens as well as of the last. staleness: pushes between a node's read and its push.
+    """
+    told, sync = result.to_dict(), result.sync
     figures = {
         "loss": result.loss,
         "words_per_second": result.words_per_second,
         "train_seconds": result.train_seconds,
         "tokens_trained": float(result.tokens_trained),
+        "bytes_per_token": told["bytes_sent_per_token"],
+        "bytes_pushed_per_token": told["bytes_pushed_per_token"],
+        "bytes_pulled_per_token": told["bytes_pulled_per_token"],
+        "peak_memory_bytes": float(sum(result.peak_memory.values())),
+        "dropped_tokens": float(sync["dropped_tokens"]),
+        "dropped_share": sync["dropped_tokens"] / max(result.tokens_trained, 1),
+        "staleness": sync["staleness"],
+        "policy_switches": float(sync["switched"]),
+        "lbfgs_rounds": float(sync["rounds"]["rounds"]),
+        "lbfgs_tokens": float(sync["rounds"]["tokens"]),
     }
-    # A corpus too small to learn from has no loss, and an XCom takes finite numbers only.
-    merged = {**judged.metrics, **figures}
-    return {name: value for name, value in merged.items() if math.isfinite(value)}, ref
+    if "nll" in judged:
+        figures["held_out_loss"] = judged["nll"]
+    return figures
+
+
+def provenance(request: TrainRequest, manifest: Manifest) -> dict[str, str]:
+    """What a training was made from: corpus by digest, the mix of its sources, tokenizer, code."""
+    with request.corpus.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    total = max(sum(manifest.tokens.values()), 1)
+    mix = {source: round(n / total, 4) for source, n in sorted(manifest.tokens.items())}
+    return {
+        "corpus_digest": digest[:16],
+        "source_mix": json.dumps(mix, ensure_ascii=False)[:4_000],
+        "tokenizer": request.text.tokenizer,
+        "tokenizer_digest": manifest.tokenizer_digest,
+        "code_version": manifest.code_version,
+    }
 
 
 def generated_corpus(settings: Settings) -> Path:

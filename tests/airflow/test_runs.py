@@ -18,6 +18,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:(?s).*Port 8787 is already in use"),
 ]
 MOMENT = iter(datetime(2021, 1, 1, tzinfo=UTC) + timedelta(minutes=i) for i in range(10_000))
+FIGURES = {
+    *("words_per_second", "loss", "held_out_loss", "train_seconds", "peak_memory_bytes"),
+    *("bytes_per_token", "bytes_pushed_per_token", "bytes_pulled_per_token"),
+    *("dropped_tokens", "dropped_share", "staleness", "policy_switches"),
+    *("lbfgs_rounds", "lbfgs_tokens", "words", "nll"),
+}
+"""What every training is compared by."""
 QUICK = {"window": "2020-02", "idle_after_s": 8, "poll_s": 0.2, "time_limit_s": 400}
 
 
@@ -248,7 +255,7 @@ def test_the_time_limit(place, streamed, dag_bag, on_timeout, state):
 
 
 def test_settings_are_compared_under_one_parent(place, dag_bag, tmp_path):
-    """Two real trainings: a parent run in MLflow and one child for each setting."""
+    """Four real trainings: a parent run in MLflow and one child for each setting that can work."""
     from mlflow import MlflowClient
 
     corpus = tmp_path / "corpus.txt"
@@ -256,23 +263,68 @@ def test_settings_are_compared_under_one_parent(place, dag_bag, tmp_path):
     corpus.write_text("\n".join(lines), encoding="utf-8")
     conf = {
         "corpus": str(corpus),
-        "policies": ["bsp", "asp"],
+        "policies": ["bsp", "backup", "averaging", "sandblaster"],
         "dims": [8],
-        "nodes": 1,
-        "tokens": 20_000,
+        "nodes": 2,
+        "tokens": 120_000,
+        "epochs": 6,
         "name": "비교",
     }
     dag_run = run(dag_bag, "compare_training", conf)
     assert dag_run.state == "success", states(dag_run)
     (closed,) = xcom(dag_run, "close_comparison")
-    assert sorted(closed["trained"]) == ["sgns-8-asp", "sgns-8-bsp"]
+    assert sorted(closed["trained"]) == sorted(f"sgns-8-{each}" for each in conf["policies"])
     client = MlflowClient(tracking_uri=place.settings.evaluation.tracking_uri)
     assert client.get_run(closed["parent"]).info.status == "FINISHED"
-    for one in xcom(dag_run, "train"):
-        child = client.get_run(one["run_id"])
-        assert child.data.tags["mlflow.parentRunId"] == closed["parent"]
-        assert child.data.params["policy"] in {"bsp", "asp"}
-        assert child.data.metrics["words_per_second"] > 0
+    children = {
+        run.data.tags["yeoron.policy"]: run.data
+        for run in (client.get_run(one["run_id"]) for one in xcom(dag_run, "train"))
+    }
+    assert set(children) == set(conf["policies"])
+    for name, child in children.items():
+        assert child.tags["mlflow.parentRunId"] == closed["parent"]
+        assert child.params["policy"] == name
+        assert set(child.metrics) >= FIGURES, name
+        assert child.metrics["words_per_second"] > 0
+        assert child.metrics["bytes_per_token"] > 0
+        same = {"compression": "fp16", "topology": "ps", "tokenizer": "whitespace", "nodes": "2"}
+        assert same.items() <= child.params.items()
+        assert json.loads(child.params["source_mix"]) == {"corpus": 1.0}
+    assert len({child.params["corpus_digest"] for child in children.values()}) == 1
+    assert children["sandblaster"].metrics["lbfgs_rounds"] >= 1
+    assert children["bsp"].metrics["lbfgs_rounds"] == 0
+    assert children["bsp"].metrics["dropped_tokens"] == 0
+
+
+def test_combinations_that_cannot_work_are_left_out_with_their_reason(place):
+    from embedding.errors import ConfigError
+    from embedding_airflow.training import label_of, settings_grid, workable
+
+    params = {
+        "policies": ["ssp", "sandblaster"],
+        "compressions": ["fp16", "onebit"],
+        "topologies": ["ps", "allreduce"],
+        "models": ["sgns"],
+        "dims": [8],
+        "corpus": None,
+        "nodes": 2,
+        "tokens": 20_000,
+        "epochs": 1,
+    }
+    fit, unfit = workable(place.settings, settings_grid(params))
+    assert [label_of(each) for each in fit] == [
+        "sgns-8-ssp",
+        "sgns-8-ssp-allreduce",
+        "sgns-8-ssp-onebit",
+        "sgns-8-sandblaster",
+    ]
+    assert "onebit" in unfit["sgns-8-sandblaster-onebit"]
+    assert "allreduce" in unfit["sgns-8-sandblaster-allreduce"]
+    alone = {**params, "policies": ["sandblaster"], "compressions": ["onebit"]}
+    with pytest.raises(ConfigError, match="sandblaster with compression onebit"):
+        workable(place.settings, settings_grid(alone))
+    with pytest.raises(ConfigError, match="40 combinations"):
+        settings_grid({**params, "dims": list(range(8, 13))})
 
 
 def test_a_setting_that_fails_fails_the_comparison_and_names_it(place, dag_bag):

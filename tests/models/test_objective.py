@@ -43,7 +43,7 @@ def test_loss_and_gradient_are_those_of_autograd(
     bench = make_bench(config, SENTENCES, noise=40)
     weights = np.array([0.5, 2.0, 1.0, 3.0] if weighted else [1.0] * 4, np.float32)
     block = replace(bench.block, weights=weights if weighted else None)
-    tables = [5 * table for table in bench.copies()]
+    tables = [2 * table for table in bench.copies()]
     before = [table.copy() for table in tables]
     found = Objective(config, block, 7).evaluate(*tables)
     loss, *gradients = reference(config, block, 7, tables, weights)

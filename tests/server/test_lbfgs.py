@@ -42,7 +42,7 @@ def test_a_quadratic_of_unlike_curvatures_is_solved() -> None:
     found = minimised(lambda x: (0.5 * curvature * (x - 3.0) ** 2).sum(), torch.zeros(6, 2))
     assert (found.best - 3.0).abs().max() < 1e-2
     assert found.loss < 1e-3
-    assert found.evaluations < 60
+    assert found.evaluations < 90
 
 
 def test_a_bent_valley_is_followed_and_the_loss_never_rises() -> None:

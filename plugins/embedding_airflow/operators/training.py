@@ -8,7 +8,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from embedding_airflow.links import DaskLink, MlflowLink
 from embedding_airflow.operators.base import YeoronOperator, tracking_uri
-from embedding_airflow.training import label_of, settings_grid, train_setting
+from embedding_airflow.training import label_of, settings_grid, train_setting, workable
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class OpenComparison(YeoronOperator):
     """Opens the parent run in MLflow, or finds it again, and lists the settings.
 
-    Result: one `{"variant", "setting", "parent"}` for each combination: the mapped tasks.
+    Result: one `{"variant", "setting", "parent"}` for each combination that can work: the mapped
+    tasks. Those that cannot are named in the log and in the run's param `left_out`.
     """
 
     operator_extra_links: Any = (MlflowLink(), DaskLink())
@@ -29,8 +30,12 @@ class OpenComparison(YeoronOperator):
         from embedding.evaluation.comparison import start_parent
 
         params = dict(context["params"])
-        grid = settings_grid(params)
+        grid, left_out = workable(settings, settings_grid(params))
+        for label, reason in left_out.items():
+            self.log.warning("%s is left out: %s", label, reason)
         chosen = {key: value for key, value in params.items() if value is not None}
+        if left_out:
+            chosen["left_out"] = ", ".join(left_out)
         parent = start_parent(
             str(params["name"]),
             chosen,
@@ -65,10 +70,11 @@ class TrainSetting(YeoronOperator):
         from embedding.evaluation.comparison import track_training
 
         store = settings.paths.home.resolve() / "comparisons" / self.parent / self.variant
-        metrics, snapshot = train_setting(settings, self.setting, store)
+        metrics, snapshot, made_from = train_setting(settings, self.setting, store)
+        chosen = {key: value for key, value in self.setting.items() if value is not None}
         run_id = track_training(
             self.parent,
-            {key: value for key, value in self.setting.items() if value is not None},
+            {**chosen, **made_from},
             metrics,
             snapshot,
             tracking_uri=tracking_uri(settings),
