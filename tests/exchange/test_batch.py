@@ -1,0 +1,120 @@
+"""Messages of a round of L-BFGS: there and back, and what is malformed is refused."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from embedding.errors import RefusedError
+from embedding.exchange.batch import Material, Offer, Result, Task, read_result, work
+from embedding.exchange.wire import Message, decode, encode
+
+
+def codes(*values: int) -> Any:
+    return np.array(values, dtype=np.int32)
+
+
+MATERIAL = Material(
+    tokens=codes(0, 1, -1, 1),
+    sentences=codes(0, 2, 4),
+    keep=np.ones(2, dtype=np.float32),
+    pool=codes(0, 2, 1),
+    weights=np.array([1.0, 0.5], dtype=np.float32),
+    seed=7,
+)
+OFFER = Offer(
+    number=3,
+    words=np.array([5, 9]),
+    extras=np.array([1]),
+    inward=np.array([1, 2], dtype=np.float32),
+    outward=np.array([1, 2, 3], dtype=np.float32),
+    pairs=2,
+    tokens=3,
+    material=MATERIAL,
+)
+
+
+def sent(message: Message) -> Message:
+    """As it comes out of the wire."""
+    batch, header = encode(message)
+    return decode(batch, header)
+
+
+def same(one: Any, other: Any) -> bool:
+    if type(one) is not type(other):
+        return False
+    if hasattr(one, "__dataclass_fields__"):
+        names = [each.name for each in fields(one)]
+        return all(same(getattr(one, name), getattr(other, name)) for name in names)
+    return bool(np.array_equal(one, other))
+
+
+@pytest.mark.parametrize("material", [MATERIAL, None])
+def test_offers_tasks_and_answers_come_out_as_they_went_in(material: Material | None) -> None:
+    offer = replace(OFFER, material=material)
+    assert same(Offer.read(sent(offer.message())), offer)
+    rows = np.ones((2, 4), dtype=np.float32), np.zeros((3, 4), dtype=np.float32)
+    task = Task(1, 2, "n0", 3, *rows, material)
+    assert same(Task.read(sent(task.message())), task)
+    result = Result.of(task, 1.5, *rows)
+    assert same(read_result(sent(work(result))), result)
+    assert read_result(sent(work(None))) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tokens": codes(0, 2, 1, 1)},
+        {"tokens": codes(0, -2, 1, 1)},
+        {"pool": codes(0, 3)},
+        {"pool": codes(-1)},
+        {"sentences": codes(0, 3, 2, 4)},
+        {"sentences": codes(0, 2, 5)},
+        {"sentences": codes()},
+        {"keep": np.ones(1, dtype=np.float32)},
+        {"weights": np.array([1.0, np.nan], dtype=np.float32)},
+    ],
+)
+def test_text_that_does_not_fit_its_rows_is_refused(change: dict[str, Any]) -> None:
+    """Kernels look at what it names without a check of their own."""
+    bad = replace(OFFER, material=replace(MATERIAL, **change))
+    with pytest.raises(RefusedError, match="does not fit"):
+        Offer.read(sent(bad.message()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"inward": np.ones(3, dtype=np.float32)},
+        {"outward": np.array([1, -1, 0], dtype=np.float32)},
+        {"outward": np.array([1, np.inf, 0], dtype=np.float32)},
+        {"number": -1},
+        {"pairs": 1.5},
+    ],
+)
+def test_an_offer_that_makes_no_sense_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(RefusedError, match="batch"):
+        Offer.read(sent(replace(OFFER, **change).message()))
+
+
+keys = st.sampled_from(["round", "evaluation", "node", "number", "loss"])
+values = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(keys, values, min_size=1))
+def test_an_answer_is_read_or_refused(change: dict[str, Any]) -> None:
+    rows = np.ones((1, 2), dtype=np.float32)
+    message = work(Result(1, 2, "n0", 3, 0.5, rows, rows))
+    try:
+        found = read_result(Message({**message.header, **change}, message.arrays))
+    except RefusedError:
+        return
+    assert found is not None
+    assert np.isfinite(found.loss)
+    assert min(found.round, found.evaluation, found.number) >= 0
