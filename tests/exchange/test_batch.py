@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,7 +43,7 @@ OFFER = Offer(
 def sent(message: Message) -> Message:
     """As it comes out of the wire."""
     batch, header = encode(message)
-    return decode(batch, header)
+    return decode(batch, pa.py_buffer(header))
 
 
 def same(one: Any, other: Any) -> bool:
