@@ -1,11 +1,13 @@
 """kill -9 of random processes at random moments of a training on the platform's own services.
 
-    python -m benchmarks.chaos corpus.txt --gold wordsim353.tsv
+    python -m benchmarks.chaos corpus.txt --shards 2 --gold wordsim353.tsv
 
-supervisord runs the parameter server, Dask's scheduler and a Dask worker for each node, as
-`yeoron up` does; nodes learn their shares of a corpus. Kills hit the server, whole Dask workers,
-readers and gradient processes. At the end every word's count must be that of the corpus, every
-push applied once, and the quality that of the same training without kills.
+supervisord runs the parameter server (with its shards), Dask's scheduler and a Dask worker for each
+node, as `yeoron up` does; nodes learn their shares of a corpus. Kills hit the server, shards, whole
+Dask workers, readers, gradient processes and aggregators. At the end every word's count must be
+that of the corpus, every push applied once by every ledger, and the quality that of the same
+training without kills: for each seed there is one of each, and the mean difference is told with
+its standard error.
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ from typing import Any
 
 import psutil
 
+from benchmarks.chaosjudging import judge, verdict
 from benchmarks.heldout import held_out_loss
 from benchmarks.machine import free_port, hardware, versions
 from embedding.cluster import dask_client, node_task
-from embedding.evaluation.evaluate import evaluate_snapshot
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.platform.services import dask_services, server_service
@@ -39,17 +41,21 @@ from embedding.records import Window
 from embedding.settings import SETTINGS_VARIABLE, Settings, load_settings
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
+from embedding.training.placing import POOL, Placement, check_topology, node_name, placed
+from embedding.training.request import TrainRequest
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 RESULTS = Path(__file__).parent / "results"
-VICTIMS = ("server", "gradient", "worker", "reader")
 HELD_OUT = 0.02
 LIMIT_S = 3600.0
 
 
 @dataclass(frozen=True)
 class Setting:
-    """kills in a run of `nodes` nodes; words of the corpus and how often they are read."""
+    """kills in a run of `nodes` nodes; words of the corpus and how often they are read.
+
+    seeds   of the model and of the kills; for each a run with kills and one without
+    """
 
     kills: int = 10
     nodes: int = 2
@@ -57,7 +63,16 @@ class Setting:
     epochs: int = 3
     dim: int = 100
     policy: str = "ssp"
-    seed: int = 1
+    shards: int = 1
+    topology: str = "ps"
+    groups: int = 0
+    seeds: int = 3
+
+    @property
+    def victims(self) -> tuple[str, ...]:
+        """What is killed in turn."""
+        shard = ("shard",) if self.shards > 1 else ()
+        return ("server", "gradient", *shard, "worker", "reader")
 
 
 def split(corpus: Path, words: int, folder: Path) -> tuple[Path, list[str], Counter[str]]:
@@ -80,7 +95,7 @@ def split(corpus: Path, words: int, folder: Path) -> tuple[Path, list[str], Coun
     return path, held, counts
 
 
-def write_settings(home: Path, setting: Setting) -> Path:
+def write_settings(home: Path, setting: Setting, seed: int) -> Path:
     """A settings file whose services take free ports and keep everything under `home`."""
     path = home / "yeoron.toml"
     path.write_text(
@@ -97,17 +112,20 @@ port = {free_port()}
 http_port = {free_port()}
 checkpoint_every_s = 5.0
 device = "cpu"
+shards = {setting.shards}
 [sync]
 policy = {json.dumps(setting.policy)}
 [model]
 dim = {setting.dim}
 sample = 0.0
 schedule = "linear"
+seed = {seed}
 [text]
 tokenizer = "whitespace"
 mask = false
 [node]
 replay_ratio = 0.0
+restarts = 1000
 """,
         encoding="utf-8",
     )
@@ -115,11 +133,11 @@ replay_ratio = 0.0
 
 
 @contextmanager
-def platform(setting: Setting) -> Iterator[tuple[Settings, Supervisor]]:
+def platform(setting: Setting, seed: int) -> Iterator[tuple[Settings, Supervisor]]:
     """Server, Dask's scheduler and workers under supervisord, in a folder that goes afterwards."""
     with tempfile.TemporaryDirectory(prefix="yeoron-chaos-") as folder:
         before = os.environ.get(SETTINGS_VARIABLE)
-        os.environ[SETTINGS_VARIABLE] = str(write_settings(Path(folder), setting))
+        os.environ[SETTINGS_VARIABLE] = str(write_settings(Path(folder), setting, seed))
         settings = load_settings()
         supervisor = Supervisor(settings.paths.home, settings.paths.logs)
         services = [server_service(settings), *dask_services(settings)]
@@ -138,28 +156,33 @@ def platform(setting: Setting) -> Iterator[tuple[Settings, Supervisor]]:
 class Killer:
     """Kills processes of a platform; `killed` says which and when, by tokens learnt."""
 
-    def __init__(self, supervisor: Supervisor, nodes: int, seed: int) -> None:
+    def __init__(self, supervisor: Supervisor, setting: Setting, seed: int) -> None:
         self.killed: list[tuple[str, int]] = []
         self._supervisor = supervisor
-        self._nodes = nodes
+        self._setting = setting
         self._dice = random.Random(seed)
 
     def plan(self, kills: int, tokens: int) -> list[tuple[int, str]]:
         """When (tokens learnt) and what, in order."""
-        victims = [VICTIMS[at % len(VICTIMS)] for at in range(kills)]
+        kinds = self._setting.victims
+        victims = [kinds[at % len(kinds)] for at in range(kills)]
         self._dice.shuffle(victims)
         moments = sorted(self._dice.uniform(0.03, 0.93) for _ in victims)
         return [(int(moment * tokens), what) for moment, what in zip(moments, victims, strict=True)]
 
     def kill(self, what: str, learnt: int) -> bool:
         """kill -9; False when there is none of the kind at the moment."""
-        name = "server" if what == "server" else f"dask-worker-{self._dice.randrange(self._nodes)}"
+        here = what in ("server", "shard")
+        name = "server" if here else f"dask-worker-{self._dice.randrange(self._setting.nodes)}"
         try:
             process = psutil.Process(int(self._supervisor.control("pid", name)))
             if what in ("reader", "gradient"):
                 pair = [p for p in process.children() if "spawn_main" in " ".join(p.cmdline())]
                 pair.sort(key=psutil.Process.create_time)
                 process = pair[("reader", "gradient").index(what)]
+            elif what == "shard":
+                rows = [p for p in process.children() if "shards.service" in " ".join(p.cmdline())]
+                process = self._dice.choice(rows)
             process.kill()
         except (ValueError, IndexError, psutil.Error):
             return False
@@ -167,10 +190,14 @@ class Killer:
         return True
 
 
-def train(corpus: Path, setting: Setting, kills: int) -> dict[str, Any]:
+def train(corpus: Path, setting: Setting, kills: int, seed: int) -> dict[str, Any]:
     """One training with so many kills: what the server says at the end, and its snapshot."""
-    with platform(setting) as (settings, supervisor), dask_client(settings) as client:
-        killer = Killer(supervisor, setting.nodes, setting.seed)
+    with (
+        platform(setting, seed) as (settings, supervisor),
+        dask_client(settings) as client,
+        placed(_request(settings, corpus, setting), settings.server_location) as placement,
+    ):
+        killer = Killer(supervisor, setting, seed)
         line = ExchangeConfig(connect_timeout_s=180.0)
         with ParameterClient(settings.server_location, node="bench", config=line) as server:
             began = time.monotonic()
@@ -178,13 +205,13 @@ def train(corpus: Path, setting: Setting, kills: int) -> dict[str, Any]:
                 client.submit(
                     node_task,
                     spec.model_dump_json(),
-                    settings.cluster.pool,
+                    POOL,
                     key=spec.name,
                     resources={"node": 1},
                     retries=1000,
                     pure=False,
                 )
-                for spec in _specs(settings, corpus, setting)
+                for spec in _specs(settings, corpus, setting, placement)
             ]
             total = setting.epochs * sum(1 for _ in _words(corpus))
             plan = killer.plan(kills, total)
@@ -219,10 +246,22 @@ def _learnt(status: dict[str, Any]) -> int:
     return int(status["sources"].get("corpus", {}).get("tokens", 0))
 
 
-def _specs(settings: Settings, corpus: Path, setting: Setting) -> list[NodeSpec]:
-    return [
+def _request(settings: Settings, corpus: Path, setting: Setting) -> TrainRequest:
+    """What the nodes' places are made from."""
+    topology = {"kind": setting.topology, "groups": setting.groups}
+    asked = {"corpus": corpus, "nodes": setting.nodes, "topology": topology}
+    request = TrainRequest.model_validate({**asked, "shards": setting.shards})
+    request = request.model_copy(update={"sync": settings.sync, "exchange": settings.exchange})
+    check_topology(request)
+    return request
+
+
+def _specs(
+    settings: Settings, corpus: Path, setting: Setting, placement: Placement
+) -> list[NodeSpec]:
+    plain = [
         NodeSpec(
-            name=f"{settings.cluster.pool}-node-{i}",
+            name=node_name(i),
             server=settings.server_location,
             corpus=CorpusShare(
                 path=str(corpus), index=i, count=setting.nodes, epochs=setting.epochs
@@ -235,6 +274,7 @@ def _specs(settings: Settings, corpus: Path, setting: Setting) -> list[NodeSpec]
         )
         for i in range(setting.nodes)
     ]
+    return [placement.put(spec, i) for i, spec in enumerate(plain)]
 
 
 def _cut(server: ParameterClient, status: dict[str, Any], settings: Settings) -> Snapshot:
@@ -249,58 +289,39 @@ def _cut(server: ParameterClient, status: dict[str, Any], settings: Settings) ->
     return opened
 
 
-def judge(
-    run: dict[str, Any], counts: Counter[str], setting: Setting, gold: list[Path]
-) -> dict[str, Any]:
-    """Whether each word was learnt once, and how near the gold sets the vectors are."""
-    status, snapshot = run["status"], run["snapshot"]
-    by_source = snapshot.by_source
-    wrong = sum(
-        n != setting.epochs * counts[word]
-        for word, n in zip(by_source.words, by_source.counts.tolist(), strict=True)
-    )
-    figures = evaluate_snapshot(snapshot, gold, "cpu").metrics
-    return {
-        "killed": run["killed"],
-        "not_killed": run["not_killed"],
-        "seconds": run["seconds"],
-        "tokens": _learnt(status),
-        "tokens_of_the_corpus": setting.epochs * counts.total(),
-        "words": len(by_source.words),
-        "words_with_another_count": wrong,
-        "pushes_applied": status["pushes"],
-        "pushes_of_the_nodes": sum(node["sequence"] for node in status["nodes"].values()),
-        "resent": status["duplicates"],
-        **{name: value for name, value in figures.items() if name.startswith("similarity/")},
-    }
-
-
 def bench_chaos(
     corpus: Path, setting: Setting, gold: Sequence[Path] = (), *, results: Path = RESULTS
 ) -> dict[str, Any]:
-    """A training without kills, one with, and a dated result."""
+    """For each seed a training without kills and one with, and a dated result."""
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         path, held, counts = split(corpus, setting.words, Path(folder))
-        runs, snapshots = {}, {}
-        for name, kills in (("quiet", 0), ("quiet again", 0), ("killed", setting.kills)):
-            trained = train(path, setting, kills)
-            snapshots[name] = trained["snapshot"]
-            runs[name] = judge(trained, counts, setting, list(gold))
-            print(json.dumps({name: runs[name]}), flush=True)
-        shared = set.intersection(*(set(snapshot.words) for snapshot in snapshots.values()))
-        for name, snapshot in snapshots.items():
-            runs[name]["held_out_loss"] = held_out_loss(snapshot, held, shared)
+        pairs = []
+        for seed in range(1, setting.seeds + 1):
+            snapshots, pair = {}, {}
+            for name, kills in (("quiet", 0), ("killed", setting.kills)):
+                trained = train(path, setting, kills, seed)
+                snapshots[name] = trained["snapshot"]
+                pair[name] = judge(trained, counts, setting.epochs, list(gold))
+            shared = set.intersection(*(set(shot.words) for shot in snapshots.values()))
+            for name, snapshot in snapshots.items():
+                pair[name]["held_out_loss"] = held_out_loss(snapshot, held, shared)
+                print(json.dumps({"seed": seed, name: pair[name]}), flush=True)
+            pairs.append(pair)
     report = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "hardware": hardware(),
         "versions": versions(("numpy", "torch", "pyarrow", "distributed")),
         "setting": asdict(setting),
-        "runs": runs,
+        "minutes": round((time.monotonic() - began) / 60, 1),
+        "verdict": verdict(pairs),
+        "runs": pairs,
     }
     results.mkdir(parents=True, exist_ok=True)
-    file = results / f"chaos-{datetime.now(UTC):%Y-%m-%dT%H%M}.json"
-    file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(report, indent=1))
+    way = setting.topology if not setting.groups else f"groups{setting.groups}"
+    name = f"chaos-{datetime.now(UTC):%Y-%m-%dT%H%M%S}-{way}-{setting.policy}-s{setting.shards}"
+    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps({"setting": report["setting"], "verdict": report["verdict"]}, indent=1))
     return report
 
 

@@ -24,18 +24,29 @@ def chaos(
     words: Annotated[int, typer.Option(help="Words of the corpus to use.")] = 2_000_000,
     epochs: Annotated[int, typer.Option(help="Times the corpus is read.", min=1)] = 3,
     policy: Annotated[str, typer.Option(help="How nodes are kept in step.")] = "ssp",
-    seed: Annotated[int, typer.Option(help="Seed of the kills.")] = 1,
+    shards: Annotated[int, typer.Option(help="Processes that hold the rows.", min=1)] = 1,
+    topology: Annotated[str, typer.Option(help="ps, allreduce or hybrid.")] = "ps",
+    groups: Annotated[int, typer.Option(help="Groups whose nodes push as one.", min=0)] = 0,
+    seeds: Annotated[int, typer.Option(help="Pairs of a run with kills and one without.")] = 3,
     gold: Annotated[
         list[Path] | None, typer.Option(help="Word pairs to judge by; may be repeated.")
     ] = None,
 ) -> None:
-    """kill -9 of servers, workers, readers and gradient processes: is each word learnt once?
+    """kill -9 of servers, shards, workers, readers and gradient processes: is all learnt once?
 
-    Example: `yeoron bench chaos corpus.txt --gold wordsim353.tsv`
+    Example: `yeoron bench chaos corpus.txt --shards 2 --gold wordsim353.tsv`
     """
     bench = measurement("chaos")
     setting = bench.Setting(
-        kills=kills, nodes=nodes, words=words, epochs=epochs, policy=policy, seed=seed
+        kills=kills,
+        nodes=nodes,
+        words=words,
+        epochs=epochs,
+        policy=policy,
+        shards=shards,
+        topology=topology,
+        groups=groups,
+        seeds=seeds,
     )
     bench.bench_chaos(corpus, setting, gold or ())
 
