@@ -74,13 +74,16 @@ def counts_of(store: Path) -> dict[str, int]:
     return dict(total)
 
 
-@pytest.mark.parametrize("vocabulary", ["counted", "growing"])
+@pytest.mark.parametrize(
+    ("vocabulary", "sync"), [("counted", "ssp"), ("growing", "ssp"), ("growing", "hogwild")]
+)
 def test_a_killed_training_goes_on_and_learns_each_word_once(
-    tmp_path: Path, vocabulary: str
+    tmp_path: Path, vocabulary: str, sync: str
 ) -> None:
     corpus, state, out = tmp_path / "c.txt", tmp_path / "state", tmp_path / "store"
     corpus.write_text(10 * sentences(60_000), encoding="utf-8")
     arguments = (corpus, "--out", out, "--state-dir", state, "--vocabulary", vocabulary)
+    arguments = (*arguments, "--sync", sync)
     arguments = (*arguments, "--nodes", "2", "--epochs", "2", "--checkpoint-every", "0.2", *QUICK)
     assert killed_while_learning(state, 100_000, *arguments), "it ended before it could be killed"
     told = finish(*arguments)

@@ -1,0 +1,161 @@
+"""A server in a process of its own and nodes that learn a corpus; all of it can be killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.config import ExchangeConfig
+from embedding.models.config import ModelConfig
+from embedding.records import Window
+from embedding.server.config import ServerConfig
+from embedding.snapshots.store import SnapshotStore
+from embedding.stream.config import StreamConfig
+from embedding.text.config import TextConfig
+from embedding.worker.config import NodeConfig
+from embedding.worker.node import NodeOutcome, run_node
+from embedding.worker.spec import CorpusShare, NodeSpec
+
+MODEL = ModelConfig(dim=8, sample=0.0)
+NODE = NodeConfig(replay_ratio=0.0, block_tokens=2_000, report_seconds=0.2)
+CLIENT = ExchangeConfig(connect_timeout_s=120, max_backoff_s=0.2)
+SERVE = """
+import sys
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.service import ParameterServer
+config = ServerConfig.model_validate_json(sys.argv[1])
+ParameterServer(config, SyncConfig(policy=sys.argv[2]), dim=8).serve_forever()
+"""
+
+
+class Chaos:
+    """A server in a process of its own and nodes that learn a corpus; all can be killed."""
+
+    def __init__(self, folder: Path, policy: str, **settings: Any) -> None:
+        self.folder = folder
+        self.policy = policy
+        given = {
+            "port": free_port(),
+            "state_dir": folder / "state",
+            "snapshots": str(folder / "store"),
+            "checkpoint_every_s": 1.0,
+            "min_count": 2,
+            "config_digest": MODEL.digest(),
+        }
+        self.config = ServerConfig(**{**given, **settings})
+        self.server: subprocess.Popen[bytes] | None = None
+        self.stop = threading.Event()
+        self.nodes: list[Future[NodeOutcome]] = []
+        self.client = ParameterClient(
+            f"grpc://127.0.0.1:{self.config.port}", node="looker", config=CLIENT
+        )
+
+    def serve(self) -> None:
+        self.server = subprocess.Popen(
+            [sys.executable, "-c", SERVE, self.config.model_dump_json(), self.policy]
+        )
+
+    def kill_server(self) -> None:
+        assert self.server is not None
+        self.server.kill()
+        self.server.wait(30)
+
+    def kill_shards(self, n: int) -> None:
+        assert self.server is not None
+        for child in psutil.Process(self.server.pid).children()[:n]:
+            child.kill()
+
+    def learn(self, pool: ThreadPoolExecutor, path: Path, nodes: int) -> None:
+        for i in range(nodes):
+            spec = NodeSpec(
+                name=f"n{i}",
+                server=self.client.location,
+                corpus=CorpusShare(path=str(path), index=i, count=nodes),
+                text=TextConfig(tokenizer="whitespace", mask=False),
+                model=MODEL,
+                node=NODE,
+                stream=StreamConfig(queue_tokens=4_000),
+                exchange=CLIENT,
+            )
+            self.nodes.append(pool.submit(run_node, spec, self.stop.is_set))
+
+    def reach(self, tokens: float) -> None:
+        """Wait until so many tokens were learnt."""
+        deadline = time.monotonic() + 150
+        while self.learnt() < tokens:
+            assert time.monotonic() < deadline, "training stands still"
+            if all(node.done() for node in self.nodes):
+                failed = [node.exception() for node in self.nodes]
+                assert failed == [None] * len(failed), failed
+                return
+            time.sleep(0.02)
+
+    def learnt(self) -> int:
+        return int(self.client.status()["sources"].get("corpus", {}).get("tokens", 0))
+
+
+@contextmanager
+def chaos(folder: Path, policy: str, **settings: Any) -> Iterator[tuple[Chaos, ThreadPoolExecutor]]:
+    found = Chaos(folder, policy, **settings)
+    with ThreadPoolExecutor(4) as pool:
+        found.serve()
+        try:
+            yield found, pool
+        finally:
+            found.stop.set()
+            for node in found.nodes:
+                node.exception(timeout=120)
+            found.client.close()
+            found.kill_server()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def corpus(path: Path, lines: int) -> Counter[str]:
+    picked = random.Random(5)
+    words = [" ".join(f"낱말{picked.randrange(300)}" for _ in range(8)) for _ in range(lines)]
+    path.write_text("\n".join(words) + "\n", encoding="utf-8")
+    return Counter(word for line in words for word in line.split())
+
+
+def kill(kind: str) -> None:
+    """kill -9 the process of this kind of a node that still learns."""
+    names = {each.name: each.pid for each in multiprocessing.active_children()}
+    nodes = sorted({name.partition("-")[0] for name in names})
+    whole = [node for node in nodes if {f"{node}-crawler", f"{node}-gradient"} <= set(names)]
+    os.kill(names[f"{whole[0]}-{kind}"], signal.SIGKILL)
+
+
+def learnt_once(found: Chaos, words: Counter[str]) -> dict[str, Any]:
+    """Every word's count is that of the corpus; every push was applied once."""
+    status = found.client.status()
+    nodes = status["nodes"].values()
+    assert status["sources"]["corpus"]["tokens"] == words.total()
+    assert status["pushes"] == sum(node["sequence"] for node in nodes)
+    starts = [datetime.fromisoformat(w["start"]) for w in status["windows"].values()]
+    ends = [datetime.fromisoformat(w["end"]) for w in status["windows"].values()]
+    ref = found.client.cut(Window(min(starts).astimezone(UTC), max(ends).astimezone(UTC)))
+    counts = SnapshotStore(str(found.folder / "store")).open(ref.id).by_source
+    assert dict(zip(counts.words, counts.counts.tolist(), strict=True)) == dict(words)
+    return status
