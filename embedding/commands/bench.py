@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from embedding.commands import bench_crawl, bench_recovery, bench_text
+from embedding.commands import bench_crawl, bench_recovery, bench_shards, bench_text
 from embedding.commands.common import measurement as _measurement
 
 
@@ -27,11 +27,11 @@ def register(app: typer.Typer) -> None:
     group.command("wire")(wire)
     group.command("bytes")(bytes_)
     group.command("gpu")(gpu)
-    group.command("shards")(shards)
     group.command("topology")(topology)
     group.command("policies")(policies)
     bench_recovery.register(group)
     bench_text.register(group)
+    bench_shards.register(group)
     bench_crawl.register(group)
 
 
@@ -237,27 +237,6 @@ def gpu(
     Example: `yeoron bench gpu --dim 128`
     """
     _measurement("gpu").bench_gpu(rows, dim, repeats)
-
-
-def shards(
-    count: Annotated[
-        list[int] | None, typer.Option("--shards", help="Processes; may be repeated. 1, 2, 4.")
-    ] = None,
-    rows: Annotated[
-        list[int] | None, typer.Option(help="Rows in all; may be repeated. 10^4 … 10^7.")
-    ] = None,
-    dim: Annotated[
-        int, typer.Option(help="Length of the rows; halved where they do not fit.")
-    ] = 100,
-    repeats: Annotated[int, typer.Option(help="Repeats; the median counts.")] = 5,
-) -> None:
-    """Time and memory of a row as shards and rows grow.
-
-    Example: `yeoron bench shards --shards 1 --shards 2 --rows 1000000`
-    """
-    bench = _measurement("shards")
-    sizes = rows or [10**4, 10**5, 10**6, 10**7]
-    bench.bench_shards(count or [1, 2, 4], sizes, dim, repeats)
 
 
 def wire(

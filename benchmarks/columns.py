@@ -1,0 +1,134 @@
+"""Shards of rows against shards of columns: bytes a token, speed and loss, by dimension.
+
+    yeoron bench columns english.txt.xz --words 500000
+
+Each side is one `yeoron train` as a process of its own, with one node, the same text and settings.
+Sides of one dimension are run in turn, so that other load meets them alike. Bytes are those between
+the node on one side and primary and shards on the other, both ways, and are the same on any
+network. Processor time is that of all processes, the starting of Dask and Python included, which is
+the same for every side.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import hardware, versions
+from benchmarks.topology import cpu_seconds
+from benchmarks.train import RESULTS, Setting, call, prepared, warm_up
+
+PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed")
+DIMS = (100, 300, 600)
+SHARDS = (1, 2, 4)
+SPLITS = ("rows", "columns")
+Run = dict[str, Any]
+Side = tuple[int, str, int]
+"""Dimension, split, shards."""
+
+
+def run_side(side: Side, corpus: Path, setting: Setting, seed: int) -> Run:
+    dim, split, shards = side
+    load, cpu = os.getloadavg()[0], cpu_seconds()
+    options = [*replace(setting, dim=dim).options(), f"--shards={shards}", f"--split={split}"]
+    told, _ = call("embedding.cli", "train", str(corpus), *options, f"--seed={seed}", "--json")
+    names = ("tokens_trained", "loss", "words_per_second", "train_seconds", "bytes_sent_per_token")
+    return {
+        **{name: told[name] for name in names},
+        "cpu_us_per_token": (cpu_seconds() - cpu) / told["tokens_trained"] * 1e6,
+        "load_1min": load,
+    }
+
+
+def summary(runs: dict[Side, list[Run]]) -> list[dict[str, Any]]:
+    """Medians by side."""
+    names = ("bytes_sent_per_token", "words_per_second", "cpu_us_per_token", "loss")
+    return [
+        {
+            "dim": dim,
+            "split": split,
+            "shards": shards,
+            **{name: statistics.median(run[name] for run in several) for name in names},
+        }
+        for (dim, split, shards), several in runs.items()
+    ]
+
+
+HEAD = (
+    "| dim | shards | bytes a token: rows | columns | ratio | words/s: rows | columns "
+    "| CPU µs a token: rows | columns | loss: rows | columns |"
+)
+
+
+def table(report: dict[str, Any]) -> str:
+    """Both splits side by side."""
+    hard, corpus = report["hardware"], report["corpus"]
+    config = ", ".join(f"{name} {value}" for name, value in report["config"].items())
+    lines = [
+        f"# Shards of rows and of columns, {report['when'][:10]}",
+        "",
+        f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f} at the start.",
+        f"{corpus['file']}, {corpus['words'] or 'all'} words, one node; {config};",
+        f"{report['repeats']} repeats, in turn; medians. Loss is the mean over the training.",
+        "",
+        HEAD,
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    found = {(each["dim"], each["shards"], each["split"]): each for each in report["summary"]}
+    for dim, shards in dict.fromkeys((dim, shards) for dim, shards, _ in found):
+        rows, columns = found[dim, shards, "rows"], found[dim, shards, "columns"]
+        ratio = columns["bytes_sent_per_token"] / rows["bytes_sent_per_token"]
+        cells = [f"{dim}", f"{shards}"]
+        cells += [f"{each['bytes_sent_per_token']:,.0f}" for each in (rows, columns)]
+        cells.append(f"{ratio:.2f}")
+        cells += [f"{each['words_per_second']:,.0f}" for each in (rows, columns)]
+        cells += [f"{each['cpu_us_per_token']:,.1f}" for each in (rows, columns)]
+        cells += [f"{each['loss']:.3f}" for each in (rows, columns)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def bench_columns(
+    corpus: Path,
+    *,
+    dims: Sequence[int] = DIMS,
+    shards: Sequence[int] = SHARDS,
+    words: int | None = 500_000,
+    repeats: int = 1,
+    sample: float = 1e-4,
+    results: Path = RESULTS,
+) -> dict[str, Any]:
+    """Measure; write a dated JSON file and a table beside it, and print the table."""
+    setting = Setting(sample=sample)
+    sides = [(dim, split, count) for dim in dims for count in shards for split in SPLITS]
+    report: dict[str, Any] = {
+        "bench": "columns",
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "hardware": hardware(),
+        "versions": versions(PACKAGES),
+        "corpus": {"file": corpus.name, "words": words},
+        "config": {name: value for name, value in asdict(setting).items() if name != "dim"},
+        "repeats": repeats,
+    }
+    runs: dict[Side, list[Run]] = {side: [] for side in sides}
+    with prepared(corpus, words) as plain:
+        warm_up(plain, setting)
+        for repeat in range(repeats):
+            for side in sides:
+                runs[side].append(run_side(side, plain, setting, repeat + 1))
+                last = runs[side][-1]
+                print(*side, f"{last['bytes_sent_per_token']:,.0f} bytes a token", flush=True)
+    report["summary"] = summary(runs)
+    report["runs"] = [{"side": list(side), "runs": several} for side, several in runs.items()]
+    results.mkdir(parents=True, exist_ok=True)
+    name = f"columns-{datetime.now(UTC):%Y-%m-%dT%H%M}"
+    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    (results / f"{name}.md").write_text(table(report), encoding="utf-8")
+    print(table(report))
+    return report
