@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from named import QUICK, named
+from threads import fleet, sharded
 
 from embedding.errors import RefusedError, UnavailableError
 from embedding.evaluation.best import NearestRows
@@ -295,3 +296,42 @@ def test_the_commands_ask_a_running_server(server, node, tmp_path):
     judged = run("evaluate", "--gold", str(gold), "--server", server.location)
     assert judged.returncode == 0, judged.stderr
     assert "coverage/pairs" in judged.stdout
+
+
+@pytest.mark.parametrize(("shards", "split"), [(2, "rows"), (3, "columns")])
+def test_questions_to_shards_have_the_answers_of_one_table(connect, shards, split):
+    """Also of what was pushed a moment ago, and of contexts (`nll_sample`)."""
+    gold = PairGold("some", (("w0", "w1", 1.0), ("w2", "w3", 2.0), ("w4", "w5", 0.0)))
+    found = []
+    for config in ({}, {"shards": shards, "split": split}):
+        chosen = ServerConfig(min_count=2, device="cpu", **config)
+        with sharded(chosen, dim=DIM, seed=3) as server:
+            one = connect(server)
+            ids = one.words(*WORDS)
+            pairs = ScorePairs("x", ids[:9], ids[9:18], ids[18:27, None], np.zeros(9, np.int64))
+            if split == "columns":
+                # Rows start alike; what a block adds to columns is tested with the columns.
+                one.client.pull(ids, ids, clock=0, score=pairs)
+            else:
+                steps = np.random.default_rng(1).normal(size=(len(ids), DIM)).astype(np.float32)
+                one.pull(contexts=ids, score=pairs)
+                one.push((RowDelta(Table.IN, ids, steps), RowDelta(Table.OUT, ids, steps[::-1])))
+            live = LiveModel(server.state)
+            judged = live.evaluate(gold)
+            assert (judged.pop("pause_ms") == 0) is bool(config)
+            found.append(([n.__dict__ for n in live.neighbours("w7", 5)], judged))
+            one.client.close()
+    assert "nll_sample" in found[0][1]
+    for near, alone in zip(found[1][0], found[0][0], strict=True):
+        assert near == {**alone, "cosine": pytest.approx(alone["cosine"], abs=1e-6)}
+    assert found[1][1] == pytest.approx(found[0][1], abs=1e-6)
+
+
+def test_a_question_while_a_shard_is_away_is_unavailable_not_wrong(connect, monkeypatch):
+    monkeypatch.setattr("embedding.server.shards.leading._SETTLE_S", 0.3)
+    with sharded(ServerConfig(min_count=2, device="cpu", shards=2), dim=DIM) as server:
+        connect(server).words(*WORDS[:10])
+        server.state.links.settle(60)
+        fleet(server).crash(1)
+        with pytest.raises(UnavailableError, match="shard 1 did not answer within"):
+            LiveModel(server.state).neighbours("w7", 5)

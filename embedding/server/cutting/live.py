@@ -1,7 +1,8 @@
 """Questions to the tables as they are now, answered on their own device while nodes train.
 
 Rows are copied block by block, the server's lock held for one block at a time: training waits for
-one block at most. Rows of different blocks may be some pushes apart; each row is whole.
+one block at most, and for none where the rows lie on shards. Rows of different blocks may be some
+pushes apart; each row is whole.
 """
 
 from __future__ import annotations
@@ -127,22 +128,15 @@ class LiveModel:
         with self._state.lock:
             return ids[self._state.vocabulary.slots(ids, "evaluate") >= 0]
 
-    def _rows(self, table: Table, ids: IntArray) -> torch.Tensor:
-        """Vectors or contexts [n, d] of words, under the server's lock."""
-        state = self._state
-        slots = state.vocabulary.slots(ids, "evaluate")
-        if table is Table.IN:
-            return state.composer.centres(ids, slots)
-        return state.composer.columns(state.tables.gather(Table.OUT, slots))
-
     def _young(self, ids: IntArray) -> Held | None:
-        """What is laid over vectors of words, under the server's lock; None when nothing is."""
+        """What is laid over vectors of words; None when nothing is."""
         state = self._state
         if self._frame is None:
             return None
-        alive = state.vocabulary.slots(ids, "evaluate") >= 0
-        counts = np.where(alive, state.vocabulary.counts(ids), 0.0)
-        return state.young.held(ids, counts)
+        with state.lock:
+            alive = state.vocabulary.slots(ids, "evaluate") >= 0
+            counts = np.where(alive, state.vocabulary.counts(ids), 0.0)
+            return state.young.held(ids, counts)
 
     def _look(self) -> Frame | None:
         """The tables as they look to young words; None when there are none to infer."""
@@ -152,8 +146,9 @@ class LiveModel:
                 return None
             ids = state.vocabulary.alive()
             known, noise = sampled(state.vocabulary.counts(ids))
-            vectors = self._rows(Table.IN, ids[known]).cpu().numpy()
-            contexts = self._rows(Table.OUT, ids[noise]).cpu().numpy()
+        with state.reading():
+            vectors = state.live_rows(Table.IN, ids[known]).cpu().numpy()
+            contexts = state.live_rows(Table.OUT, ids[noise]).cpu().numpy()
         return Frame.of(vectors, contexts)
 
     def _copied(self, ids: IntArray, table: Table) -> torch.Tensor:
@@ -172,13 +167,14 @@ class LiveModel:
         state = self._state
         for at in range(0, len(ids), self.block):
             part = ids[at : at + self.block]
-            with state.lock:
+            with state.reading():
                 began = time.perf_counter()
-                found = self._rows(table, part)
+                found = state.live_rows(table, part)
                 young = self._young(part) if table is Table.IN else None
                 if found.is_cuda:
                     torch.cuda.synchronize(found.device)
-                self.longest_s = max(self.longest_s, time.perf_counter() - began)
+                if not state.leads:
+                    self.longest_s = max(self.longest_s, time.perf_counter() - began)
             # Locks are not fair: without a breath the pushes that wait would starve.
             time.sleep(_BREATH_S)
             if young is not None and self._frame is not None and len(young.at):
@@ -214,12 +210,6 @@ class LiveModel:
 
     @contextmanager
     def _taking_turns(self) -> Iterator[None]:
-        if getattr(self._state, "leads", False):
-            raise RefusedError(
-                "the rows lie on shards: ask a snapshot, as `yeoron snapshot neighbours` and "
-                "`yeoron evaluate` do.",
-                kind="control",
-            )
         if not self._turn.acquire(timeout=_PATIENCE_S):
             raise UnavailableError("another question to the tables is being answered; ask again.")
         try:

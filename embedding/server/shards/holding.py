@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from embedding.records import IntArray, Table
+from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import Tables, TablesCopy
 from embedding.server.words.vocabulary import Admission, Vocabulary
 
 if TYPE_CHECKING:
+    import torch
+
     from embedding.server.shards.leading import RemoteCopy
 
 
@@ -19,13 +25,26 @@ class HoldsRows:
     """
 
     leads: ClassVar[bool] = False
+    lock: threading.RLock
     tables: Tables
     vocabulary: Vocabulary
+    composer: Composer
 
     @property
     def held_rows(self) -> int:
         """Rows of words in the own tables."""
         return self.vocabulary.rows
+
+    def reading(self) -> AbstractContextManager[object]:
+        """What is held while `live_rows` is called."""
+        return self.lock
+
+    def live_rows(self, table: Table, ids: IntArray) -> torch.Tensor:
+        """Vectors or contexts [n, d] of words as they are now; zeros for evicted ones."""
+        slots = self.vocabulary.slots(ids, "evaluate")
+        if table is Table.IN:
+            return self.composer.centres(ids, slots)
+        return self.composer.columns(self.tables.gather(Table.OUT, slots))
 
     def copy_rows(self) -> TablesCopy | RemoteCopy:
         """Begin a consistent copy of all rows (under the lock)."""

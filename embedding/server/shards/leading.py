@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ _PIECE_BYTES = 8 * 1024 * 1024
 _COPY_S = 120.0
 _SETTLE_S = 10.0
 _KEEP_S = 60.0
+_PAUSE_S = 0.05
 _EMPTY: FloatArray = np.empty((0, 0), dtype=np.float32)
 
 
@@ -121,6 +122,21 @@ class LeadingState(ServerState):
         if self.config.split == "columns":
             check_column_policy(sync)
         super().configure(sync)
+
+    def reading(self) -> AbstractContextManager[object]:
+        """Nothing: the shards answer while nodes train."""
+        return nullcontext()
+
+    def live_rows(self, table: Table, ids: IntArray) -> torch.Tensor:
+        """As HoldsRows.live_rows, with all that is in the log now."""
+        at, deadline = (self.log.number, self.log.position), time.monotonic() + _SETTLE_S
+        while isinstance(found := self.links.rows(table, ids, at), list):
+            if time.monotonic() > deadline:
+                raise UnavailableError(
+                    f"{', '.join(found)} did not answer within {_SETTLE_S:.0f} s; ask again."
+                )
+            time.sleep(_PAUSE_S)
+        return self.composer.columns(torch.from_numpy(found).to(self.tables.device))
 
     def copy_rows(self) -> RemoteCopy:
         """Begin a consistent copy of all rows (under the lock)."""
