@@ -18,6 +18,7 @@ import torch
 from embedding.errors import ConfigError, RefusedError
 from embedding.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.rows.copying import RowCopy
+from embedding.server.rows.memory import zeros
 from embedding.server.rows.sharing import SharedMemory
 from embedding.server.rows.steps import pick_steps
 from embedding.server.rows.transfer import to_device, to_host
@@ -211,6 +212,8 @@ class Tables:
         return to_device(values, self.device)
 
     def _zeros(self, *shape: int) -> torch.Tensor:
+        if self.device.type == "cpu":
+            return zeros(*shape)
         return torch.zeros(shape, dtype=torch.float32, device=self.device)
 
 

@@ -23,7 +23,8 @@ from embedding.records import IntArray
 BATCH = 256
 """Most entries in one message."""
 MOST_EVICTED = 100_000
-"""Most evicted ids in one entry or message, which has to fit into a message's header."""
+"""Most evicted ids in one entry or message, which has to fit into a message's header. Ten new ones
+count as one of them: their rows have to be made before the message is answered."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,8 @@ class ShardLog:
             found: list[Entry] = []
             ids = 0
             for entry in islice(self._entries, start, start + BATCH):
-                ids += len(entry.evicted) if isinstance(entry, Admit) else 0
+                if isinstance(entry, Admit):
+                    ids += len(entry.evicted) + entry.count // 10
                 if found and ids > MOST_EVICTED:
                     break
                 found.append(entry)
