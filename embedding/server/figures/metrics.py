@@ -75,8 +75,9 @@ _SHARD = {
     "lost_pushes": "Pushes lost with their node",
     "rows_in": "Rows received in pushes",
     "rows_out": "Rows sent in pulls",
-    "bytes_in": "Bytes received",
-    "bytes_out": "Bytes sent",
+    "bytes_in": "Bytes received from nodes",
+    "bytes_out": "Bytes sent to nodes",
+    "bytes_led": "Bytes between shard and primary",
 }
 
 

@@ -53,6 +53,11 @@ class Conversation(Protocol):
 
     node: str
 
+    @property
+    def meters(self) -> Meters:
+        """What its bytes are counted in."""
+        ...
+
     def handle(self, chunk: Any, size: int) -> Message:
         """Answer one message."""
         ...
@@ -110,8 +115,8 @@ class FlightService(ClosedService):
                 # Not `nbytes`: it follows the offsets of a message that nobody has checked yet.
                 size = 0 if chunk.data is None else chunk.data.get_total_buffer_size()
                 answer = _answer(lambda: session.handle(chunk, size), self._state)  # noqa: B023
-                self._send(writer, answer)
-                self._state.meters.bytes_in += size
+                session.meters.bytes_out += self._send(writer, answer)
+                session.meters.bytes_in += size
         except StopIteration:
             pass
         except (pa.ArrowException, OSError, MemoryError) as error:
@@ -121,10 +126,11 @@ class FlightService(ClosedService):
         finally:
             session.ended()
 
-    def _send(self, writer: Any, answer: Message) -> None:
+    def _send(self, writer: Any, answer: Message) -> int:
         batch, header = encode(answer)
         writer.write_with_metadata(batch, pa.py_buffer(header))
-        self._state.meters.bytes_out += batch.nbytes
+        size: int = batch.nbytes
+        return size
 
     def _broken(self, writer: Any, error: Exception) -> None:
         """Tell a sender whose bytes are no message; its stream cannot go on after them."""
@@ -162,6 +168,7 @@ class NodeSession:
 
     def __init__(self, state: ServerState) -> None:
         self.state = state
+        self.meters = state.meters
         self.node = ""
         self.number = 0
         self._mirror = StreamMirror(state.config.mirror_bytes)

@@ -30,6 +30,7 @@ from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.shards.minibatches import check_size, decode_minibatches
 from embedding.exchange.wire import Message, decode
 from embedding.records import Table
+from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import as_sent
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
@@ -144,6 +145,11 @@ class ShardSession:
             "copied": self._copied,
             "forget": self._forget,
         }
+
+    @property
+    def meters(self) -> Meters:
+        """Bytes of the primary are not those of nodes."""
+        return self.state.led if self._leads else self.state.meters
 
     def handle(self, chunk: Any, size: int) -> Message:
         """Answer one message."""

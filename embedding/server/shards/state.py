@@ -65,7 +65,7 @@ class ShardState:
         self.next_slot = 0
         self.free: list[int] = []
         self.ledger = Ledger(keeps_checkpoints=config.state_dir is not None)
-        self.meters = Meters()
+        self.meters, self.led = Meters(), Meters()
         self.log_number = 0
         self.position = 0
         self.durable_position = 0
@@ -127,6 +127,7 @@ class ShardState:
             "rows_out": meters.rows_out,
             "bytes_in": meters.bytes_in,
             "bytes_out": meters.bytes_out,
+            "bytes_led": self.led.bytes_in + self.led.bytes_out,
             "waits_for": None if self.waits_for is None else list(self.waits_for),
             "pause_ms": meters.checkpoint_pause_s * 1000,
             "uptime_s": time.monotonic() - self.started,
