@@ -220,6 +220,8 @@ def measure(given: Namespace) -> dict[str, Any]:
     for seed in range(given.seeds):
         given.seed = 1 + seed
         config = PlantingConfig(windows=given.windows, seed=seed, shuffle=not given.ordered)
+        if given.null:
+            config = config.model_copy(update={"exchanges": 0, "gains": 0, "decoys": 0})
         corpus = plant(docs, config)
         which = compared(corpus, given.least)
         sides = [ours(corpus, which, given)]
@@ -263,6 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--block", type=int, default=10_000)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--null", action="store_true", help="plant nothing: all finds are false")
     parser.add_argument("--ordered", action="store_true", help="keep the corpus' own order of time")
     parser.add_argument("--no-peers", action="store_true")
     given = parser.parse_args(arguments)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from embedding.commands import bench_crawl, bench_recovery, bench_shards, bench_text
+from embedding.commands import bench_crawl, bench_recovery, bench_shards, bench_text, bench_trends
 from embedding.commands.common import measurement as _measurement
 
 
@@ -33,6 +33,7 @@ def register(app: typer.Typer) -> None:
     bench_text.register(group)
     bench_shards.register(group)
     bench_crawl.register(group)
+    bench_trends.register(group)
 
 
 def stream() -> None:

@@ -1,4 +1,4 @@
-"""`yeoron trends moved|born|risen|word`: what changed between windows."""
+"""`yeoron trends moved|born|risen|word|axis|contrast`: what changed between windows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def register(app: typer.Typer) -> None:
     group.command("moved")(moved)
     group.command("born")(born)
     group.command("risen")(risen)
+    group.command("fallen")(fallen)
     group.command("word")(word)
+    group.command("axis")(axis)
+    group.command("contrast")(contrast)
     app.add_typer(group, name="trends")
 
 
@@ -69,6 +72,78 @@ def risen(
     Example: `yeoron trends risen --json`
     """
     _print(_report(snapshots, id), "risen", limit, as_json, as_csv)
+
+
+def fallen(
+    snapshots: Store = None,
+    id: Id = "latest",  # noqa: A002
+    limit: Limit = 20,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """Words that became rarer.
+
+    Example: `yeoron trends fallen --csv`
+    """
+    _print(_report(snapshots, id), "fallen", limit, as_json, as_csv)
+
+
+def axis(
+    word: Annotated[str, typer.Argument(help="The word.")],
+    positive: Annotated[str, typer.Option(help="Words of one pole, divided by commas.")],
+    negative: Annotated[str, typer.Option(help="Words of the other pole, divided by commas.")],
+    snapshots: Store = None,
+    id: Id = "latest",  # noqa: A002
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """Where a word stands between two poles, by source and over time, with intervals.
+
+    Example: `yeoron trends axis 일본 --positive 좋다,우호 --negative 나쁘다,불매`
+    """
+    from embedding.snapshots.store import SnapshotStore
+    from embedding.trends.axis import axis_history
+    from embedding.trends.comparisons import axis_csv, axis_table
+    from embedding.trends.table import as_json as to_json
+
+    chosen = settings()
+    store = SnapshotStore(str(snapshots or chosen.paths.snapshots))
+    one, other = (
+        [name.strip() for name in side.split(",") if name.strip()] for side in (positive, negative)
+    )
+    found = axis_history(store, word, one, other, chosen.trends, id=id)
+    if as_json or as_csv:
+        sys.stdout.write(to_json(found) if as_json else axis_csv(found))
+    else:
+        console.print(axis_table(found))
+
+
+def contrast(
+    first: Annotated[str, typer.Argument(help="A source.")],
+    second: Annotated[str, typer.Argument(help="Another source.")],
+    snapshots: Store = None,
+    id: Id = "latest",  # noqa: A002
+    limit: Limit = 20,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """Words that two sources use differently in one window, surest first.
+
+    Example: `yeoron trends contrast 뉴스 게시판 --id 2020-02-a1b2c3d4`
+    """
+    from embedding.snapshots.store import SnapshotStore
+    from embedding.trends.comparisons import contrast_csv, contrast_table
+    from embedding.trends.contrast import source_contrast
+    from embedding.trends.table import as_json as to_json
+
+    chosen = settings()
+    store = SnapshotStore(str(snapshots or chosen.paths.snapshots))
+    with console.status("Comparing sources …"):
+        found = source_contrast(store, first, second, chosen.trends, id=id)
+    if as_json or as_csv:
+        sys.stdout.write(to_json(found) if as_json else contrast_csv(found, limit))
+    else:
+        console.print(contrast_table(found, limit))
 
 
 def word(

@@ -58,7 +58,7 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
             f"{row.q:.2g}",
             "" if figure is None else f"{figure:.2f}",
             f"{row.documents_before} → {row.documents}",
-            escape(f"{_names(row.neighbours_before, 5)} → {_names(row.neighbours, 5)}"),
+            escape(f"{names_of(row.neighbours_before, 5)} → {names_of(row.neighbours, 5)}"),
         )
     return table
 
@@ -73,7 +73,7 @@ def ranking_json(report: TrendReport, name: str, limit: int | None = None) -> st
         "ranking": name,
         "rows": rows,
     }
-    return _json(answer)
+    return as_json(answer)
 
 
 def ranking_csv(report: TrendReport, name: str, limit: int | None = None) -> str:
@@ -84,11 +84,11 @@ def ranking_csv(report: TrendReport, name: str, limit: int | None = None) -> str
         plain |= {
             "rank": at,
             "sources": " ".join(f"{s.source}:{s.documents}" for s in row.sources),
-            "neighbours_before": _names(row.neighbours_before),
-            "neighbours": _names(row.neighbours),
+            "neighbours_before": names_of(row.neighbours_before),
+            "neighbours": names_of(row.neighbours),
         }
         lines.append([plain[column] for column in _CSV])
-    return _csv(_CSV, lines)
+    return as_csv(_CSV, lines)
 
 
 def word_table(history: WordHistory) -> Table:
@@ -110,14 +110,14 @@ def word_table(history: WordHistory) -> Table:
             "–" if point.per_1000_documents is None else f"{point.per_1000_documents:.2f}",
             "–" if moved is None else f"{moved.shift:.2f}",
             "–" if moved is None else f"{moved.low:.2f}–{moved.high:.2f}",
-            escape(_names(point.neighbours, 8)),
+            escape(names_of(point.neighbours, 8)),
         )
     return table
 
 
 def word_json(history: WordHistory) -> str:
     """A word's history as canonical JSON."""
-    return _json(history)
+    return as_json(history)
 
 
 def word_csv(history: WordHistory) -> str:
@@ -143,11 +143,11 @@ def word_csv(history: WordHistory) -> str:
                 moved.get("low"),
                 moved.get("high"),
                 first.get("shift"),
-                _names(point.neighbours),
+                names_of(point.neighbours),
             ]
             for source in point.sources
         ]
-    return _csv(_HISTORY_CSV, lines)
+    return as_csv(_HISTORY_CSV, lines)
 
 
 def shortened(word: str) -> str:
@@ -155,15 +155,18 @@ def shortened(word: str) -> str:
     return word if len(word) <= LONGEST else word[: LONGEST - 1] + "…"
 
 
-def _names(neighbours: Iterable[object], n: int | None = None) -> str:
+def names_of(neighbours: Iterable[object], n: int | None = None) -> str:
+    """The first n words, divided by blanks."""
     return " ".join(shortened(str(getattr(one, "word", one))) for one in list(neighbours)[:n])
 
 
-def _json(value: object) -> str:
+def as_json(value: object) -> str:
+    """Canonical JSON: the same records give the same bytes."""
     return json.dumps(to_plain(value), ensure_ascii=False, sort_keys=True, indent=1) + "\n"
 
 
-def _csv(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+def as_csv(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """CSV with a header line; no cell starts a formula."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)

@@ -18,6 +18,7 @@ is unbiased, and below 0 for about half of all words whose use did not change.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,18 +44,28 @@ class UsedWords:
 
 def usage_shift(before: UsedWords, after: UsedWords) -> Figures:
     """float64 [n]: √e² with the sign of e²; NaN for a word that no source used at both times."""
+    both = sorted(set(before.usage.by_source) & set(after.usage.by_source))
+    return _blockwise(before, after, [(source, source) for source in both])
+
+
+def usage_between(words: UsedWords, first: str, second: str) -> Figures:
+    """float64 [n]: the same between two sources of one window; NaN where one lacks the word."""
+    return _blockwise(words, words, [(first, second)])
+
+
+def _blockwise(before: UsedWords, after: UsedWords, sources: Sequence[tuple[str, str]]) -> Figures:
     found = np.full(len(before.rows), np.nan)
     for start in range(0, len(found), _BLOCK):
         part = np.arange(start, min(start + _BLOCK, len(found)))
-        found[part] = _shift(before.take(part), after.take(part))
+        found[part] = _shift(before.take(part), after.take(part), sources)
     return found
 
 
-def _shift(before: UsedWords, after: UsedWords) -> Figures:
+def _shift(before: UsedWords, after: UsedWords, sources: Sequence[tuple[str, str]]) -> Figures:
     n, dim = len(before.rows), before.usage.means.shape[2]
     moved, noise, weight = np.zeros((n, dim)), np.zeros(n), np.zeros(n)
-    for source in sorted(set(before.usage.by_source) & set(after.usage.by_source)):
-        old, new = _places(before, source), _places(after, source)
+    for earlier, later in sources:
+        old, new = _places(before, earlier), _places(after, later)
         both = np.flatnonzero((old >= 0) & (new >= 0))
         mean_old, noise_old, pairs_old = _summary(before.usage, old[both])
         mean_new, noise_new, pairs_new = _summary(after.usage, new[both])

@@ -1,0 +1,153 @@
+"""Where a word stands between two poles that are given as word lists, by source and over time.
+
+SemAxis (An, Kwak and Ahn 2018, equation 1): the axis leads from the mean of one list to the mean of
+the other, a word's position is its cosine with it. Here words are the means of their contexts
+(`usage.py`), without what all words have in common; so a word has a position for each window and
+source, and one for each replica, whose spread gives the interval (Student's t).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import t as student
+
+from embedding.errors import InputError
+from embedding.records import FloatArray, IntArray
+from embedding.snapshots.snapshot import Snapshot
+from embedding.snapshots.usage import Usage
+from embedding.trends.config import TrendsConfig
+from embedding.trends.contrast import pooled
+from embedding.trends.lineage import lineage
+from embedding.trends.material import Snapshots
+
+ALL = "all"
+"""Stands for all sources together."""
+
+
+@dataclass(frozen=True)
+class AxisPoint:
+    """A word's position in one window and source, with a 95 % interval; None: too few mentions."""
+
+    snapshot: str
+    label: str
+    source: str
+    mentions: int
+    position: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class AxisHistory:
+    """A word between two poles: -1 at all of `negative`, 1 at all of `positive`.
+
+    poles  how many words of the lists the last window knows
+    """
+
+    word: str
+    positive: tuple[str, ...]
+    negative: tuple[str, ...]
+    poles: tuple[int, int]
+    points: tuple[AxisPoint, ...]
+
+
+def axis_history(
+    store: Snapshots,
+    word: str,
+    positive: Sequence[str],
+    negative: Sequence[str],
+    config: TrendsConfig | None = None,
+    *,
+    id: str = "latest",  # noqa: A002 - as the store names it
+) -> AxisHistory:
+    """Follow a word along an axis through the windows up to snapshot `id`.
+
+    Raises InputError when a list has no word that the last window used, or there are no sums of
+    usage; SnapshotError when the last snapshot cannot be read.
+    """
+    config = config or TrendsConfig()
+    last = store.open(id)
+    if last.usage is None:
+        raise InputError(
+            f"snapshot {last.id} has no sums of usage; train with `server.usage_replicas` above 0 "
+            "(the default with windows) to follow an axis."
+        )
+    known = tuple(len(_known(last, names)) for names in (positive, negative))
+    for side, names, n in zip(("positive", "negative"), (positive, negative), known, strict=True):
+        if not n:
+            raise InputError(
+                f"{side}: none of {', '.join(names)[:200] or 'no words'} was used in "
+                f"{last.manifest.window.label}; give words that were."
+            )
+    points: list[AxisPoint] = []
+    for ref in lineage(store.list(), last.ref)[-config.history_windows :]:
+        points += _points(store.open(ref.id), word, positive, negative)
+    return AxisHistory(word, tuple(positive), tuple(negative), (known[0], known[1]), tuple(points))
+
+
+def _points(
+    snapshot: Snapshot, word: str, positive: Sequence[str], negative: Sequence[str]
+) -> list[AxisPoint]:
+    usage, row = snapshot.usage, snapshot.index(word)
+    poles = [_known(snapshot, names) for names in (positive, negative)]
+    if usage is None or row is None or not all(len(pole) for pole in poles):
+        return []
+    rows, means = pooled(usage)
+    centre = means.mean(axis=0)
+    axis = means[np.isin(rows, poles[0])].mean(axis=0) - means[np.isin(rows, poles[1])].mean(axis=0)
+    own = np.flatnonzero(usage.rows == row)
+    by_source = [(usage.sources[at], np.array([at])) for at in own.tolist()]
+    groups = [(ALL, own), *by_source] if len(own) > 1 else [(ALL, own)] if len(own) else []
+    return [
+        _point(snapshot, name, at, usage, centre.astype(np.float32), axis) for name, at in groups
+    ]
+
+
+def _point(
+    snapshot: Snapshot,
+    source: str,
+    at: IntArray,
+    usage: Usage,
+    centre: FloatArray,
+    axis: FloatArray,
+) -> AxisPoint:
+    pairs = usage.pairs[at].astype(np.float64)
+    means = usage.means[at].astype(np.float64)
+    total = pairs.sum(axis=0)
+    held = np.flatnonzero(total > 0)
+    replicas = np.einsum("nr,nrd->rd", pairs, means)[held] / total[held, None]
+    share = total[held] / total.sum()
+    position = _cosine(share @ replicas - centre, axis)
+    low = high = None
+    if len(held) > 1:
+        each = np.array([_cosine(one - centre, axis) for one in replicas])
+        spread = np.sqrt(
+            (share**2 * (each - share @ each) ** 2).sum() * len(held) / (len(held) - 1)
+        )
+        half = float(student.ppf(0.975, len(held) - 1) * spread)
+        low, high = max(position - half, -1.0), min(position + half, 1.0)
+    return AxisPoint(
+        snapshot=snapshot.id,
+        label=snapshot.manifest.window.label,
+        source=source,
+        mentions=int(usage.mentions[at].sum()),
+        position=position,
+        low=low,
+        high=high,
+    )
+
+
+def _known(snapshot: Snapshot, names: Sequence[str]) -> IntArray:
+    """Rows of those words that were used in the window."""
+    rows = [row for name in names if (row := snapshot.index(name)) is not None]
+    used = np.empty(0, np.int64) if snapshot.usage is None else snapshot.usage.rows
+    found: IntArray = np.intersect1d(np.array(rows, dtype=np.int64), used)
+    return found
+
+
+def _cosine(vector: FloatArray, axis: FloatArray) -> float:
+    length = float(np.linalg.norm(vector) * np.linalg.norm(axis))
+    return float(vector @ axis) / length if length else 0.0

@@ -1,0 +1,88 @@
+"""Contrasts of sources and positions on an axis, as a terminal table and as CSV."""
+
+from __future__ import annotations
+
+from rich.markup import escape
+from rich.table import Table
+
+from embedding.trends.axis import AxisHistory
+from embedding.trends.contrast import SourceContrast
+from embedding.trends.rows import to_plain
+from embedding.trends.table import as_csv, names_of, shortened
+
+_CONTRAST = (
+    *("rank", "word", "z", "p", "q", "significant", "mentions_first", "mentions_second"),
+    *("neighbours_first", "neighbours_second"),
+)
+_AXIS = ("window", "source", "mentions", "position", "low", "high", "snapshot")
+
+
+def contrast_table(found: SourceContrast, limit: int = 20) -> Table:
+    """For the terminal."""
+    first, second = escape(shortened(found.first)), escape(shortened(found.second))
+    table = Table(
+        title=f"{first} against {second} · {found.label}",
+        caption=None if found.rows else "no word was used often enough by both",
+    )
+    for title, right in (("#", True), ("word", False), ("z", True), ("q", True)):
+        table.add_column(title, justify="right" if right else "left")
+    table.add_column("mentions", justify="right")
+    for title in (first, second):
+        table.add_column(f"used as, {title}", overflow="fold")
+    for at, row in enumerate(found.rows[:limit], start=1):
+        table.add_row(
+            str(at),
+            escape(shortened(row.word)) + (" *" if row.significant else ""),
+            f"{row.z:.1f}",
+            f"{row.q:.2g}",
+            f"{row.mentions_first} / {row.mentions_second}",
+            escape(names_of(row.neighbours_first, 5)),
+            escape(names_of(row.neighbours_second, 5)),
+        )
+    return table
+
+
+def contrast_csv(found: SourceContrast, limit: int | None = None) -> str:
+    """CSV with a header; neighbours are joined by spaces."""
+    lines = []
+    for at, row in enumerate(found.rows[:limit], start=1):
+        plain = to_plain(row) | {
+            "rank": at,
+            "neighbours_first": names_of(row.neighbours_first),
+            "neighbours_second": names_of(row.neighbours_second),
+        }
+        lines.append([plain[column] for column in _CONTRAST])
+    return as_csv(_CONTRAST, lines)
+
+
+def axis_table(history: AxisHistory) -> Table:
+    """For the terminal, one line a window and source."""
+    poles = " ".join(history.negative), " ".join(history.positive)
+    table = Table(
+        title=f"{escape(shortened(history.word))} between "
+        f"{escape(shortened(poles[0]))} (−1) and {escape(shortened(poles[1]))} (1)",
+        caption=None if history.points else "no window used this word often enough",
+    )
+    table.add_column("window")
+    table.add_column("source")
+    for title in ("mentions", "position", "95 %"):
+        table.add_column(title, justify="right")
+    for point in history.points:
+        unknown = point.low is None or point.high is None
+        table.add_row(
+            point.label,
+            escape(shortened(point.source)),
+            str(point.mentions),
+            f"{point.position:+.2f}",
+            "–" if unknown else f"{point.low:+.2f} … {point.high:+.2f}",
+        )
+    return table
+
+
+def axis_csv(history: AxisHistory) -> str:
+    """CSV with a header."""
+    lines = [
+        [point.label, *(to_plain(point)[column] for column in _AXIS[1:])]
+        for point in history.points
+    ]
+    return as_csv(_AXIS, lines)

@@ -1,0 +1,195 @@
+"""Which words two sources use differently in one window (`usage.py`), and as what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embedding.errors import InputError
+from embedding.records import FloatArray, IntArray
+from embedding.snapshots.snapshot import Snapshot
+from embedding.snapshots.usage import Usage
+from embedding.trends import noise
+from embedding.trends.config import TrendsConfig
+from embedding.trends.material import Snapshots, signs
+from embedding.trends.rows import Neighbour
+from embedding.trends.usage import UsedWords, usage_between
+from embedding.trends.writer import top
+
+
+@dataclass(frozen=True)
+class ContrastRow:
+    """A word that two sources use differently.
+
+    z, p, q       against words that both mention about as often
+    significant   q is at most the configured false-discovery rate
+    mentions_*    in the window
+    neighbours_*  words that are used, over all sources, as this one is used there; `changed` marks
+                  those of one source only
+    """
+
+    word: str
+    z: float
+    p: float
+    q: float
+    significant: bool
+    mentions_first: int
+    mentions_second: int
+    neighbours_first: tuple[Neighbour, ...]
+    neighbours_second: tuple[Neighbour, ...]
+
+
+@dataclass(frozen=True)
+class SourceContrast:
+    """Words that sources `first` and `second` use most differently, of `compared` words."""
+
+    snapshot: str
+    label: str
+    first: str
+    second: str
+    rows: tuple[ContrastRow, ...]
+    compared: int
+
+
+def source_contrast(
+    store: Snapshots,
+    first: str,
+    second: str,
+    config: TrendsConfig | None = None,
+    *,
+    id: str = "latest",  # noqa: A002 - as the store names it
+) -> SourceContrast:
+    """Compare two sources in the window of snapshot `id`.
+
+    Raises InputError for a source that the window does not have, and when the snapshot has no sums
+    of usage; SnapshotError when it cannot be read.
+    """
+    config = config or TrendsConfig()
+    snapshot = store.open(id)
+    usage = _usage(snapshot, first, second)
+    counts = _mentions(usage, first, len(snapshot)), _mentions(usage, second, len(snapshot))
+    often = (counts[0] >= config.min_count) & (counts[1] >= config.min_count)
+    rows = np.flatnonzero(often & ~signs(snapshot.words, config)).astype(np.int64)
+    label = snapshot.manifest.window.label
+    values = usage_between(UsedWords(usage, rows), first, second)
+    rows, values = rows[np.isfinite(values)], values[np.isfinite(values)]
+    if not len(rows):
+        return SourceContrast(snapshot.id, label, first, second, (), 0)
+    exposure = noise.exposure(counts[0][rows], counts[1][rows])
+    ranked = noise.judge(values, exposure, config.band_words)
+    words = [snapshot.words[at] for at in rows.tolist()]
+    best = top(np.arange(len(rows)), ranked.z, words, config.rows)
+    likeness = Likeness(snapshot, usage, config)
+    found = [
+        ContrastRow(
+            word=words[at],
+            z=float(ranked.z[at]),
+            p=float(ranked.p[at]),
+            q=float(ranked.q[at]),
+            significant=bool(ranked.q[at] <= config.false_discovery),
+            mentions_first=int(counts[0][rows[at]]),
+            mentions_second=int(counts[1][rows[at]]),
+            neighbours_first=near[0],
+            neighbours_second=near[1],
+        )
+        for at in best
+        for near in [likeness.sides(int(rows[at]), first, second, config.shown_neighbours)]
+    ]
+    return SourceContrast(snapshot.id, label, first, second, tuple(found), len(rows))
+
+
+class Likeness:
+    """Finds words that are used alike: cosine of mean contexts, without what all have in common."""
+
+    def __init__(self, snapshot: Snapshot, usage: Usage, config: TrendsConfig) -> None:
+        self._words = snapshot.words
+        self._usage = usage
+        rows, means = pooled(usage)
+        seen = np.zeros(len(snapshot), dtype=np.int64)
+        np.add.at(seen, usage.rows, usage.mentions)
+        often = seen[rows] >= config.min_count
+        order = np.argsort(-seen[rows[often]], kind="stable")[: config.candidate_words]
+        self._rows: IntArray = rows[often][order]
+        chosen = means[often][order]
+        none = np.zeros(means.shape[1], dtype=np.float32)
+        self._centre: FloatArray = chosen.mean(axis=0) if len(chosen) else none
+        self._means = _unit(chosen - self._centre)
+
+    def sides(
+        self, row: int, first: str, second: str, n: int
+    ) -> tuple[tuple[Neighbour, ...], tuple[Neighbour, ...]]:
+        """What the word of `row` is used as by each source."""
+        one, other = self.near(row, first, n), self.near(row, second, n)
+        return _marked(one, other), _marked(other, one)
+
+    def near(self, row: int, source: str, n: int) -> list[tuple[str, float]]:
+        """The n words that are used most as the word of `row` is used by one source."""
+        own = self._usage.by_source[source]
+        at = own[self._usage.rows[own] == row]
+        if not len(at):
+            return []
+        mean = pooled(self._usage, at)[1][0]
+        cosines = self._means @ _unit(mean[None] - self._centre)[0]
+        cosines[self._rows == row] = -np.inf
+        best = np.argsort(-cosines, kind="stable")[:n]
+        return [
+            (self._words[int(self._rows[i])], float(cosines[i]))
+            for i in best.tolist()
+            if np.isfinite(cosines[i])
+        ]
+
+
+def pooled(usage: Usage, at: IntArray | None = None) -> tuple[IntArray, FloatArray]:
+    """Rows int64 [m] and what their contexts say on average, float32 [m, dim], over all sources.
+
+    at  only these places
+    """
+    at = np.arange(len(usage)) if at is None else at
+    pairs, means = usage.pairs[at], usage.means[at].astype(np.float32)
+    rows, own = np.unique(usage.rows[at], return_inverse=True)
+    sums = np.zeros((len(rows), means.shape[2]), dtype=np.float32)
+    total = np.zeros(len(rows), dtype=np.float32)
+    np.add.at(sums, own, np.einsum("nr,nrd->nd", pairs, means))
+    np.add.at(total, own, pairs.sum(axis=1))
+    average: FloatArray = (sums / np.maximum(total, 1e-9)[:, None]).astype(np.float32)
+    return rows.astype(np.int64), average
+
+
+def _marked(
+    own: Sequence[tuple[str, float]], other: Sequence[tuple[str, float]]
+) -> tuple[Neighbour, ...]:
+    there = {word for word, _ in other}
+    return tuple(Neighbour(word, cosine, word not in there) for word, cosine in own)
+
+
+def _usage(snapshot: Snapshot, first: str, second: str) -> Usage:
+    usage, label = snapshot.usage, snapshot.manifest.window.label
+    if usage is None:
+        raise InputError(
+            f"snapshot {snapshot.id} has no sums of usage; train with `server.usage_replicas` "
+            "above 0 (the default with windows) to compare sources."
+        )
+    for source in (first, second):
+        if source not in usage.by_source:
+            known = ", ".join(usage.by_source) or "none"
+            raise InputError(f"source {source[:80]!r}: window {label} has {known}.")
+    if first == second:
+        raise InputError(f"source {first[:80]!r} is named twice; two different ones are compared.")
+    return usage
+
+
+def _mentions(usage: Usage, source: str, words: int) -> IntArray:
+    """int64 [words]."""
+    found = np.zeros(words, dtype=np.int64)
+    at = usage.by_source[source]
+    found[usage.rows[at]] = usage.mentions[at]
+    return found
+
+
+def _unit(vectors: FloatArray) -> FloatArray:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    out = np.zeros(vectors.shape, dtype=np.float32)
+    np.divide(vectors, lengths, out=out, where=lengths > 0)
+    return out
