@@ -184,15 +184,19 @@ def table(report: dict[str, Any]) -> str:
             f"{config['model']['dim']}. Loss of held-out text, nats a pair."
         ),
         "",
-        "| way | tokens/s | speed / bsp | loss | loss / one node | dropped | pushes | diverges |",
-        "|---|---|---|---|---|---|---|---|",
+        (
+            "| way | tokens/s | speed / bsp | seconds | loss | loss / one node | dropped | pushes "
+            "| diverges |"
+        ),
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for way, figures in report["summary"].items():
         run, speed = report["runs"][way], figures["speed_to_bsp"]
         lines.append(
             f"| {way} | {run['tokens_per_second']:,.0f} | {'' if speed is None else f'{speed:.2f}'}"
-            f" | {run['loss']:.4f} | {figures['loss_to_one_node']:.4f} | {figures['dropped']:.1%} "
-            f"| {run['pushes']} | {'yes' if figures['diverges'] else 'no'} |"
+            f" | {run['seconds']:.1f} | {run['loss']:.4f} | {figures['loss_to_one_node']:.4f} "
+            f"| {figures['dropped']:.1%} | {run['pushes']} "
+            f"| {'yes' if figures['diverges'] else 'no'} |"
         )
     for way, run in report["runs"].items():
         rounds = run["rounds"]

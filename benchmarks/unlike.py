@@ -116,11 +116,14 @@ def speeds(nodes: int, block_s: float, slower: float, turns: float) -> list[Wait
 class Dispenser:
     """Deals a text out to whoever asks, block by block, each once, until all is learnt.
 
+    replay  old tokens that are learnt along with each of the text's
+
     What a policy drops is made up for with text from the beginning, so that as many tokens reach
     the tables whatever the policy.
     """
 
-    def __init__(self, text: Text, server: ParameterServer) -> None:
+    def __init__(self, text: Text, server: ParameterServer, replay: float = 0.0) -> None:
+        self._replay = replay
         self._tokens = text.tokens
         self.block = text.block
         self._sentences = itertools.cycle(s for block in text.blocks for s in block)
@@ -143,7 +146,10 @@ class Dispenser:
             dropped = self._meters.dropped_tokens
             if self.tokens - dropped >= self._tokens:
                 if self.ended is None:
-                    self.ended, self.applied = time.monotonic(), self._meters.tokens - dropped
+                    self.ended = time.monotonic()
+                    # Replayed tokens are learnt as well, and no progress in the text.
+                    fresh = self._meters.tokens / (1.0 + self._replay)
+                    self.applied = round(fresh) - dropped
                 return None
             done = (self.tokens - dropped) / self._tokens
             sentences, length = [], 0
@@ -184,7 +190,7 @@ def train(text: Text, model: ModelConfig, sync: dict[str, Any], waits: Sequence[
     with running_server(config, SyncConfig(**sync), dim=model.dim, seed=model.seed) as server:
         server.state.admit(text.words, text.counts)
         server.state.vocabulary.close(text.words, text.counts)
-        dispenser = Dispenser(text, server)
+        dispenser = Dispenser(text, server, replay)
         errors: list[BaseException] = []
         ready = threading.Barrier(len(waits))
         threads = [
