@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.live import Live
 from rich.table import Table
@@ -16,8 +17,8 @@ _FAULTS_SHOWN = 4
 
 def crawl_table(report: dict[str, Any]) -> Group:
     """The figures by source and in all; faults by reason, the most frequent first."""
-    table = Table("source")
-    for name in ("documents", "tokens", "pages/min", "lag", "waiting", "changes/h", "next poll"):
+    table = Table("source", box=SIMPLE_HEAD)
+    for name in ("docs", "tokens", "pages/min", "lag", "waiting", "changes/h", "next"):
         table.add_column(name, justify="right")
     # Below the table, for a terminal of 80 columns has no room for them in it.
     troubles = []

@@ -37,7 +37,10 @@ class NearDuplicates:
     def __init__(self, threshold: float, window: int) -> None:
         self._threshold = threshold
         self._window = window
-        self._index = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS)
+        # Candidates are judged by their signatures, so bands are chosen to miss few.
+        self._index = MinHashLSH(
+            threshold=threshold, num_perm=PERMUTATIONS, weights=(0.1, 0.9), prepickle=False
+        )
         self._sketches: dict[int, MinHash] = {}
         self._keys: dict[int, str] = {}
         self._order: deque[int] = deque()
