@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,13 +29,26 @@ from embedding.sources.registry import make_adapter
 REASONS = {
     "bad_encoding", "connect", "dns", "duplicate", "empty", "host_busy", "host_down", "http_1xx",
     "http_3xx", "http_4xx", "http_5xx", "near_duplicate", "no_browser", "not_html", "parse",
-    "private_address", "protocol", "redirect_loop", "robots", "robots_unreadable", "timeout",
+    "private_address", "protocol", "render", "foreign_host", "redirect_loop", "robots", "robots_unreadable", "timeout",
     "too_large",
 }  # fmt: skip
 """Every name under which a failure is counted; docs/crawling.md explains them."""
 TEXT = "시민들은 새로 문을 연 도서관을 찾아 책을 읽고 이야기를 나누었다. " * 6
 PAGE = "<html><head><title>{0}</title></head><body><article><p>{1}</p></article></body></html>"
 URL = "http://example.org/a"
+
+
+def test_every_reason_is_explained() -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "crawling.md").read_text(encoding="utf-8")
+    code = "".join(p.read_text() for room in ("crawl", "sources") for p in modules(room))
+    written = set(re.findall(r"FetchError\(\s*\"([a-z_0-9]+)\"", code)) - {"extraction"}
+    assert written <= REASONS
+    assert [reason for reason in sorted(REASONS) if f"`{reason}`" not in page] == []
+
+
+def modules(room: str) -> list[Path]:
+    return sorted((Path(__file__).parents[2] / "embedding" / room).rglob("*.py"))
 
 
 async def crawl(crawler: Crawler, until: Callable[[], bool], limit: float = 150.0) -> list[str]:
