@@ -26,14 +26,32 @@ from embedding.sources.base import Found, Item, Page, Pseudonyms
 from embedding.sources.config import SourceConfig
 from embedding.sources.registry import make_adapter
 
-REASONS = set(
-    (
-        "bad_encoding connect dns duplicate empty foreign_host "
-        "host_busy host_down http_1xx http_3xx http_4xx http_5xx "
-        "near_duplicate no_browser not_html parse private_address protocol "
-        "redirect_loop render robots robots_unreadable timeout too_large "
-    ).split()
-)
+REASONS = {
+    "bad_encoding",
+    "connect",
+    "dns",
+    "duplicate",
+    "empty",
+    "foreign_host",
+    "host_busy",
+    "host_down",
+    "http_1xx",
+    "http_3xx",
+    "http_4xx",
+    "http_5xx",
+    "near_duplicate",
+    "no_browser",
+    "not_html",
+    "parse",
+    "private_address",
+    "protocol",
+    "redirect_loop",
+    "render",
+    "robots",
+    "robots_unreadable",
+    "timeout",
+    "too_large",
+}
 """Every name under which a failure is counted; docs/crawling.md explains them."""
 TEXT = "시민들은 새로 문을 연 도서관을 찾아 책을 읽고 이야기를 나누었다. " * 6
 PAGE = "<html><head><title>{0}</title></head><body><article><p>{1}</p></article></body></html>"
