@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_MEASURE = 1.0
+_MEASURE = 2.0
 """Seconds between two readings of the browser's memory."""
 _MEGABYTE = 1e6
 _TOO_LARGE = 2.0
