@@ -4,30 +4,17 @@ documents through the text room, a node's learner and the wire to the server's v
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from crawling_node import Node
 
 from embedding.errors import RefusedError
-from embedding.exchange.client import ParameterClient
-from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.testimony import Attestation, sign
-from embedding.models import make_trainer
-from embedding.models.config import ModelConfig
-from embedding.records import Document, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.server.words.witnesses import Witnesses
-from embedding.text import TextConfig, TextPipeline
-from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
-from embedding.worker.listening import Listener
 
-MODEL = ModelConfig(dim=4, sample=0.0)
-NODE = NodeConfig(replay_ratio=0.0)
-TEXT = TextConfig(tokenizer="whitespace")
-WHEN = datetime(2020, 2, 3, tzinfo=UTC)
 NAME = "홍길동"
 
 
@@ -36,37 +23,6 @@ def server() -> Iterator[ParameterServer]:
     config = ServerConfig(min_count=2, min_authors=3, min_sources=2, device="cpu")
     with running_server(config, SyncConfig(policy="asp"), dim=4) as found:
         yield found
-
-
-class Node:
-    """A node's text pipeline and learner on a connection of its own."""
-
-    def __init__(self, server: ParameterServer, name: str, *, crawls: bool = True) -> None:
-        self.client = ParameterClient(server.location, node=name, config=ExchangeConfig())
-        welcome = self.client.hello()
-        self.pipeline = TextPipeline(TEXT)
-        self.learner = Learner(
-            self.client,
-            make_trainer(MODEL),
-            None,
-            node=name,
-            model=MODEL,
-            config=NODE,
-            unit=WindowUnit.DAY,
-        )
-        self.learner.begin(welcome.clock, welcome.sequence, welcome.min_count)
-        self.learner.lexicon.listener = Listener.of(welcome) if crawls else None
-        self._url = 0
-
-    def read(self, source: str, *texts: tuple[str | None, str]) -> None:
-        """Learn documents given as (author, text)."""
-        documents = []
-        for author, text in texts:
-            self._url += 1
-            url = f"https://{source}.example/{self._url}"
-            documents.append(Document(url, source, text, WHEN, WHEN, author=author))
-        block = self.pipeline.block(documents, [0.0] * len(documents))
-        self.learner.learn([TokenBlock.from_buffer(block.to_buffer())])
 
 
 @pytest.fixture
