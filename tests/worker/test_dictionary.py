@@ -17,6 +17,7 @@ from embedding.trends.report import build_report
 
 TAILS = ("", "이", "은", "을", "에", "의", "도", "만", "으로", "과", "까지", "보다")
 TEXT = TextConfig(tokenizer="kiwi", new_words_every=100)
+TEXTS = [(None, f"요즘 김밥맛{tail} {end}") for tail in TAILS for end in ("좋다", "많다", "크다")]
 JANUARY, FEBRUARY, MARCH = (datetime(2020, month, 3, tzinfo=UTC) for month in (1, 2, 3))
 
 
@@ -35,12 +36,8 @@ def test_a_word_found_in_the_stream_changes_the_digest_of_the_next_snapshot(
         node = Node(server, "n0", text=TEXT)
         manifests = []
         for month in (JANUARY, FEBRUARY, MARCH):
-            texts = [
-                (None, f"요즘 김밥맛{tail} {other}") for tail in TAILS for other in ("좋다", "많다")
-            ]
-            # January finds the word; the next block, of February, is the first to have it.
-            for text in texts:
-                node.read("news", text, when=month)
+            # January's block finds the word, the next one has it.
+            node.read("news", *TEXTS, when=month)
             ref = node.client.cut(Window.holding(month, WindowUnit.MONTH))
             manifests.append(SnapshotStore(str(tmp_path)).open(ref.id).manifest)
         node.client.close()
