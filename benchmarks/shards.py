@@ -8,13 +8,19 @@ loopback. Every shard gets as many rows in a message whatever the number of shar
 of its table, which is the worst case for caches. Processor time is user and system time of the
 shards alone: other work on the machine spoils it less than time on a clock. Memory is what the
 processes grew by; where the tables are small that is the buffers of messages. `allocated` counts
-tables, accumulators and places as they are allocated, with the room that doubling leaves free.
+tables, accumulators and places as they are allocated, with the room that doubling leaves free, whose
+pages do not exist yet.
+
+Caches and the processor's address cache (TLB) make memory itself slower as tables grow. `memory` is
+what the same reads and additions at random rows cost in this process on a bare array of the same
+size, in pages of 2 MB as tables have them, and in pages of 4 KB.
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import mmap
 import statistics
 import sys
 import time
@@ -26,6 +32,7 @@ from typing import Any
 
 import numpy as np
 import psutil
+import torch
 
 from benchmarks.machine import hardware, versions
 from embedding.exchange.codec import encode_push
@@ -50,6 +57,26 @@ WARM = 2_000
 """Rows that are there before the measurement begins."""
 FREE_SHARE = 0.6
 """Of the free memory, the most that the tables of one measurement may take."""
+
+
+def memory_us(rows: int, dim: int, *, large: bool, repeats: int = 5) -> float:
+    """Processor time a row and way of adding to, and reading, random rows of a bare array."""
+    pages = mmap.mmap(-1, 4 * rows * dim, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages.madvise(mmap.MADV_HUGEPAGE if large else mmap.MADV_NOHUGEPAGE)
+    table = torch.from_numpy(np.frombuffer(pages, dtype=np.float32).reshape(rows, dim))
+    table.fill_(1.0)
+    rng = np.random.default_rng(1)
+    size = min(BATCH, rows)
+    delta, found = torch.ones((size, dim)), []
+    for _ in range(repeats):
+        drawn = [np.sort(rng.choice(rows, size, replace=False)) for _ in range(20)]
+        batches = [torch.from_numpy(each) for each in drawn]
+        began = time.process_time()
+        for where in batches:
+            table.index_add_(0, where, delta)
+            table.index_select(0, where)
+        found.append((time.process_time() - began) / (2 * size * len(batches)) * 1e6)
+    return statistics.median(found)
 
 
 def columns(rows: int, dim: int) -> int:
@@ -164,6 +191,8 @@ def measure(shards: int, rows: int, dim: int, repeats: int) -> dict[str, Any]:
             "processor_us": statistics.median(found),
             "processor_ns_a_number": statistics.median(found) * 1000 / dim,
             "clock_us": statistics.median(wall),
+            "memory_us": memory_us(-(-rows // shards), dim, large=True),
+            "memory_4k_us": memory_us(-(-rows // shards), dim, large=False),
             "made_us": made / (rows - WARM) * 1e6,
             "bytes": held / (rows - WARM),
             "bytes_allocated": sum(link.figures["bytes"] for link in rig.links.links) / rows,
@@ -176,7 +205,7 @@ def measure(shards: int, rows: int, dim: int, repeats: int) -> dict[str, Any]:
 def bench_shards(
     shards: Sequence[int] = (1, 2, 4),
     rows: Sequence[int] = (10_000, 100_000, 1_000_000, 10_000_000),
-    dim: int = 100,
+    dim: int = 32,
     repeats: int = 5,
     *,
     results: Path = RESULTS,
@@ -216,13 +245,14 @@ def table(report: dict[str, Any]) -> str:
         ),
         "",
         (
-            "| rows | dim | shards | processor µs a row | on the clock µs | made µs | bytes a row "
-            "| beside the rows | allocated |"
+            "| rows | dim | shards | processor µs a row | memory µs | with 4 KB pages "
+            "| on the clock µs | made µs | bytes a row | beside the rows | allocated |"
         ),
-        "|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [
         f"| {size['rows']:,} | {size['dim']} | {size['shards']} | {size['processor_us']:.3f} "
+        f"| {size['memory_us']:.3f} | {size['memory_4k_us']:.3f} "
         f"| {size['clock_us']:.3f} | {size['made_us']:.2f} | {size['bytes']:,.0f} "
         f"| {size['bytes_over_tables']:,.0f} | {size['bytes_allocated']:,.0f} |"
         for size in report["sizes"]
@@ -234,7 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--rows", type=int, nargs="+", default=[10**4, 10**5, 10**6, 10**7])
-    parser.add_argument("--dim", type=int, default=100)
+    parser.add_argument("--dim", type=int, default=32)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)

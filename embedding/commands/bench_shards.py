@@ -25,7 +25,7 @@ def shards(
     ] = None,
     dim: Annotated[
         int, typer.Option(help="Length of the rows; halved where they do not fit.")
-    ] = 100,
+    ] = 32,
     repeats: Annotated[int, typer.Option(help="Repeats; the median counts.")] = 5,
 ) -> None:
     """Time and memory of a row as shards and rows grow.
