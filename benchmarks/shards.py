@@ -8,8 +8,8 @@ loopback. Every shard gets as many rows in a message whatever the number of shar
 of its table, which is the worst case for caches. Processor time is user and system time of the
 shards alone: other work on the machine spoils it less than time on a clock. Memory is what the
 processes grew by; where the tables are small that is the buffers of messages. `allocated` counts
-tables, accumulators and places as they are allocated, with the room that doubling leaves free, whose
-pages do not exist yet.
+tables, accumulators and places as they are allocated, with the room that doubling leaves free; the
+pages of that room do not exist yet.
 
 Caches and the processor's address cache (TLB) make memory itself slower as tables grow. `memory` is
 what the same reads and additions at random rows cost in this process on a bare array of the same
