@@ -60,6 +60,11 @@ def check_rounds(policy: str, model: ModelConfig, exchange: ExchangeConfig) -> N
             f"policy sandblaster with compression {exchange.compression}: what nodes keep back is "
             "not in the rows that a round begins with; none and fp16 are accepted"
         )
+    if exchange.pulls != "rows":
+        raise ValueError(
+            f"policy sandblaster with pulls {exchange.pulls}: every node computes its portions on "
+            "the same rows, and those have to be whole; rows is accepted"
+        )
 
 
 class NodeSpec(Config):
