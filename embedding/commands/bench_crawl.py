@@ -15,6 +15,7 @@ def register(group: typer.Typer) -> None:
     group.command("freshness-lag")(freshness_lag)
     group.command("render")(render)
     group.command("freshness")(freshness)
+    group.command("allocation")(allocation)
 
 
 def render(
@@ -89,3 +90,15 @@ def freshness_lag(
     if wrong:
         raise ConfigError(f"--case {wrong[0]}: {' and '.join(bench.CASES)} are accepted.")
     bench.bench_freshness_lag(tuple(case or bench.CASES), seconds)
+
+
+def allocation(
+    sources: Annotated[int, typer.Option(help="Sources of unlike rates.", min=2)] = 60,
+    hours: Annotated[float, typer.Option(help="Hours that are simulated.")] = 24.0,
+) -> None:
+    """How alike the nodes' token rates are: leases against dealing sources out (simulated time).
+
+    Example: `yeoron bench allocation`
+    """
+    bench = measurement("allocation")
+    bench.bench_allocation(bench.Setting(sources=sources, hours=hours))

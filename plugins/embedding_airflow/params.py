@@ -84,6 +84,27 @@ def snapshot_params() -> dict[str, Param]:
     }
 
 
+def discover_params() -> dict[str, Param]:
+    """`discover_sources`: where to begin, and how many requests to spend."""
+    return {
+        "seeds": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string", "pattern": "^https?://"},
+            title="Seeds",
+            description="Addresses to start from. Empty: discover.seeds, else the sites of your "
+            "sources.",
+        ),
+        "requests": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            title="Requests",
+            description="Most requests of the search. Empty: discover.requests.",
+        ),
+    }
+
+
 def training_params() -> dict[str, Param]:
     """`compare_training`: the grid of settings, one mapped run for each that can work."""
     return {

@@ -1,0 +1,109 @@
+"""discover_sources on the real parts: the simulated web, Airflow's database and its web API."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import world
+
+from embedding_airflow.operators.discovery import NONE
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+MOMENT = iter(datetime(2025, 1, 1, tzinfo=UTC) + timedelta(minutes=i) for i in range(1000))
+DAG = "discover_sources"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[SimpleNamespace]:
+    """A sources file that reads one feed of a simulated web."""
+    from embedding.settings import load_settings
+    from embedding.simweb.testing import running
+
+    dated = world.documents(3, 60, datetime(2020, 2, 1, tzinfo=UTC), 27)
+    parts = ("politics", "society", "life")
+    for at, each in enumerate(dated):
+        each["part"] = parts[at % 3]
+    with running(None, dated) as base, pytest.MonkeyPatch.context() as patch:
+        (tmp_path / "sources.toml").write_text(
+            f'[[source]]\nname = "known"\nkind = "feed"\nurl = "{base}/news/politics/rss.xml"\n'
+            "rate = 500\n"
+        )
+        settings = world.write_settings(
+            tmp_path,
+            crawl={"allow_private_hosts": [base.removeprefix("http://")], "rate": 500.0},
+            discover={"seeds": [f"{base}/news"], "pages": 6, "samples": 2, "requests": 80},
+        )
+        patch.setenv("YEORON_SETTINGS", str(settings))
+        yield SimpleNamespace(base=base, folder=tmp_path, settings=load_settings())
+
+
+@contextmanager
+def answered(folder: Path, choice: str) -> Iterator[Path]:
+    """A person answers in the web application as soon as the run asks; a file of what was asked."""
+    told = folder / f"{choice}.json"
+    person = subprocess.Popen(
+        [sys.executable, str(Path(__file__).parent / "person.py"), DAG, choice],
+        env={**os.environ, "YEORON_TEST_ANSWER": str(told)},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        yield told
+        assert person.wait(60) == 0
+    finally:
+        person.kill()
+        person.wait(30)
+
+
+def run(dag_bag: Any) -> Any:
+    return dag_bag.dags[DAG].test(logical_date=next(MOMENT), run_conf={})
+
+
+def states(dag_run: Any) -> dict[str, str]:
+    return {ti.task_id: str(ti.state) for ti in dag_run.get_task_instances()}
+
+
+def test_a_person_approves_and_rejects(place, dag_bag) -> None:
+    from embedding.sources.config import load_sources
+
+    with answered(place.folder, "first") as told:
+        first = run(dag_bag)
+    assert states(first) == dict.fromkeys(("discover", "approve", "add_sources"), "success")
+    offered = json.loads(told.read_text(encoding="utf-8"))
+    *names, last = offered
+    assert last == NONE
+    sources = load_sources(place.settings.paths.sources)
+    assert [one.name for one in sources] == ["known", names[0]]
+    assert sources[1].group == "discovered"
+    assert sources[1].url.startswith(place.base)
+    kept = json.loads(place.settings.paths.rejected.read_text())
+    assert len(kept) == len(names) - 1
+    xcoms = (place.folder / "sources.toml").read_text()
+    assert "제목" not in xcoms
+
+    # What was approved is read, what was rejected is remembered: nothing is left to propose.
+    second = run(dag_bag)
+    assert second.state == "success"
+    assert states(second) == dict.fromkeys(("discover", "approve", "add_sources"), "skipped")
+
+
+def test_without_an_answer_nothing_is_decided(place, dag_bag) -> None:
+    before = place.settings.paths.sources.read_text()
+    task = dag_bag.dags[DAG].get_task("approve")
+    with answered(place.folder, "none"):
+        assert run(dag_bag).state == "success"
+    assert place.settings.paths.sources.read_text() == before
+    assert place.settings.paths.rejected.exists(), "none of them is an answer"
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    with pytest.raises(AirflowSkipException, match="Nobody decided in time"):
+        task.process_trigger_event_error({"error_type": "timeout", "error": "late"})
