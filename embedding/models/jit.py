@@ -6,6 +6,7 @@ other files, so the cache folder carries a digest of all of them.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
@@ -32,7 +33,9 @@ def cache_folder() -> Path:
     name = f"kernels-{digest.hexdigest()[:16]}"
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     roots = [Path(chosen)] if chosen else []
-    roots += [platformdirs.user_cache_path("yeoron"), Path(tempfile.gettempdir())]
+    roots.append(platformdirs.user_cache_path("yeoron"))
+    with contextlib.suppress(FileNotFoundError):  # there may be no writable place for it at all
+        roots.append(Path(tempfile.gettempdir()))
     for root in roots:
         folder = root / name
         try:

@@ -18,7 +18,7 @@ import world
 
 from embedding_airflow.operators.discovery import NONE
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 MOMENT = iter(datetime(2025, 1, 1, tzinfo=UTC) + timedelta(minutes=i) for i in range(1000))
 DAG = "discover_sources"
 
