@@ -12,10 +12,11 @@ from embedding.training import TrainRequest, train_corpus
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_shard_killed_in_the_middle_changes_no_byte(corpus, tmp_path):
     base = {
         "corpus": corpus,
-        "epochs": 15,
+        "epochs": 12,
         "min_count": 2,
         "shards": 2,
         "split": "columns",
