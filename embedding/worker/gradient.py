@@ -37,6 +37,7 @@ from embedding.worker.outstanding import Outstanding
 from embedding.worker.paced import PacedLearner
 from embedding.worker.pipeline import Pipeline, When
 from embedding.worker.routing import make_route
+from embedding.worker.securing import secure
 from embedding.worker.spec import NodeSpec
 from embedding.worker.ticks import Learnt
 from embedding.worker.usage import UsageReader
@@ -143,6 +144,7 @@ class GradientProcess:
             if self.spec.corpus is not None:
                 # A corpus may be learnt before the first report was due.
                 self._report()
+                secure(self.client, self.stop)
         except ExchangeError:
             # Told to stop, nodes that all-reduce leave each other as they come.
             if self.spec.ring is None or not self.stop.is_set():

@@ -407,3 +407,24 @@ def test_pushes_that_died_with_their_node_are_passed_over_and_counted(state):
     assert (state.position, state.waits_for) == (1, ("a", 1))
     state.hello("a", 3)
     assert (state.position, state.waits_for, state.lost_pushes) == (3, None, 2)
+
+
+def test_pushes_that_a_node_knows_no_more_are_counted_once_and_not_applied_again(state):
+    """Node and primary died; the primary went back, and the node's text is read again."""
+    state.lead(3, "x")
+    state.take(3, 1, [Admit(0, 2), Change((("a", 1),), 1.0), Change((("a", 2),), 1.0)])
+    one = np.array([1])
+    for sequence in (1, 2):
+        state.push(
+            Push("a", sequence, 0, (RowDelta(Table.IN, one, np.ones((1, DIM), np.float32)),))
+        )
+    before = state.tables.read(Table.IN, state.map.slots(one)).tolist()
+    state.hello("a", 1, 2)
+    assert state.repeated_pushes == 0, "its process is alive and knows both"
+    for _ in range(2):
+        state.hello("a", 1, 0)
+    state.lead(4, "x")
+    state.take(4, 1, [Change((("a", 1),), 1.0)])
+    state.push(Push("a", 1, 0, (RowDelta(Table.IN, one, np.ones((1, DIM), np.float32)),)))
+    assert state.repeated_pushes == 2
+    assert state.tables.read(Table.IN, state.map.slots(one)).tolist() == before

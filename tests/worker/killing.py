@@ -98,7 +98,7 @@ class Chaos:
 
     def reach(self, tokens: float) -> None:
         """Wait until so many tokens were learnt."""
-        deadline = time.monotonic() + 150
+        deadline = time.monotonic() + 240
         while self.learnt() < tokens:
             assert time.monotonic() < deadline, "training stands still"
             if all(node.done() for node in self.nodes):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from killing import chaos, corpus, kill, learnt_once
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def test_whatever_is_killed_each_word_is_learnt_once(tmp_path: Path) -> None:
@@ -45,4 +45,16 @@ def test_a_node_and_the_server_killed_together_lose_nothing(tmp_path: Path) -> N
         found.kill_server()
         found.serve()
         [node.result(timeout=120) for node in found.nodes]
+        learnt_once(found, words)
+
+
+def test_a_server_killed_when_a_node_has_ended_has_all_that_it_pushed(tmp_path: Path) -> None:
+    """Nobody could send it again: a node ends once its pushes are in a checkpoint."""
+    path = tmp_path / "c.txt"
+    words = corpus(path, 5_000)
+    with chaos(tmp_path, "ssp", checkpoint_every_s=600.0) as (found, pool):
+        found.learn(pool, path, 1)
+        found.nodes[0].result(timeout=240)
+        found.kill_server()
+        found.serve()
         learnt_once(found, words)

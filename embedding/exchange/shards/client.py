@@ -177,7 +177,7 @@ class ShardedClient(ParameterClient):
                 node=self.node,
                 config=self.config,
                 unconfirmed=partial(self._parts, index, len(locations)),
-                first=lambda: self.log.forgotten + 1,
+                held=lambda: (self.log.forgotten + 1, self.log.forgotten + len(self.log)),
                 stop=self._stop,
             )
             for index, location in enumerate(locations)

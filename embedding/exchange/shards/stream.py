@@ -24,7 +24,7 @@ class ShardStream:
     """Used by one thread at a time.
 
     unconfirmed  (sequence) → this shard's parts of the pushes after it that the node still has
-    first        the first push that the node still has or will make
+    held         the first push that the node still has or will make, and the last it has made
     stop         set when the process was told to stop: then nothing is tried for long
     durable      last push of this node that is in a checkpoint of this shard
     """
@@ -36,7 +36,7 @@ class ShardStream:
         node: str,
         config: ExchangeConfig,
         unconfirmed: Callable[[int], Sequence[Push]],
-        first: Callable[[], int],
+        held: Callable[[], tuple[int, int]],
         stop: threading.Event | None = None,
     ) -> None:
         self.location = location
@@ -44,7 +44,7 @@ class ShardStream:
         self._node = node
         self._config = config
         self._unconfirmed = unconfirmed
-        self._first = first
+        self._held = held
         self._stop = stop or threading.Event()
         self._channel: Channel | None = None
 
@@ -108,7 +108,9 @@ class ShardStream:
 
     def _introduce(self, channel: Channel) -> None:
         channel.open()
-        header = {"op": "hello", "version": VERSION, "node": self._node, "first": self._first()}
+        first, last = self._held()
+        header = {"op": "hello", "version": VERSION, "node": self._node}
+        header |= {"first": first, "last": last}
         answer = channel.request(Message(header))
         if whole(answer.header, "durable") < self.durable:
             raise BehindError(

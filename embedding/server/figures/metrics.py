@@ -73,6 +73,7 @@ _SHARD = {
     "pushes": "Pushes applied",
     "duplicates": "Pushes that had been taken before",
     "lost_pushes": "Pushes lost with their node",
+    "repeated_pushes": "Pushes whose text is read again and not applied again",
     "rows_in": "Rows received in pushes",
     "rows_out": "Rows sent in pulls",
     "bytes_in": "Bytes received from nodes",

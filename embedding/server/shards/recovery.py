@@ -80,6 +80,7 @@ def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
         "applied": {name: entry.applied for name, entry in state.ledger.nodes.items()},
         "pushes": state.meters.pushes,
         "lost_pushes": state.lost_pushes,
+        "repeated_pushes": state.repeated_pushes,
     }
     return facts, state.map.ids(np.arange(state.next_slot, dtype=np.int64))
 
@@ -127,3 +128,4 @@ def restore(state: ShardState, content: Content, where: str) -> None:
     state.log_number, state.position = facts["log"]
     state.durable_position = state.position
     state.meters.pushes, state.lost_pushes = facts["pushes"], facts["lost_pushes"]
+    state.repeated_pushes = facts.get("repeated_pushes", 0)

@@ -185,7 +185,8 @@ class ShardSession:
         first = whole(message.header, "first", least=1)
         check_name("node", node)
         check_lost(node, first - self.state.ledger.of(node).accepted)
-        entry = self.state.hello(node, first)
+        last = whole(message.header, "last") if "last" in message.header else None
+        entry = self.state.hello(node, first, last)
         self.node, self.number = node, entry.session
         return self._acknowledged(entry)
 

@@ -69,7 +69,8 @@ class ShardState:
         self.log_number = 0
         self.position = 0
         self.durable_position = 0
-        self.lost_pushes = 0
+        self.lost_pushes = self.repeated_pushes = 0
+        self._again: set[tuple[str, int]] = set()
         self.waits_for: tuple[str, int] | None = None
         self._queue: deque[Entry] = deque()
         self._waiting: dict[tuple[str, int], Push | None] = {}
@@ -123,6 +124,7 @@ class ShardState:
             "pushes": meters.pushes,
             "duplicates": meters.duplicates,
             "lost_pushes": self.lost_pushes,
+            "repeated_pushes": self.repeated_pushes,
             "rows_in": meters.rows_in,
             "rows_out": meters.rows_out,
             "bytes_in": meters.bytes_in,
@@ -162,10 +164,12 @@ class ShardState:
 
     # -- nodes ------------------------------------------------------------------------------
 
-    def hello(self, node: str, first: int) -> NodeLedger:
+    def hello(self, node: str, first: int, last: int | None = None) -> NodeLedger:
         """A node connects; `first` is the first push that it still has or will make.
 
-        Pushes before it that this shard lacks are lost: their node died with them.
+        Pushes before it that this shard lacks are lost: their node died with them. Those that were
+        applied beyond `last`, the last that it knows of, it will number again: primary and node
+        died together, and their text is read again. They are not applied again, but counted.
         """
         if not node:
             raise RefusedError("node '': a node needs a name.")
@@ -175,6 +179,9 @@ class ShardState:
             for sequence in range(entry.accepted + 1, first):
                 self._waiting[node, sequence] = None
             entry.accepted = max(entry.accepted, first - 1)
+            if last is not None and entry.applied > last and (node, last) not in self._again:
+                self._again.add((node, last))
+                self.repeated_pushes += entry.applied - last
             self._advance()
             return entry
 
