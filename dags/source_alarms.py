@@ -26,5 +26,5 @@ with DAG(
 ):
     look = LookForAlarms(task_id="look")
     RaiseAlarm.partial(
-        task_id="alarm", map_index_template="{{ task.source }}: {{ task.event }}", retries=0
+        task_id="alarm", map_index_template="{{ task.source }}: {{ task.event }}"
     ).expand_kwargs(look.output)
