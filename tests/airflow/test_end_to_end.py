@@ -220,7 +220,7 @@ def leaks(folders: list[Path]) -> list[str]:
     for folder in folders:
         for path in folder.rglob("*"):
             if path.is_file():
-                for data in readings(path.read_bytes()):
+                for data in readings(world.content(path)):
                     found += [f"{path}: {p}" for p, spelling in wanted if spelling in data]
     return found
 

@@ -226,7 +226,7 @@ def test_no_text_and_no_words_of_documents_are_kept_by_airflow(place, streamed, 
     phrase = sentence.split(". ")[2].encode()
     for path in airflow_home.rglob("*"):
         if path.is_file():
-            assert phrase not in path.read_bytes(), path
+            assert phrase not in world.content(path), path
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -95,3 +96,12 @@ def dask_cluster() -> Iterator[tuple[int, int]]:
         yield port, int(cluster.dashboard_link.split(":")[2].split("/")[0])
     finally:
         cluster.close(timeout=120)
+
+
+def content(path: Path) -> bytes:
+    """A file's bytes, read by another process.
+
+    Closing a file of SQLite's gives up all locks that this process holds on it (POSIX), and then
+    another process may remove the log of a database that is open here.
+    """
+    return subprocess.run(["cat", "--", str(path)], check=True, capture_output=True).stdout

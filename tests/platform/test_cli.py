@@ -86,14 +86,14 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_sources_list_as_json_names_the_node(tmp_path: Path) -> None:
+def test_sources_list_as_json_names_no_node_while_nobody_reads(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(
         '[[source]]\nname = "a"\nkind = "feed"\nurl = "https://example.org/rss"\n'
         '[[source]]\nname = "b"\nkind = "feed"\nurl = "https://example.org/atom"\n'
     )
     done = yeoron("sources", "list", "s.toml", "--json", cwd=tmp_path)
     rows = json.loads(done.stdout)
-    assert {row["name"]: row["node"] for row in rows} == {"a": 0, "b": 1}
+    assert {row["name"]: row["node"] for row in rows} == {"a": None, "b": None}
 
 
 def test_down_when_nothing_runs_says_so(tmp_path: Path) -> None:
