@@ -92,7 +92,7 @@ class UsageReader:
         planned            its text begins with these blocks
         vectors, contexts  float32, the tick's rows before training, only read
         """
-        owners = self._owners(blocks, counts)
+        owners = self._owners(blocks, counts, planned)
         n = len(owners)
         if not n:
             return None
@@ -114,18 +114,26 @@ class UsageReader:
         halves = narrow(np.clip(slopes[at], -_MOST, _MOST))
         return Usage(at.astype(np.int64), halves, pairs[at]) if len(at) else None
 
-    def _owners(self, blocks: Sequence[TokenBlock], counts: BlockCounts) -> CodeArray:
-        """int32 [tokens of the blocks]: the row of `counts` that each token was counted in."""
-        found = [np.full(len(block.codes), -1, dtype=np.int32) for block in blocks]
+    def _owners(
+        self, blocks: Sequence[TokenBlock], counts: BlockCounts, planned: LocalBlock
+    ) -> CodeArray:
+        """int32 [tokens of the blocks]: the row of `counts` that each was counted in, or -1."""
+        lengths = [len(block.codes) for block in blocks]
+        tokens = planned.tokens[: sum(lengths)]
+        owners = np.full(len(tokens), -1, dtype=np.int32)
+        firsts = np.cumsum([0, *lengths])
         start = 0
         for (at, chosen), group in zip(self._groups(blocks), counts.groups, strict=True):
-            rows = np.full(len(blocks[at].words), -1, dtype=np.int32)
-            codes = blocks[at].codes[chosen]
-            present = np.unique(codes)
-            rows[present] = np.arange(start, group.stop, dtype=np.int32)
-            found[at][chosen] = rows[codes]
+            chosen = chosen + firsts[at]
+            chosen = chosen[tokens[chosen] >= 0]
+            # Without ids of their own, rows are the whole table's: hogwild.
+            rows = tokens[chosen]
+            ids = rows if planned.ids is None else planned.ids[rows]
+            # The counts of a group are in order of the ids.
+            places = np.searchsorted(counts.ids[start : group.stop], ids)
+            owners[chosen] = (start + places).astype(np.int32)
             start = group.stop
-        return np.concatenate(found) if found else np.empty(0, dtype=np.int32)
+        return owners
 
     def _groups(self, blocks: Sequence[TokenBlock]) -> Iterator[tuple[int, IntArray]]:
         """Block and places of its tokens, for each group in the order of `count_words`."""

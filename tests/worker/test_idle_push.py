@@ -42,7 +42,7 @@ def until(condition: Callable[[], bool], timeout: float = 120.0) -> bool:
     ids=lambda sync: sync["policy"],
 )
 def test_what_is_kept_is_pushed_when_the_text_runs_dry(sync: dict, overlap: str) -> None:
-    config = ServerConfig(min_count=1, config_digest=MODEL.digest())
+    config = ServerConfig(min_count=1, min_authors=1, min_sources=1, config_digest=MODEL.digest())
     with running_server(config, SyncConfig(**sync), dim=MODEL.dim) as server:
         crawler, gradient = BlockQueue.pair(10_000, multiprocessing.get_context("spawn"))
         node = NODE.model_copy(update={"overlap": overlap})

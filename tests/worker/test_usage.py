@@ -100,6 +100,7 @@ def test_replayed_text_behind_the_fresh_text_is_not_read():
         sentences=np.array([0, 2, 6], dtype=np.int32),
         keep=np.ones(2, dtype=np.float32),
         pool=np.empty(0, dtype=np.int32),
+        ids=np.array([0, 1]),
     )
     again = UsageReader(WINDOW, WindowUnit.DAY).read(
         fresh, counts, planned, rows[0][:2], rows[1][:2]
