@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _QUIET = 0.1
 """Seconds between two looks at a page."""
-_STILL = 6
+_STILL = 8
 """Looks without anything new after which a page that asks for nothing is taken to have ended."""
 _EMPTY = 48
 """The same for a page that has not shown any item."""
@@ -86,6 +86,9 @@ async def collect(
             await _evaluate(page, _SCROLL)
         elif found and still >= _STILL:
             return found
+        elif found and still and scrolls:
+            # An answer is read before the page has drawn it: then it was not yet long enough.
+            await _evaluate(page, _SCROLL)
         elif not found and still >= _EMPTY:
             raise FetchError("empty", f"{source.url}: no item of it appeared.")
         if requests.arrived == arrived:
