@@ -35,6 +35,7 @@ from embedding.evaluation.planting import Document, PlantedCorpus, PlantingConfi
 from embedding.models import ModelConfig
 from embedding.records import FloatArray, WindowUnit
 from embedding.snapshots.store import SnapshotStore
+from embedding.stream.config import StreamConfig
 from embedding.text import TextConfig, TextPipeline
 from embedding.training import TrainRequest, train_corpus
 from embedding.trends.config import TrendsConfig
@@ -110,6 +111,7 @@ def ours(
             "nodes": given.nodes,
             "model": ModelConfig(dim=given.dim, seed=given.seed),
             "node": NodeConfig(replay_ratio=given.replay, block_tokens=given.block),
+            "stream": StreamConfig(replay_tokens=given.memory),
         }
         began = time.process_time()
         result = train_corpus(validate(TrainRequest, request, "bench drift"))
@@ -262,6 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dim", type=int, default=100)
     parser.add_argument("--nodes", type=int, default=1)
     parser.add_argument("--replay", type=float, default=2.0)
+    parser.add_argument("--memory", type=int, default=200_000, help="tokens of replay memory")
     parser.add_argument("--block", type=int, default=10_000)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--seeds", type=int, default=1)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from embedding.cluster import node_task
 from embedding.errors import ConfigError, PlatformError, YeoronError
-from embedding.stream.config import StreamConfig
 from embedding.training.placing import POOL, Placement, node_name
 from embedding.training.request import Progress, TrainProgress, TrainRequest
 from embedding.worker.spec import CorpusShare, NodeSpec
@@ -47,7 +46,7 @@ def node_specs(request: TrainRequest, location: str) -> list[NodeSpec]:
                 window=request.dated,
             ),
             text=request.text,
-            stream=StreamConfig(),
+            stream=request.stream,
             model=request.model,
             node=request.node_config,
             exchange=request.exchange,

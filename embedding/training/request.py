@@ -16,6 +16,7 @@ from embedding.exchange.topology import TopologyConfig
 from embedding.models.config import ModelConfig
 from embedding.records import SnapshotRef, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.spec import check_rounds
@@ -60,6 +61,8 @@ class TrainRequest(Config):
     """How text becomes words."""
     node: NodeConfig | None = None
     """Blocks and replay; None takes what `node_config` says."""
+    stream: StreamConfig = StreamConfig()
+    """Queue and replay memory."""
     sync: SyncConfig = SyncConfig()
     """How nodes are kept in step."""
     exchange: ExchangeConfig = ExchangeConfig()
