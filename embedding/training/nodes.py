@@ -60,6 +60,8 @@ def local_cluster(nodes: int, folder: Path) -> Iterator[Any]:
     """A client of a new cluster with a worker for each node."""
     from distributed import Client, LocalCluster
 
+    # A connection that ends with the cluster is no news, also when its end is heard afterwards.
+    logging.getLogger("distributed.batched").setLevel(logging.CRITICAL)
     with (
         LocalCluster(
             n_workers=nodes,

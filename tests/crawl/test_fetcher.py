@@ -287,7 +287,7 @@ async def test_a_failing_host_does_not_stall_another(
 SIMWEB_FAULTS = [
     ("500", "http_5xx"),
     ("404", "http_4xx"),
-    ("429", "http_4xx"),
+    ("429?key=fetcher", "http_4xx"),
     ("hang", "timeout"),
     ("slow", "timeout"),
     ("redirect-loop", "redirect_loop"),

@@ -31,6 +31,9 @@ def test_the_server_counts_its_own_part_and_nodes_the_rest() -> None:
         "rows": {"server": 33, "allreduce": 14},
         "dense_rows": {"in": 3, "out": 4},
         "density": {"in": 0.5, "out": 0.5},
+        "regrouped": 0,
+        "lost_tokens": 0,
+        "from_server": 0,
     }
 
 
