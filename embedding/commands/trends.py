@@ -11,6 +11,8 @@ import typer
 from embedding.commands.common import Json, console, settings
 
 if TYPE_CHECKING:
+    from embedding.settings import Settings
+    from embedding.snapshots.store import SnapshotStore
     from embedding.trends.rows import TrendReport
 
 Store = Annotated[Path | None, typer.Option("--snapshots", help="Snapshot store (a folder).")]
@@ -101,17 +103,15 @@ def axis(
 
     Example: `yeoron trends axis 일본 --positive 좋다,우호 --negative 나쁘다,불매`
     """
-    from embedding.snapshots.store import SnapshotStore
     from embedding.trends.axis import axis_history
     from embedding.trends.comparisons import axis_csv, axis_table
     from embedding.trends.table import as_json as to_json
 
     chosen = settings()
-    store = SnapshotStore(str(snapshots or chosen.paths.snapshots))
     one, other = (
         [name.strip() for name in side.split(",") if name.strip()] for side in (positive, negative)
     )
-    found = axis_history(store, word, one, other, chosen.trends, id=id)
+    found = axis_history(_store(snapshots, chosen), word, one, other, chosen.trends, id=id)
     if as_json or as_csv:
         sys.stdout.write(to_json(found) if as_json else axis_csv(found))
     else:
@@ -131,15 +131,13 @@ def contrast(
 
     Example: `yeoron trends contrast 뉴스 게시판 --id 2020-02-a1b2c3d4`
     """
-    from embedding.snapshots.store import SnapshotStore
     from embedding.trends.comparisons import contrast_csv, contrast_table
     from embedding.trends.contrast import source_contrast
     from embedding.trends.table import as_json as to_json
 
     chosen = settings()
-    store = SnapshotStore(str(snapshots or chosen.paths.snapshots))
     with console.status("Comparing sources …"):
-        found = source_contrast(store, first, second, chosen.trends, id=id)
+        found = source_contrast(_store(snapshots, chosen), first, second, chosen.trends, id=id)
     if as_json or as_csv:
         sys.stdout.write(to_json(found) if as_json else contrast_csv(found, limit))
     else:
@@ -156,13 +154,11 @@ def word(
 
     Example: `yeoron trends word 코로나`
     """
-    from embedding.snapshots.store import SnapshotStore
     from embedding.trends.history import word_history
     from embedding.trends.table import word_csv, word_json, word_table
 
     chosen = settings()
-    store = SnapshotStore(str(snapshots or chosen.paths.snapshots))
-    history = word_history(store, word, chosen.trends)
+    history = word_history(_store(snapshots, chosen), word, chosen.trends)
     if as_json or as_csv:
         sys.stdout.write(word_json(history) if as_json else word_csv(history))
     else:
@@ -170,13 +166,11 @@ def word(
 
 
 def _report(snapshots: Path | None, id: str) -> TrendReport:  # noqa: A002
-    from embedding.snapshots.store import SnapshotStore
     from embedding.trends.report import build_report
 
     chosen = settings()
-    store = SnapshotStore(str(snapshots or chosen.paths.snapshots))
     with console.status("Comparing windows …"):
-        return build_report(store, id, chosen.trends)
+        return build_report(_store(snapshots, chosen), id, chosen.trends)
 
 
 def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bool) -> None:
@@ -187,3 +181,10 @@ def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bo
         sys.stdout.write(text(report, name, limit))
     else:
         console.print(ranking_table(report, name, limit))
+
+
+def _store(snapshots: Path | None, chosen: Settings) -> SnapshotStore:
+    """The store that was named, else that of the settings."""
+    from embedding.snapshots.store import SnapshotStore
+
+    return SnapshotStore(str(snapshots or chosen.paths.snapshots))

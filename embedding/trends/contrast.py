@@ -14,6 +14,7 @@ from embedding.snapshots.usage import Usage
 from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import Snapshots, signs
+from embedding.trends.pair import unit
 from embedding.trends.rows import Neighbour
 from embedding.trends.usage import UsedWords, usage_between
 from embedding.trends.writer import top
@@ -115,7 +116,7 @@ class Likeness:
         chosen = means[often][order]
         none = np.zeros(means.shape[1], dtype=np.float32)
         self._centre: FloatArray = chosen.mean(axis=0) if len(chosen) else none
-        self._means = _unit(chosen - self._centre)
+        self._means = unit(chosen - self._centre)
 
     def sides(
         self, row: int, first: str, second: str, n: int
@@ -131,7 +132,7 @@ class Likeness:
         if not len(at):
             return []
         mean = pooled(self._usage, at)[1][0]
-        cosines = self._means @ _unit(mean[None] - self._centre)[0]
+        cosines = self._means @ unit(mean[None] - self._centre)[0]
         cosines[self._rows == row] = -np.inf
         best = np.argsort(-cosines, kind="stable")[:n]
         return [
@@ -186,10 +187,3 @@ def _mentions(usage: Usage, source: str, words: int) -> IntArray:
     at = usage.by_source[source]
     found[usage.rows[at]] = usage.mentions[at]
     return found
-
-
-def _unit(vectors: FloatArray) -> FloatArray:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    out = np.zeros(vectors.shape, dtype=np.float32)
-    np.divide(vectors, lengths, out=out, where=lengths > 0)
-    return out
