@@ -108,7 +108,7 @@ def attach_pool(settings: Settings) -> PoolState:
     publish_sources(settings, specs[0].sources)
     with dask_client(settings) as client:
         _require_workers(client, len(specs), settings)
-        _event(client, settings.cluster.pool).clear()
+        _on_event(client, "clear", settings.cluster.pool)
         _forget_ended(client, settings.cluster.pool)
         running = set(running_nodes(client, settings))
         started = []
@@ -128,7 +128,7 @@ def stop_pool(settings: Settings, *, timeout: float = 60.0) -> list[str]:
     """Ask every node to stop and wait; returns the nodes that ran."""
     with dask_client(settings) as client:
         running = running_nodes(client, settings)
-        _event(client, settings.cluster.pool).set()
+        _on_event(client, "set", settings.cluster.pool)
         deadline = time.monotonic() + timeout
         while running_nodes(client, settings):
             if time.monotonic() > deadline:
@@ -147,7 +147,11 @@ def running_nodes(client: Any, settings: Settings) -> list[str]:
 
 
 def _states(client: Any, pool: str) -> dict[str, str]:
-    states: dict[str, str] = client.run_on_scheduler(_task_states, prefix=f"{pool}-node-")
+    prefix = f"{pool}-node-"
+    with _in_time(client):
+        states: dict[str, str] = client.run_on_scheduler(
+            _task_states, prefix=prefix, callback_timeout=CONNECT_SECONDS
+        )
     return states
 
 
@@ -211,10 +215,23 @@ def node_task(spec_json: str, pool: str) -> dict[str, Any]:
     return {"name": outcome.name, "restarts": outcome.restarts, "seconds": outcome.seconds}
 
 
-def _event(client: Any, pool: str) -> Any:
-    from distributed import Event
+def _on_event(client: Any, verb: str, pool: str) -> None:
+    """Set or clear the pool's stop event; `distributed.Event` itself would wait for ever."""
+    ask = getattr(client.scheduler, f"event_{verb}")
+    with _in_time(client):
+        client.sync(ask, name=f"{pool}-stop", callback_timeout=CONNECT_SECONDS)
 
-    return Event(f"{pool}-stop", client=client)
+
+@contextmanager
+def _in_time(client: Any) -> Iterator[None]:
+    """Say which scheduler is silent, instead of waiting for it for ever."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise PlatformError(
+            f"the Dask scheduler at {client.scheduler.address} took longer than "
+            f"{CONNECT_SECONDS:.0f} s to answer; its log says why."
+        ) from error
 
 
 def _require_workers(client: Any, nodes: int, settings: Settings) -> None:

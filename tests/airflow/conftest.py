@@ -29,6 +29,9 @@ for _name in [name for name in os.environ if name.startswith(("AIRFLOW", "YEORON
 os.environ.update(
     airflow_environment(HOME, port=8080, dags=ROOT / "dags", plugins=ROOT / "plugins")
 )
+# Airflow limits the time of reading a DAG by the process's one alarm and switches it off after,
+# which is the alarm that ends a test that hangs.
+os.environ["AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT"] = "0"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
