@@ -1,6 +1,6 @@
 """What compression costs in quality, seed by seed: nodes in turn, in one process, off the network.
 
-    python -m benchmarks.compressing english.txt --words 4000000 --nodes 2 --relative 1 --seeds 5 \
+    python -m benchmarks.compressing english.txt --words 4000000 --side 1:0 --side 2 --seeds 5 \
         --gold wordsim353.tsv --gold simlex999.txt
 
 In each round every node brings what it has of its rows up to date (as a pull of changes does),
@@ -19,6 +19,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from benchmarks.combining import Nodes
 from benchmarks.corpora import Corpus, cut, encode, sentences
 from benchmarks.machine import hardware, versions
 from benchmarks.train import judge
-from embedding.errors import YeoronError
+from embedding.errors import InputError, YeoronError
 from embedding.exchange.compression.threshold import Threshold
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule
@@ -42,15 +43,44 @@ LEAST, CURVATURE = 0.005, 0.03
 Pair = tuple[FloatArray, FloatArray]
 
 
-class Compressed(Nodes):
-    """Nodes that push and pull in steps of `relative`; None: whatever there is."""
+@dataclass(frozen=True)
+class Side:
+    """A way of writing what is pushed and pulled.
 
-    def __init__(
-        self, corpus: Corpus, config: ModelConfig, nodes: int, relative: float | None
-    ) -> None:
+    push, pull  relative steps; directions  principal directions sent along
+    """
+
+    push: float
+    pull: float
+    directions: int
+
+    @classmethod
+    def of(cls, text: str) -> Side | None:
+        """From `RELATIVE[/PULL][:DIRECTIONS]`; `none` sends everything."""
+        if text == "none":
+            return None
+        steps, _, directions = text.partition(":")
+        push, _, pull = steps.partition("/")
+        try:
+            return cls(float(push), float(pull or push), int(directions or 16))
+        except ValueError as error:
+            raise InputError(f"side {text}: RELATIVE[/PULL][:DIRECTIONS] is accepted.") from error
+
+    def ways(self) -> dict[str, Threshold]:
+        """The compressors of pushes and of pulls."""
+        return {
+            "push": Threshold(LEAST, self.push, self.directions),
+            "pull": Threshold(LEAST, self.pull, self.directions),
+        }
+
+
+class Compressed(Nodes):
+    """Nodes that push and pull as a side says; None: whatever there is."""
+
+    def __init__(self, corpus: Corpus, config: ModelConfig, nodes: int, side: Side | None) -> None:
         super().__init__(corpus, config, nodes, CURVATURE)
         self.bytes = {"push": 0, "pull": 0}
-        self._way = None if relative is None else Threshold(LEAST, relative)
+        self._ways = None if side is None else side.ways()
         tables = (self.vectors, self.contexts)
         self._tables = tables
         self._has = [[table.copy() for table in tables] for _ in range(nodes)]
@@ -102,22 +132,21 @@ class Compressed(Nodes):
     def _packed(self, what: str, ids: IntArray, values: FloatArray) -> FloatArray:
         """What is sent of `values`, which keep the rest."""
         whole = values.copy()
-        if self._way is None:
+        if self._ways is None:
             self.bytes[what] += values.nbytes
             values[:] = 0
             return whole
         order = np.argsort(ids)
         rest = values[order]
-        self.bytes[what] += self._way.pack(Table.IN, ids[order], rest).data.nbytes
+        self.bytes[what] += self._ways[what].pack(Table.IN, ids[order], rest).data.nbytes
         values[order] = rest
         return whole - values
 
 
 def measure(
-    corpus: Corpus, nodes: int, block: int, relative: float | None, seed: int, gold: Sequence[Path]
+    corpus: Corpus, nodes: int, block: int, side: str, config: ModelConfig, gold: Sequence[Path]
 ) -> dict[str, Any]:
-    config = ModelConfig(sample=0.0, schedule=Schedule.LINEAR, seed=seed)
-    trained = Compressed(corpus, config, nodes, relative)
+    trained = Compressed(corpus, config, nodes, Side.of(side))
     trained.learn_all(block)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "vectors.bin"
@@ -126,8 +155,8 @@ def measure(
     sums = np.asarray(trained.losses)
     late = sums[-max(1, len(sums) // 10) :]
     return {
-        "side": "none" if relative is None else f"{relative:g}",
-        "seed": seed,
+        "side": side,
+        "seed": config.seed,
         "loss_of_the_last_tenth": float(late[:, 0].sum() / late[:, 1].sum()),
         **{f"{way}_bytes_per_token": n / corpus.known for way, n in trained.bytes.items()},
         **quality,
@@ -164,7 +193,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--words", type=int, default=4_000_000)
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--block", type=int, default=25_000)
-    parser.add_argument("--relative", type=float, nargs="+", default=[1.0])
+    parser.add_argument("--dim", type=int, default=100)
+    parser.add_argument("--noise-share", type=float, default=ModelConfig().noise_share)
+    parser.add_argument("--side", action="append", dest="sides", help=Side.of.__doc__)
+    parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--gold", type=Path, action="append", required=True)
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -175,9 +207,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     runs = []
-    for seed in range(1, given.seeds + 1):
-        for relative in (None, *given.relative):
-            runs.append(measure(corpus, given.nodes, given.block, relative, seed, given.gold))
+    for seed in range(given.first_seed, given.first_seed + given.seeds):
+        config = ModelConfig(
+            sample=0.0,
+            schedule=Schedule.LINEAR,
+            seed=seed,
+            dim=given.dim,
+            noise_share=given.noise_share,
+        )
+        for side in ("none", *(given.sides or ["1"])):
+            runs.append(measure(corpus, given.nodes, given.block, side, config, given.gold))
             print(json.dumps(runs[-1]), flush=True)
     report = {
         "bench": "compressing",
@@ -189,7 +228,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "tokens": corpus.known,
             "vocabulary": len(corpus.words),
         },
-        "setting": {"nodes": given.nodes, "block": given.block, "least": LEAST},
+        "setting": {
+            **{name: vars(given)[name] for name in ("nodes", "block", "dim", "noise_share")},
+            "least": LEAST,
+        },
         "mean_difference_error": paired(runs),
         "runs": runs,
     }

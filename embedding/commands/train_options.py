@@ -102,6 +102,12 @@ RelativeThreshold = Annotated[
         "what there is to send of it; 0: --threshold for every row."
     ),
 ]
+Directions = Annotated[
+    int,
+    typer.Option(
+        help="threshold and changes: principal directions that are sent along with the rows."
+    ),
+]
 TopShare = Annotated[float, typer.Option(help="topk: the share of the numbers that is sent.")]
 Tokenizer = Annotated[str, typer.Option(help="whitespace, kiwi, mecab, script or auto.")]
 Vocabulary = Annotated[
@@ -145,7 +151,14 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
     top = ("corpus", "out", "state_dir", "shards", "split", "nodes", "epochs", "tokens")
     more = ("vocabulary", "min_count", "max_words", "device")
     model = ("model", "dim", "negative", "sample", "seed", "learning_rate")
-    exchange = ("pulls", "compression", "threshold", "relative_threshold", "top_share")
+    exchange = (
+        "pulls",
+        "compression",
+        "threshold",
+        "relative_threshold",
+        "directions",
+        "top_share",
+    )
     kept = CHANGED_MB if given["pulls"] == "changes" else 0
     values: dict[str, Any] = {
         **{name: given[name] for name in (*top, *more)},

@@ -70,6 +70,7 @@ def train(
     compression: options.Compression = "fp16",
     threshold: options.Threshold = 0.005,
     relative_threshold: options.RelativeThreshold = 1.0,
+    directions: options.Directions = 16,
     top_share: options.TopShare = 0.05,
     cache_mb: options.CacheMb = 0,
     tokenizer: options.Tokenizer = "whitespace",

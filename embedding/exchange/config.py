@@ -50,6 +50,10 @@ class ExchangeConfig(Config):
     """threshold and pulled changes: the step of a row as a multiple of the root mean square of what
     there is to send of it; 0 takes `threshold` for every row (Strom 2015)."""
 
+    directions: int = Field(default=16, ge=0, le=1024)
+    """threshold and pulled changes: the most principal directions of a message's rows that are sent
+    along, so that most of what there is to send lies in a few entries; 0: entries as they are."""
+
     top_share: float = Field(default=0.05, gt=0, le=1)
     """topk: the share of a block's entries that is sent."""
 

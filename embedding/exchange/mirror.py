@@ -32,13 +32,14 @@ class Wanted:
 
     pulls     pulls of changes that the node has had on this stream
     memory    bytes that it keeps rows in
-    least, relative  the steps of the changes (`Threshold`)
+    least, relative, directions  how the changes are written (`Threshold`)
     """
 
     pulls: int
     memory: int
     least: float
     relative: float
+    directions: int
 
     def header(self) -> dict[str, Any]:
         """As it travels."""
@@ -58,6 +59,7 @@ class Wanted:
             whole(facts, "memory", least=1),
             positive(facts.get("least"), "least"),
             0.0 if relative == 0 else positive(relative, "relative"),
+            whole(facts, "directions"),
         )
 
 
@@ -85,7 +87,7 @@ class Mirror:
         The ids of each answer are the places of rows in the request.
         """
         found = []
-        threshold = Threshold(wanted.least, wanted.relative)
+        threshold = Threshold(wanted.least, wanted.relative, wanted.directions)
         for table, ids in asked.items():
             had, known = self._rows(table, ids, rows[table].shape[1])
             left = rows[table] - had

@@ -2,6 +2,8 @@
 
 Ids that lie near each other take a byte or two of their eight, and so do counts. A difference
 (modulo 2^64) is written with its sign as the lowest bit (zigzag), the lowest 7 bits first (LEB128).
+Many of them are then coded by zstd, whose Huffman codes give a difference that is frequent a few
+bits: `squeezed`.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from embedding.exchange.payload import ByteArray
 from embedding.models.jit import kernel
@@ -16,6 +19,10 @@ from embedding.records import IntArray
 
 MOST_BYTES = 10
 """Bytes that one number takes at most."""
+MOST_GROWTH = 200
+"""Bytes that one byte may stand for: few bytes must not claim much memory."""
+_WORTH = 512
+_LENGTH = np.dtype("<u4")
 REASONS = {
     1: "the bytes end within a number",
     2: "a number has more than 64 bits",
@@ -74,3 +81,29 @@ def written(values: IntArray) -> ByteArray:
 def read(data: ByteArray, values: IntArray) -> str | None:
     """Fill int64 [n]; what is wrong with the bytes, or None."""
     return REASONS.get(_read(data, values))
+
+
+def squeezed(data: ByteArray) -> ByteArray | None:
+    """The length of `data` (uint32), then its bytes by zstd; None where that is not worth it."""
+    if not _WORTH <= data.nbytes < 2**32:
+        return None
+    short = pa.Codec("zstd", compression_level=1).compress(pa.py_buffer(data))
+    if not data.nbytes / MOST_GROWTH < short.size < 0.9 * data.nbytes:
+        return None
+    length = np.array([data.nbytes], dtype=_LENGTH).view(np.uint8)
+    return np.concatenate([length, np.frombuffer(short, dtype=np.uint8)])
+
+
+def expanded(data: ByteArray) -> ByteArray | None:
+    """Inverse of `squeezed`; None for bytes that are none."""
+    if data.nbytes < _LENGTH.itemsize:
+        return None
+    length = int(data[: _LENGTH.itemsize].view(_LENGTH)[0])
+    rest = data[_LENGTH.itemsize :]
+    if length > MOST_GROWTH * rest.nbytes:
+        return None
+    try:
+        found = pa.Codec("zstd").decompress(pa.py_buffer(rest), decompressed_size=length)
+    except (OSError, pa.ArrowException):
+        return None
+    return np.frombuffer(found, dtype=np.uint8)

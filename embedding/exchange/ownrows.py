@@ -65,7 +65,11 @@ class OwnRows:
         parts = {NAMES[table]: asked[table][order] for table, order in self._order.items()}
         config = self.config
         wanted = Wanted(
-            self.mirror.pulls, config.cache_bytes, config.threshold, config.relative_threshold
+            self.mirror.pulls,
+            config.cache_bytes,
+            config.threshold,
+            config.relative_threshold,
+            config.directions,
         )
         return Message({**message.header, **wanted.header()}, {**message.arrays, **parts})
 

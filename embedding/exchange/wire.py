@@ -3,8 +3,8 @@
 The schema never changes during a stream, so that one long-lived `do_exchange` carries every kind
 of message: SLOTS columns of large_binary, each holding one array as it lies in memory. The header
 names the arrays (`parts`), with dtype and shape. Whole numbers of 64 bits (ids, counts) are written
-in few bytes (`numbers.py`); no other array is copied on either side apart from what gRPC itself
-copies, and nothing is ever unpickled.
+in few bytes (`numbers.py`; `z8`: coded by zstd, where that makes them fewer); no other array is
+copied on either side apart from what gRPC itself copies, and nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "u1": np.dtype("u1"),
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
-_TEXT = "str"
+_TEXT, _SQUEEZED = "str", "z8"
 
 Array = npt.NDArray[Any]
 
@@ -90,8 +90,8 @@ def encode(message: Message) -> tuple[pa.RecordBatch, bytes]:
     parts: list[list[Any]] = []
     for name, values in message.arrays.items():
         flat = np.ascontiguousarray(values)
-        parts.append([name, _NAMES[flat.dtype], list(flat.shape)])
-        sent = numbers.written(flat.reshape(-1)) if flat.dtype == np.int64 else flat
+        dtype, sent = _sent(flat)
+        parts.append([name, dtype, list(flat.shape)])
         slots.append(_slot(pa.py_buffer(sent), sent.nbytes))
     for name, words in message.texts.items():
         parts.append([name, _TEXT, [len(words)]])
@@ -120,9 +120,18 @@ def decode(batch: pa.RecordBatch | None, metadata: pa.Buffer | None) -> Message:
         if dtype == _TEXT:
             texts[name] = _text(name, shape, buffers[at], buffers[at + 1])
         else:
-            arrays[name] = _numbers(name, _DTYPES[dtype], shape, buffers[at])
+            arrays[name] = _numbers(name, dtype, shape, buffers[at])
         at += wide
     return Message(header, arrays, texts)
+
+
+def _sent(flat: Array) -> tuple[str, Array]:
+    """How an array travels, and its bytes."""
+    if flat.dtype != np.int64:
+        return _NAMES[flat.dtype], flat
+    plain = numbers.written(flat.reshape(-1))
+    short = numbers.squeezed(plain)
+    return (_NAMES[flat.dtype], plain) if short is None else (_SQUEEZED, short)
 
 
 def _slot(data: pa.Buffer | None, size: int) -> pa.Array:
@@ -188,7 +197,7 @@ def _parts(header: dict[str, Any]) -> list[tuple[str, str, tuple[int, ...]]]:
         name, dtype, shape = part
         if not isinstance(name, str) or name in found:
             raise RefusedError("message: part names must be different strings.")
-        if dtype not in (*_DTYPES, _TEXT):
+        if dtype not in (*_DTYPES, _TEXT, _SQUEEZED):
             raise RefusedError(f"message: part {name!r} has an unknown dtype.")
         if not (
             isinstance(shape, list)
@@ -200,9 +209,15 @@ def _parts(header: dict[str, Any]) -> list[tuple[str, str, tuple[int, ...]]]:
     return list(found.values())
 
 
-def _numbers(name: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: memoryview) -> Array:
+def _numbers(name: str, kind: str, shape: tuple[int, ...], data: memoryview) -> Array:
+    if kind == _SQUEEZED:
+        found = numbers.expanded(np.frombuffer(data, dtype=np.uint8))
+        if found is None:
+            raise RefusedError(f"message: part {name!r}: the bytes are not zstd's.")
+        return _whole(name, shape, found)
+    dtype = _DTYPES[kind]
     if dtype == np.int64:
-        return _whole(name, shape, data)
+        return _whole(name, shape, np.frombuffer(data, dtype=np.uint8))
     expected = math.prod(shape) * dtype.itemsize
     if data.nbytes != expected:
         raise RefusedError(
@@ -211,7 +226,7 @@ def _numbers(name: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: memo
     return np.frombuffer(data, dtype=dtype).reshape(shape)
 
 
-def _whole(name: str, shape: tuple[int, ...], data: memoryview) -> Array:
+def _whole(name: str, shape: tuple[int, ...], data: Array) -> Array:
     n = math.prod(shape)
     # Each number takes a byte at least, so that few bytes cannot claim much memory.
     if n > data.nbytes:
@@ -219,7 +234,7 @@ def _whole(name: str, shape: tuple[int, ...], data: memoryview) -> Array:
             f"message: part {name!r} has {data.nbytes} bytes; its shape needs {n} or more."
         )
     values = np.empty(n, dtype=np.int64)
-    wrong = numbers.read(np.frombuffer(data, dtype=np.uint8), values)
+    wrong = numbers.read(data, values)
     if wrong is not None:
         raise RefusedError(f"message: part {name!r}: {wrong}.")
     return values.reshape(shape)

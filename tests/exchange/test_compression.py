@@ -23,6 +23,8 @@ from embedding.records import Table
 
 KINDS = sorted(PACKING)
 ROOM = 1 << 20
+HEAD = 7
+"""Bytes of a packed `threshold` before its directions and parts."""
 SLOW = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 entry = st.floats(-30, 30, width=32) | st.just(0.0) | st.floats(-0.015625, 0.015625, width=32)
 blocks = st.tuples(st.integers(0, 6), st.integers(1, 19)).flatmap(
@@ -230,9 +232,9 @@ def test_damage_is_refused_in_a_sentence(kind):
 
 def test_a_stream_that_claims_to_be_long_is_not_unpacked():
     packed = packed_of("threshold", [3, 9], np.full((2, 4), 0.5, dtype=np.float32))
-    for length, reason in ((2**40, "cannot be"), (-1, "cannot be"), (3, "zstd|end within")):
+    for length, reason in ((2**31, "cannot be"), (2**32 - 1, "cannot be"), (3, "zstd|end within")):
         data = packed.data.copy()
-        data[4:12] = np.array([length], dtype="<i8").view(np.uint8)
+        data[HEAD : HEAD + 4] = np.array([length], dtype="<u4").view(np.uint8)
         with pytest.raises(RefusedError, match=reason):
             unpack(replace(packed, data=data), dim=4, most_bytes=ROOM)
 
@@ -241,7 +243,7 @@ def test_steps_and_values_that_are_not_finite_are_refused():
     packed = packed_of("threshold", [3], np.ones((1, 4), dtype=np.float32))
     for step in (0.0, -1.0, np.nan, np.inf):
         data = packed.data.copy()
-        data[:4] = np.frombuffer(np.float32(step).tobytes(), dtype=np.uint8)
+        data[HEAD - 4 : HEAD] = np.frombuffer(np.float32(step).tobytes(), dtype=np.uint8)
         with pytest.raises(RefusedError, match="step"):
             unpack(replace(packed, data=data), dim=4, most_bytes=ROOM)
     packed = packed_of("onebit", [3], np.ones((1, 4), dtype=np.float32))

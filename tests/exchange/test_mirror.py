@@ -121,7 +121,7 @@ def test_both_sides_hold_the_same_rows(server, nodes):
 @settings(deadline=None, max_examples=40)
 def test_over_time_a_node_gets_all_that_changed(seed):
     rng = np.random.default_rng(seed)
-    server, node, wanted = Mirror(1 << 16), Mirror(1 << 16), Wanted(0, 1 << 16, STEP, 1.5)
+    server, node, wanted = Mirror(1 << 16), Mirror(1 << 16), Wanted(0, 1 << 16, STEP, 1.5, 0)
     rows = rng.normal(size=(40, DIM)).astype(np.float32)
     for _ in range(6):
         ids = np.sort(rng.choice(40, 9, replace=False))
@@ -140,10 +140,27 @@ def test_over_time_a_node_gets_all_that_changed(seed):
     assert np.abs(got[Table.IN] - rows[ids]).max() <= STEP + 1e-5
 
 
+def test_with_directions_both_sides_stay_alike_and_nothing_is_lost():
+    rng = np.random.default_rng(3)
+    server, node = Mirror(1 << 20), Mirror(1 << 20)
+    wanted, few = Wanted(0, 1 << 20, 0.001, 1.0, 4), rng.normal(size=(3, 24))
+    rows = rng.normal(size=(700, 24)).astype(np.float32)
+    for turn in range(60):
+        ids = np.sort(rng.choice(700, 500, replace=False))
+        if turn < 30:
+            rows[ids] += rng.normal(size=(500, 3), scale=0.1).astype(np.float32) @ few
+        packed = server.differences({Table.IN: ids}, {Table.IN: rows[ids]}, wanted)
+        assert packed[0].data[1] == min(4, 5 * packed[0].rows)
+        got = node.changed({Table.IN: ids}, packed, 1 << 20)[Table.IN]
+        held, _ = server._rows(Table.IN, ids, 24)
+        assert np.abs(got - held).max() < 1e-4
+    assert np.abs(got - rows[ids]).max() < 0.01
+
+
 def test_memory_is_bounded_alike_on_both_sides():
     rng = np.random.default_rng(1)
     limit = 8 * 3 * (4 * DIM + 32)  # eight rows of each table
-    server, node, wanted = Mirror(limit), Mirror(limit), Wanted(0, limit, STEP, 0.0)
+    server, node, wanted = Mirror(limit), Mirror(limit), Wanted(0, limit, STEP, 0.0, 0)
     rows = rng.normal(size=(50, DIM)).astype(np.float32)
     for _ in range(30):
         ids = np.sort(rng.choice(50, rng.integers(1, 14), replace=False))
@@ -171,10 +188,10 @@ def test_rows_without_the_nodes_last_push_come_whole():
     stream, ids = StreamMirror(1 << 20), np.arange(3)
     rows = Rows(0, np.ones((3, DIM), np.float32), np.ones((0, DIM), np.float32), sequence=1)
     asked = {Table.IN: ids, Table.OUT: ids[:0]}
-    assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0), asked, rows) is not None
+    assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0, 0), asked, rows) is not None
     stream.learnt(Push("n", 2, 0, (RowDelta(Table.IN, ids, rows.vectors),), keeps=True))
-    assert stream.changes(Wanted(1, 1 << 20, STEP, 0.0), asked, rows) is None
-    assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0), asked, rows) is not None
+    assert stream.changes(Wanted(1, 1 << 20, STEP, 0.0, 0), asked, rows) is None
+    assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0, 0), asked, rows) is not None
 
 
 def test_a_pull_of_changes_takes_a_part_of_the_bytes(server):
@@ -204,6 +221,7 @@ def test_a_pull_of_changes_takes_a_part_of_the_bytes(server):
         ({"pulls": 0, "memory": 9, "least": 0, "relative": 0}, "least"),
         ({"pulls": 0, "memory": 9, "least": 0.1, "relative": -1}, "relative"),
         ({"pulls": 0, "memory": 9, "least": 0.1, "relative": "x"}, "relative"),
+        ({"pulls": 0, "memory": 9, "least": 0.1, "relative": 1, "directions": -1}, "directions"),
     ],
 )
 def test_a_malformed_wish_is_refused(nodes, changes, reason):
@@ -217,13 +235,13 @@ def test_a_malformed_wish_is_refused(nodes, changes, reason):
 def test_ids_of_a_pull_of_changes_must_increase(nodes):
     client, ids = nodes["n0"].client, nodes["ids"]
     message = encode_pull(ids[::-1], ids[:0], 0, None)
-    header = {**message.header, **Wanted(0, 1 << 20, STEP, 0.0).header()}
+    header = {**message.header, **Wanted(0, 1 << 20, STEP, 0.0, 0).header()}
     with pytest.raises(RefusedError, match="must increase"):
         client._request(Message(json.loads(json.dumps(header)), message.arrays))
 
 
 def test_an_answer_that_does_not_fit_is_refused():
-    asked, wanted = {Table.IN: np.arange(4)}, Wanted(0, 1 << 20, STEP, 0.0)
+    asked, wanted = {Table.IN: np.arange(4)}, Wanted(0, 1 << 20, STEP, 0.0, 0)
     packed = Mirror(1 << 20).differences(asked, {Table.IN: np.ones((4, DIM), np.float32)}, wanted)
     with pytest.raises(RefusedError, match="more rows"):
         Mirror(1 << 20).changed({Table.IN: np.arange(2)}, packed, 1 << 20)

@@ -1,15 +1,18 @@
 """Whole numbers in few bytes: they come back, and bytes that are none are refused."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embedding.errors import RefusedError
 from embedding.exchange import codec
-from embedding.exchange.numbers import MOST_BYTES, read, written
+from embedding.exchange.numbers import MOST_BYTES, MOST_GROWTH, expanded, read, squeezed, written
 from embedding.exchange.protocol import VocabularyDelta
-from embedding.exchange.wire import decode, encode
+from embedding.exchange.wire import Message, decode, encode
 
 whole = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 300)
 
@@ -55,3 +58,38 @@ def test_counts_of_the_vocabulary_come_back_whole_or_not(counts):
     back = codec.decode_vocabulary(decode(batch, pa.py_buffer(header)))
     assert back.alive_counts.dtype == np.float64
     assert np.array_equal(back.alive_counts, counts)
+
+
+def test_many_numbers_take_less_than_a_byte_each():
+    rng = np.random.default_rng(0)
+    ids = np.sort(rng.choice(40_000, 10_000, replace=False))
+    message = Message({"op": "x"}, {"ids": ids})
+    batch, header = encode(message)
+    assert batch.nbytes < 0.6 * len(ids)
+    assert np.array_equal(decode(batch, pa.py_buffer(header)).arrays["ids"], ids)
+
+
+@given(st.binary(min_size=0, max_size=60))
+def test_any_bytes_expand_or_are_none(data):
+    found = expanded(np.frombuffer(data, dtype=np.uint8))
+    assert found is None or found.nbytes <= MOST_GROWTH * len(data)
+
+
+def test_few_bytes_do_not_stand_for_many():
+    assert squeezed(np.zeros(10_000_000, dtype=np.uint8)) is None
+    bomb = pa.Codec("zstd").compress(pa.py_buffer(bytes(10_000_000)))
+    length = np.array([10_000_000], dtype="<u4").view(np.uint8)
+    assert expanded(np.concatenate([length, np.frombuffer(bomb, dtype=np.uint8)])) is None
+
+
+def test_damage_of_numbers_is_refused_in_a_sentence():
+    batch, header = encode(Message({"op": "x"}, {"ids": np.arange(0, 90_000, 3) ** 2 % 777}))
+    facts = json.loads(header)
+    assert facts["parts"][0][1] == "z8"
+    for part in (["ids", "z8", [7]], ["ids", "z8", [40_000]], ["ids", "i8", [30_000]]):
+        with pytest.raises(RefusedError, match="'ids'"):
+            decode(batch, pa.py_buffer(json.dumps({**facts, "parts": [part]}).encode()))
+    short = pa.array([batch.column(0)[0].as_py()[:-3]], pa.large_binary())
+    cut = batch.set_column(0, "slot0", short)
+    with pytest.raises(RefusedError, match="zstd"):
+        decode(cut, pa.py_buffer(header))

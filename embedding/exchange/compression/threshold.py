@@ -8,6 +8,9 @@ steps, mostly one. The rest, less than a step, stays with the node.
 One τ for all rows would hold the slow ones back until they are far from what others know of them:
 rare words, whose vectors the nodes then learn twice. So the step of a row follows how far it moved,
 as the values of one bit do (`onebit.py`); Strom's τ is the least step.
+
+The entries are those of the rows along their principal directions (`principal.py`), of which a few
+hold most of what there is to send.
 """
 
 from __future__ import annotations
@@ -18,41 +21,38 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.errors import RefusedError
+from embedding.exchange.compression import planes
 from embedding.exchange.compression.base import Compressor
-from embedding.exchange.compression.sparse import (
-    check,
-    expanded,
-    read_steps,
-    room,
-    squeezed,
-    write_steps,
-    zeros,
-)
+from embedding.exchange.compression.principal import Basis, Directions, principal
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.payload import PackedDelta, RowDelta
+from embedding.exchange.payload import ByteArray, PackedDelta, RowDelta
 from embedding.records import FloatArray, IntArray, Table
 
-_EACH = 9
+_LAYOUT = 2
+_HEAD = np.dtype([("layout", "u1"), ("directions", "<u2"), ("step", "<f4")])
 _NONE = np.empty(0, dtype=np.bool_)
 
 
 class Threshold(Compressor):
-    """Layout: least step float32, then the squeezed stream of `sparse.py`, two bits an entry.
+    """Layout: version, number of directions and least step; directions int8 [k, dim]; `planes.py`.
 
-    step      the least step
-    relative  a row's step as a multiple of the root mean square of its entries; 0: `step` for all
+    step        the least step
+    relative    a row's step as a multiple of the root mean square of its entries; 0: `step` for
+                all, of entries as they are
+    directions  principal directions that are sent along, at most
     """
 
     kind = "threshold"
 
-    def __init__(self, step: float, relative: float = 0.0) -> None:
+    def __init__(self, step: float, relative: float = 0.0, directions: int = 0) -> None:
         self.step = np.float32(step)
         self.relative = np.float32(relative)
+        self.directions = directions if relative > 0 else 0
 
     @classmethod
     def of(cls, config: ExchangeConfig) -> Threshold:
-        """With `threshold` and `relative_threshold`."""
-        return cls(config.threshold, config.relative_threshold)
+        """With `threshold`, `relative_threshold` and `directions`."""
+        return cls(config.threshold, config.relative_threshold, config.directions)
 
     def pack(
         self,
@@ -65,26 +65,42 @@ class Threshold(Compressor):
 
         first  bool [n], rows of which the receiver has nothing: in steps finer than any other's
         """
-        out = room(ids, values.size, each=_EACH)
-        size, rows, entries = write_steps(ids, values, first, self.step, self.relative, out)
-        step = np.frombuffer(self.step.tobytes(), dtype=np.uint8)
-        data = np.concatenate([step, squeezed(out[:size])])
-        return PackedDelta(table, self.kind, rows, values.shape[1], entries, data)
+        rows, dim = values.shape
+        axes = principal(values, self.directions)
+        basis = Basis(axes)
+        turned = basis.turned(values)
+        levels, kept = np.empty(rows, dtype=np.uint8), np.empty(rows, dtype=np.int64)
+        n, entries = planes.choose(turned, first, self.step, self.relative, levels, kept)
+        parts = planes.written(ids, turned, levels, kept[:n], self.step, basis.leading)
+        values[:] = basis.back(turned)
+        head = np.array([(_LAYOUT, basis.leading, self.step)], dtype=_HEAD).view(np.uint8)
+        data = np.concatenate([head, axes.reshape(-1).view(np.uint8), planes.squeezed(parts)])
+        return PackedDelta(table, self.kind, n, dim, entries, data)
 
     @classmethod
     def unpack(cls, packed: PackedDelta) -> RowDelta:
         """See Compressor."""
-        if packed.data.nbytes < 4:
-            raise RefusedError("push: rows packed as threshold: the step is missing.")
-        step = np.frombuffer(packed.data[:4].tobytes(), dtype="<f4")[0]
-        if not (math.isfinite(step) and step > 0):
-            raise RefusedError(
-                "push: rows packed as threshold: a step that is not finite or not above 0."
-            )
-        most = room(np.empty(packed.rows, dtype=np.int64), packed.entries, each=_EACH).nbytes
-        stream = expanded(packed.data[4:], cls.kind, most=most)
-        ids, values = zeros(packed.rows, packed.dim)
-        error, entries = read_steps(stream, step, ids, values)
-        check(error, cls.kind)
-        check(6 if entries != packed.entries else 0, cls.kind)
-        return RowDelta(packed.table, ids, values)
+        rows, dim = packed.rows, packed.dim
+        step, axes, rest = _head(packed.data, dim)
+        most = planes.most(rows, dim, len(axes)).tolist()
+        parts = planes.expanded(rest, cls.kind, most=most)
+        ids, values, entries = planes.read(parts, rows, dim, step, len(axes), cls.kind)
+        planes.check(6 if entries != packed.entries else 0, cls.kind)
+        return RowDelta(packed.table, ids, Basis(axes).back(values))
+
+
+def _head(data: ByteArray, dim: int) -> tuple[np.float32, Directions, ByteArray]:
+    """The least step, the directions, and the bytes behind them."""
+    where = "push: rows packed as threshold"
+    if data.nbytes < _HEAD.itemsize:
+        raise RefusedError(f"{where}: the step is missing.")
+    layout, k, step = np.frombuffer(data[: _HEAD.itemsize].tobytes(), dtype=_HEAD)[0].tolist()
+    if layout != _LAYOUT:
+        raise RefusedError(f"{where} in layout {layout}; {_LAYOUT} is accepted: update the node.")
+    if not (math.isfinite(step) and step > 0):
+        raise RefusedError(f"{where}: a step that is not finite or not above 0.")
+    end = _HEAD.itemsize + k * dim
+    if k > dim or data.nbytes < end:
+        raise RefusedError(f"{where}: {k} directions of {dim} columns are not in its bytes.")
+    axes = data[_HEAD.itemsize : end].view(np.int8).reshape(k, dim)
+    return np.float32(step), axes, data[end:]

@@ -20,7 +20,7 @@ _EACH = 3
 
 
 class TopK(Compressor):
-    """Layout: float16 [entries], then the stream of `sparse.py` without bits of its own."""
+    """Layout: float16 [entries], then the stream of `sparse.py`."""
 
     kind = "topk"
 

@@ -1,0 +1,347 @@
+"""Rows of whole numbers of steps as bytes: what is alike lies together, and is coded by zstd.
+
+Six parts, each with Huffman codes of its own (zstd; where it does not help, as they are):
+
+    ids       gap to the id of the row before it (from -1), for each row of which anything is sent
+    levels    a byte a row: its step
+    leading   the first columns, one after the other: steps with their sign (zigzag)
+    signs     the other columns, row by row: nothing, + or -, five entries in a byte
+    sizes     half a byte for each of those that is sent: steps less one, 15: 15 or more
+    large     and how many more than 15
+
+Numbers that are no byte or half a byte are written 7 bits a byte, lowest first (LEB128). All
+kernels that read or write the parts are in this file: numba keys its cache by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from embedding.errors import RefusedError
+from embedding.exchange.payload import ByteArray
+from embedding.models.jit import kernel
+from embedding.records import FloatArray, IntArray
+
+PARTS = 6
+LEVEL: Any = 64
+"""What is written for the least step; one more is the root of 2 times as large a step."""
+SOME: Any = 0.8
+"""A row's step as a part of its largest entry, at most: what is left of a row always shrinks."""
+FIRST: Any = 0.4
+"""Step of a row of which the receiver has nothing, as a part of its root mean square."""
+MOST_STEPS = 1 << 20
+"""Steps that one entry may be sent at once; more stay with the sender."""
+_HALF: Any = np.float32(0.5)
+_NONE: Any = np.int64(-1)
+_REASONS = {
+    1: "the bytes end within a row",
+    2: "a row id is out of range",
+    4: "there are bytes after the last row",
+    5: "an entry is out of range",
+    6: "there are fewer or more entries than announced",
+    7: "a row has no entries",
+    8: "the step of a row is out of range",
+}
+
+
+@kernel(inline="always")
+def _put(out: Any, at: int, number: Any) -> int:
+    """Write a number; returns where to go on."""
+    while number >= 128:
+        out[at] = number & 127 | 128
+        number >>= 7
+        at += 1
+    out[at] = number
+    return at + 1
+
+
+@kernel(inline="always")
+def _get(data: Any, at: int) -> tuple[Any, int]:
+    """Read a number of at most 56 bits: (number, where to go on); -1 when there is none."""
+    number, shift = np.int64(0), np.int64(0)
+    while True:
+        if at >= len(data) or shift > 49:
+            return np.int64(-1), at
+        byte = np.int64(data[at])
+        at += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, at
+        shift += 7
+
+
+@kernel(inline="always")
+def _step(least: float, level: Any) -> Any:
+    return np.float32(least * 2.0 ** (0.5 * (np.int64(level) - LEVEL)))
+
+
+@kernel()
+def choose(values: Any, first: Any, least: float, relative: float, levels: Any, kept: Any) -> Any:
+    """Give each row its level, and keep those that have an entry of a step: (rows, entries).
+
+    A row's step is the power of the root of 2, times `least`, that is nearest to `relative` times
+    the root mean square of the row, so that its largest entry is sent in any case, and at least
+    `least`. An entry below the step is left out.
+
+    values  float32 [n, dim], finite
+    first   bool [n]: rows of which the receiver has nothing: their step is FIRST times their root
+            mean square, however small; or empty, for none
+    levels  uint8 [n]; kept int64 [n]: the rows, in order, as many as are returned
+    """
+    rows, entries = 0, 0
+    n, dim = values.shape
+    for i in range(n):
+        level = LEVEL
+        whole = len(first) > 0 and first[i]
+        if relative > 0 or whole:
+            square, largest = np.float32(0), np.float32(0)
+            for j in range(dim):
+                square += values[i, j] * values[i, j]
+                largest = max(largest, abs(values[i, j]))
+            ratio = (FIRST if whole else relative) * np.sqrt(square / dim) / least
+            ratio = min(ratio, SOME * largest / least)
+            if ratio > 1 or (whole and ratio > 0):
+                level += int(np.floor(np.log2(ratio) * 2 + 0.5))
+                level = max(min(level, 2 * LEVEL - 1), 0)
+        step, count = _step(least, level), 0
+        for j in range(dim):
+            count += abs(values[i, j]) >= step
+        levels[i] = level
+        if count:
+            kept[rows] = i
+            rows += 1
+            entries += count
+    return rows, entries
+
+
+@kernel(inline="always")
+def _steps(value: Any, step: Any) -> Any:
+    """How many steps of it are sent, with its sign."""
+    size = abs(value)
+    if not size >= step:
+        return np.int64(0)
+    many = np.int64(min(size / step, np.float32(MOST_STEPS - 1)) + _HALF)
+    many = max(many, np.int64(1))
+    return -many if value < 0 else many
+
+
+@kernel()
+def write_leading(values: Any, levels: Any, kept: Any, least: float, out: Any) -> int:
+    """The leading columns, float32 [n, k], of the kept rows; takes them off. Bytes written."""
+    at = 0
+    for j in range(values.shape[1]):
+        for row in kept:
+            step = _step(least, levels[row])
+            many = _steps(values[row, j], step)
+            at = _put(out, at, (many << 1) ^ (many >> 63))
+            values[row, j] -= np.float32(many) * step
+    return at
+
+
+@kernel()
+def write_others(
+    values: Any, levels: Any, kept: Any, least: float, signs: Any, sizes: Any, large: Any
+) -> tuple[int, int, int]:
+    """The other columns, float32 [n, m], of the kept rows; takes them off. Bytes of each part."""
+    at, sized, grown = 0, 0, 0
+    packed, trits = np.int64(0), np.int64(1)
+    for row in kept:
+        step = _step(least, levels[row])
+        for j in range(values.shape[1]):
+            many = _steps(values[row, j], step)
+            if many:
+                packed += trits if many > 0 else 2 * trits
+                values[row, j] -= np.float32(many) * step
+                more = abs(many) - 1
+                if more >= 15:
+                    grown = _put(large, grown, more - 15)
+                    more = np.int64(15)
+                if sized & 1:
+                    sizes[sized >> 1] |= more << 4
+                else:
+                    sizes[sized >> 1] = more
+                sized += 1
+            trits *= 3
+            if trits == 243:
+                signs[at] = packed
+                at += 1
+                packed, trits = np.int64(0), np.int64(1)
+    if trits > 1:
+        signs[at] = packed
+        at += 1
+    return at, (sized + 1) >> 1, grown
+
+
+@kernel()
+def write_ids(ids: Any, kept: Any, out: Any) -> int:
+    """Ids int64 [n], increasing, of the kept rows as gaps; the number of bytes."""
+    at, before = 0, _NONE
+    for row in kept:
+        at = _put(out, at, ids[row] - before)
+        before = ids[row]
+    return at
+
+
+@kernel()
+def read_ids(data: Any, ids: Any) -> int:
+    """Inverse of `write_ids`; the error."""
+    at, before = 0, _NONE
+    for i in range(len(ids)):
+        gap, at = _get(data, at)
+        if gap <= 0 or before > np.int64(1) << 62:
+            return 1 if gap < 0 else 2
+        before += gap
+        ids[i] = before
+    return 4 if at != len(data) else 0
+
+
+@kernel()
+def read_leading(data: Any, levels: Any, least: float, values: Any) -> tuple[int, int]:
+    """Inverse of `write_leading` into float32 [rows, k]: (error, entries)."""
+    at, entries = 0, 0
+    for j in range(values.shape[1]):
+        for i in range(len(values)):
+            many, at = _get(data, at)
+            if many < 0:
+                return 1, entries
+            if many > 2 * MOST_STEPS:
+                return 5, entries
+            entries += many > 0
+            steps = (many >> 1) ^ -(many & 1)
+            values[i, j] = np.float32(steps) * _step(least, levels[i])
+    return (4 if at != len(data) else 0), entries
+
+
+@kernel()
+def read_others(
+    signs: Any, sizes: Any, large: Any, levels: Any, least: float, values: Any
+) -> tuple[int, int]:
+    """Inverse of `write_others` into float32 [rows, m]; `signs` is long enough. (error, entries)"""
+    at, sized, grown = 0, 0, 0
+    packed, trits = np.int64(0), 0
+    for i in range(len(values)):
+        step = _step(least, levels[i])
+        for j in range(values.shape[1]):
+            if not trits:
+                packed, trits = np.int64(signs[at]), 5
+                at += 1
+                if packed >= 243:
+                    return 5, sized
+            sign = packed % 3
+            packed //= 3
+            trits -= 1
+            values[i, j] = 0
+            if sign:
+                if sized >> 1 >= len(sizes):
+                    return 1, sized
+                many = np.int64(sizes[sized >> 1] >> 4 * (sized & 1) & 15) + 1
+                sized += 1
+                if many == 16:
+                    more, grown = _get(large, grown)
+                    if more < 0 or more > MOST_STEPS:
+                        return (1 if more < 0 else 5), sized
+                    many += more
+                sent = np.float32(many) * step
+                values[i, j] = sent if sign == 1 else -sent
+    if packed or (sized + 1) >> 1 != len(sizes) or grown != len(large):
+        return 4, sized
+    return 0, sized
+
+
+def written(
+    ids: IntArray, values: FloatArray, levels: ByteArray, kept: IntArray, least: Any, leading: int
+) -> list[ByteArray]:
+    """The parts of the kept rows; what is sent is taken off `values`, float32 [n, dim].
+
+    leading  columns that are written one after the other
+    """
+    rows, dim = len(kept), values.shape[1]
+    entries = rows * (dim - leading)
+    room = (10 * rows, 4 * rows * leading, entries // 5 + 1, entries // 2 + 1, 4 * entries)
+    names, lead, signs, sizes, large = (np.empty(size, dtype=np.uint8) for size in room)
+    n_names = write_ids(ids, kept, names)
+    n_lead = write_leading(values[:, :leading], levels, kept, least, lead)
+    ends = write_others(values[:, leading:], levels, kept, least, signs, sizes, large)
+    return [
+        names[:n_names],
+        levels[kept],
+        lead[:n_lead],
+        signs[: ends[0]],
+        sizes[: ends[1]],
+        large[: ends[2]],
+    ]
+
+
+def read(
+    parts: Sequence[ByteArray], rows: int, dim: int, least: Any, leading: int, kind: str
+) -> tuple[IntArray, FloatArray, int]:
+    """Inverse of `written`: ids, rows float32 [rows, dim], entries; RefusedError: malformed."""
+    names, levels, lead, signs, sizes, large = parts
+    check(1 if len(levels) != rows else 0, kind)
+    check(8 if len(levels) and int(levels.max()) >= 2 * LEVEL else 0, kind)
+    check(1 if len(signs) != (rows * (dim - leading) + 4) // 5 else 0, kind)
+    ids, values = np.empty(rows, dtype=np.int64), np.empty((rows, dim), dtype=np.float32)
+    check(read_ids(names, ids), kind)
+    error, few = read_leading(lead, levels, least, values[:, :leading])
+    check(error, kind)
+    error, many = read_others(signs, sizes, large, levels, least, values[:, leading:])
+    check(error, kind)
+    check(7 if bool((~values.any(axis=1)).any()) else 0, kind)
+    return ids, values, few + many
+
+
+def squeezed(parts: Sequence[ByteArray]) -> ByteArray:
+    """All parts behind their lengths, as they are and as they are sent (uint32 each)."""
+    codec = pa.Codec("zstd", compression_level=1)
+    sent = [np.frombuffer(codec.compress(pa.py_buffer(part)), dtype=np.uint8) for part in parts]
+    sent = [
+        short if len(short) < len(part) else part for part, short in zip(parts, sent, strict=True)
+    ]
+    lengths = np.array([(len(a), len(b)) for a, b in zip(parts, sent, strict=True)], dtype="<u4")
+    return np.concatenate([lengths.reshape(-1).view(np.uint8), *sent])
+
+
+def expanded(data: ByteArray, kind: str, *, most: Sequence[int]) -> list[ByteArray]:
+    """Inverse of `squeezed`; RefusedError for what is none, or a part longer than `most`."""
+    size = 8 * PARTS
+    check(1 if data.nbytes < size else 0, kind)
+    lengths = np.frombuffer(data[:size].tobytes(), dtype="<u4").astype(np.int64).reshape(-1, 2)
+    check(1 if int(lengths[:, 1].sum()) > data.nbytes - size else 0, kind)
+    check(4 if int(lengths[:, 1].sum()) < data.nbytes - size else 0, kind)
+    found, at = [], size
+    for (length, sent), room in zip(lengths.tolist(), most, strict=True):
+        if length > room:
+            raise RefusedError(
+                f"push: rows packed as {kind}: {length} bytes cannot be so many rows."
+            )
+        found.append(_expanded(data[at : at + sent], length, kind))
+        at += sent
+    return found
+
+
+def _expanded(part: ByteArray, length: int, kind: str) -> ByteArray:
+    if len(part) == length:
+        return part
+    try:
+        whole = pa.Codec("zstd").decompress(pa.py_buffer(part), decompressed_size=length)
+    except (OSError, pa.ArrowException) as error:
+        raise RefusedError(f"push: rows packed as {kind}: the bytes are not zstd's.") from error
+    return np.frombuffer(whole, dtype=np.uint8)
+
+
+def most(rows: int, dim: int, leading: int) -> npt.NDArray[np.int64]:
+    """The longest that each part may be."""
+    entries = rows * (dim - leading)
+    sizes = (10 * rows, rows, 4 * rows * leading, entries // 5 + 1, entries // 2 + 1, 4 * entries)
+    return np.array(sizes, dtype=np.int64)
+
+
+def check(error: int, kind: str) -> None:
+    """RefusedError for what a reading kernel found wrong."""
+    if error:
+        raise RefusedError(f"push: rows packed as {kind}: {_REASONS[error]}.")
