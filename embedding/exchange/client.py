@@ -326,7 +326,8 @@ class ParameterClient:
                 raise
             if self.welcome is None:
                 self.log.begin(welcome.sequence)
-            self.rows.greeted(welcome, first=self.welcome is None)
+            first, direct = self.welcome is None, not welcome.shards
+            self.rows.greeted(welcome.epoch, welcome.sequence, direct=direct, first=first)
             self.welcome = welcome
             self._clock = max(self._clock, welcome.clock)
             return welcome

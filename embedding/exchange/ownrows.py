@@ -13,7 +13,7 @@ from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.mirror import Mirror, Wanted
-from embedding.exchange.protocol import Push, Rows, Welcome
+from embedding.exchange.protocol import Push, Rows
 from embedding.exchange.rowcache import NAMES, RowCache
 from embedding.exchange.wire import Message
 from embedding.records import FloatArray, HalfArray, IntArray, Table
@@ -41,13 +41,20 @@ class OwnRows:
         """Whether rows are kept from one pull to the next."""
         return (self.changes or bool(self.cache.memory)) and self.direct
 
-    def greeted(self, welcome: Welcome, *, first: bool) -> None:
-        """The server greeted; `first`: this process has pushed nothing yet."""
+    def greeted(self, epoch: int, sequence: int, *, direct: bool, first: bool) -> None:
+        """The server, or a shard, greeted in this life of it; `first`: nothing was pushed yet.
+
+        sequence  the last push that it has taken
+        """
         if first:
-            self.cache.sequence = welcome.sequence
-        self.cache.follow(welcome.epoch)
+            self.cache.sequence = sequence
+        self.cache.follow(epoch)
+        self.forget_mirror()
+        self.direct = direct
+
+    def forget_mirror(self) -> None:
+        """What the other side believes this one has may be wrong: the next pull brings all."""
         self.mirror = Mirror(self.config.cache_bytes)
-        self.direct = not welcome.shards
 
     def asking(self, message: Message, asked: Asked) -> Message:
         """A pull, with what is kept of the rows that it asks for."""
@@ -77,7 +84,7 @@ class OwnRows:
         """The rows in an answer, in the order in which they were asked for."""
         memory = answer.header.get("changes")
         if memory is None or not self._order:
-            self.mirror = Mirror(self.config.cache_bytes)  # the server has none of this pull
+            self.forget_mirror()  # the server has none of this pull
             found = {table: answer.array(NAMES[table], "f4 f2", 2) for table in asked}
         else:
             if not self.mirror.pulls:

@@ -35,6 +35,7 @@ class PackedDelta:
     dim      columns of a row
     entries  entries that are in it; the others of these rows did not move
     data     uint8 [bytes]: ids, places and values as the compressor lays them out
+    shard    which shard its rows lie on, where there are several; it does not travel
     """
 
     table: Table
@@ -43,6 +44,7 @@ class PackedDelta:
     dim: int
     entries: int
     data: ByteArray
+    shard: int = 0
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,8 @@ class Push:
     sequence  1, 2, 3, … by node, without a gap
     clock     clock of the rows that the deltas were computed on
     deltas    at most one RowDelta for each table
-    packed    what a compressor made of deltas, at most one for each table; added up with `deltas`
+    packed    what a compressor made of deltas, at most one for each table and shard; added up with
+              `deltas`
     keeps     the node adds these deltas to the rows that it keeps itself
     entries   numbers that the deltas had before they were compressed; 0: as many as they have
     place     where the node's reader goes on behind it; the server keeps it with the sequence

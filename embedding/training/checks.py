@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from embedding.errors import ConfigError, InputError
+from embedding.exchange.shards.unpacked import check_column_exchange
 from embedding.models.config import Model
 from embedding.server.shards.unsplit import check_column_policy
 from embedding.text.tokenizer import make_tokenizer
@@ -58,24 +59,12 @@ def _check_shards(request: TrainRequest) -> None:
     for option, value, refused, accepted in (
         ("model", request.model.model, (Model.FASTTEXT,), "sgns, cbow or glove"),
         ("sync", request.sync.policy, ("hogwild", "sandblaster"), "any other policy"),
-        (
-            "compression",
-            request.exchange.compression,
-            ("threshold", "onebit", "topk"),
-            "none or fp16",
-        ),
-        ("pulls", request.exchange.pulls, ("changes",), "rows"),
     ):
         if value in refused:
             raise ConfigError(
                 f"shards {request.shards} with {option} {value}: that works with 1 shard; "
                 f"{accepted} is accepted."
             )
-    if request.exchange.cache_bytes:
-        raise ConfigError(
-            f"shards {request.shards} with cache_bytes {request.exchange.cache_bytes}: rows that "
-            "lie on shards are not kept by nodes; 0 is accepted."
-        )
     if request.topology.groups:
         raise ConfigError(
             f"shards {request.shards} with groups {request.topology.groups}: an aggregator pushes "
@@ -87,6 +76,7 @@ def _check_columns(request: TrainRequest) -> None:
     """What is not learnt where columns lie."""
     check_column_model(request.model)
     check_column_policy(request.sync)
+    check_column_exchange(request.exchange)
     if request.shards > request.model.dim:
         raise ConfigError(
             f"shards {request.shards} with split columns: rows have {request.model.dim} columns; "

@@ -32,7 +32,10 @@ def test_loss_stays_and_bytes_go(process, tmp_path: Path) -> None:
     ("options", "parts"),
     [
         (("--pulls", "some"), ["pulls", "rows", "changes"]),
-        (("--pulls", "changes", "--shards", "2"), ["pulls changes", "1 shard", "rows"]),
+        (
+            ("--pulls", "changes", "--shards", "2", "--split", "columns"),
+            ["cache_bytes", "split columns", "0 is accepted"],
+        ),
         (("--pulls", "changes", "--sync", "sandblaster"), ["sandblaster", "changes", "rows"]),
         (("--relative-threshold", "-1"), ["relative_threshold", "-1"]),
     ],

@@ -14,7 +14,6 @@ from threads import crash_primary, fleet, sharded
 
 from embedding.errors import AheadError, BehindError, ConfigError, RefusedError
 from embedding.exchange.channel import Channel
-from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.shards.client import ShardedClient, reached
 from embedding.exchange.shards.client import connect as greet
@@ -374,10 +373,6 @@ def test_what_does_not_go_with_shards_is_refused():
         ParameterServer(settings(2), dim=DIM, buckets=100)
     with pytest.raises(ConfigError, match="policy hogwild with 2 shards"):
         ParameterServer(settings(2), SyncConfig(policy="hogwild"), dim=DIM)
-    with pytest.raises(ConfigError, match=r"compression onebit: .* none and fp16 are accepted"):
-        ShardedClient("grpc://x:1", node="n", config=ExchangeConfig(compression="onebit"))
-    with pytest.raises(ConfigError, match=r"cache_bytes 9: .* 0 is accepted"):
-        ShardedClient("grpc://x:1", node="n", config=ExchangeConfig(cache_bytes=9))
 
 
 def test_shards_ask_for_the_servers_token_over_its_tls(tmp_path):

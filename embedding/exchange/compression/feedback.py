@@ -23,6 +23,7 @@ from embedding.exchange.compression.threshold import Threshold
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import Push
+from embedding.exchange.shards.split import places
 from embedding.records import FloatArray, HalfArray, IntArray, Table
 
 Rows = tuple[IntArray, FloatArray]
@@ -39,10 +40,12 @@ class Feedback:
 
     memory  bytes that all residuals may take; rows that were used longest ago are sent whole
             (float16) when they take more
+    shards  on how many the rows lie: what is packed for each is packed on its own
     """
 
     def __init__(self, config: ExchangeConfig) -> None:
         self.kind = config.compression
+        self.shards = 1
         self._memory = config.residual_bytes
         self._compressor: Compressor | None = None
         if self.kind in PACKING:
@@ -95,7 +98,7 @@ class Feedback:
             held.add_to(ids, residual)
             before[delta.table] = (ids, residual)
             values += residual
-            packed.append(self._compressor.pack(delta.table, ids, values))
+            packed += self._packed(self._compressor, delta.table, ids, values)
             held.put(ids, values)
         self._last, self._before, self._flushed = push.sequence, before, flushed
         return replace(push, deltas=_merged(plain), packed=tuple(packed), entries=entries)
@@ -157,8 +160,9 @@ class Feedback:
         In steps of a tenth of what a row's entries are: a sixth of float16's bytes, and what is
         lost is a few hundredths of what compression had kept back.
         """
-        packed = Threshold(_FINEST, _FINE).pack(delta.table, delta.ids, widen(delta.values))
-        return Push(node, sequence, clock, packed=(packed,), place=self._place)
+        finely = Threshold(_FINEST, _FINE)
+        packed = self._packed(finely, delta.table, delta.ids, widen(delta.values))
+        return Push(node, sequence, clock, packed=tuple(packed), place=self._place)
 
     def restore(self, deltas: Sequence[RowDelta]) -> None:
         """What `drain` gave was not sent."""
@@ -166,6 +170,20 @@ class Feedback:
             rows = widen(delta.values)
             self._held[delta.table].add_to(delta.ids, rows)
             self._held[delta.table].put(delta.ids, rows)
+
+    def _packed(
+        self, by: Compressor, table: Table, ids: IntArray, values: FloatArray
+    ) -> list[PackedDelta]:
+        """For each shard its rows; what is left out stays in `values`."""
+        if self.shards == 1:
+            return [by.pack(table, ids, values)]
+        found = []
+        for shard, at in enumerate(places(ids, self.shards)):
+            part = values[at]
+            if len(at):
+                found.append(replace(by.pack(table, ids[at], part), shard=shard))
+                values[at] = part
+        return found
 
     def _store(self, delta: RowDelta) -> Residuals:
         held = self._held.get(delta.table)

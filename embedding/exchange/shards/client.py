@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -17,14 +18,13 @@ from embedding.errors import ConfigError, RefusedError, UnavailableError
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.codec import acknowledged
-from embedding.exchange.compression.halves import widen
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack, Push, Rows, Welcome
-from embedding.exchange.shards.split import joined, places, split_deltas
+from embedding.exchange.shards.ownrows import ShardedRows
+from embedding.exchange.shards.split import joined, places, split_push
 from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message
-from embedding.records import IntArray, ScorePairs
+from embedding.records import IntArray, ScorePairs, Table
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -33,6 +33,7 @@ KEEP_S = 1.0
 """An idle node looks at its shards so often, so that one that was started again gets its pushes."""
 CLOSE_S = 5.0
 """How long a goodbye waits for the last pushes to be in every shard's checkpoint."""
+_TRIES = 3
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 
 
@@ -91,19 +92,10 @@ class ShardedClient(ParameterClient):
         stop: threading.Event | None = None,
         life: str = "",
     ) -> None:
-        if config.compression not in ("none", "fp16"):
-            raise ConfigError(
-                f"compression {config.compression}: what it packs is not split over shards; none "
-                "and fp16 are accepted with more than one shard."
-            )
-        if config.cache_bytes:
-            raise ConfigError(
-                f"cache_bytes {config.cache_bytes}: rows that lie on shards are not kept by nodes; "
-                "0 is accepted with more than one shard."
-            )
         super().__init__(
             location, node=node, config=config, config_digest=config_digest, stop=stop, life=life
         )
+        self.rows: ShardedRows = ShardedRows(config, self.feedback)
         self._shards: list[ShardStream] = []
         self._pool: ThreadPoolExecutor | None = None
         self._closed = threading.Event()
@@ -121,10 +113,11 @@ class ShardedClient(ParameterClient):
         """See ParameterClient.pull."""
         if grams is not None:
             raise RefusedError("pull: rows of n-grams are not split over shards; use one shard.")
+        asked = {Table.IN: vectors, Table.OUT: contexts}
         deadline = time.monotonic() + self.config.pull_timeout_s
         rows = super().pull(_NONE, _NONE, clock=clock, score=score)
-        while True:
-            found = self._gather(rows, vectors, contexts)
+        for attempt in itertools.count():
+            found = self._gather(rows, asked, patient=attempt < _TRIES)
             if found is not None:
                 return found
             if time.monotonic() > deadline:
@@ -135,6 +128,7 @@ class ShardedClient(ParameterClient):
             # A restarted primary counts anew; what was scored before is scored.
             nll, waited = rows.nll, rows.waited_s
             rows = replace(super().pull(_NONE, _NONE, clock=clock), nll=nll, waited_s=waited)
+        raise AssertionError  # never reached
 
     def durable(self) -> int:
         """The last push of this node that is in a checkpoint of every shard and of the primary."""
@@ -171,6 +165,7 @@ class ShardedClient(ParameterClient):
             raise ConfigError(f"server {self.location}: it has no shards any more.")
         for shard in self._shards:
             shard.close()
+        parts = self.rows.attach(len(locations))
         self._shards = [
             ShardStream(
                 location,
@@ -178,9 +173,10 @@ class ShardedClient(ParameterClient):
                 config=self.config,
                 unconfirmed=partial(self._parts, index, len(locations)),
                 held=lambda: (self.log.forgotten + 1, self.log.forgotten + len(self.log)),
+                rows=rows,
                 stop=self._stop,
             )
-            for index, location in enumerate(locations)
+            for index, (location, rows) in enumerate(zip(locations, parts, strict=True))
         ]
         if self._pool is None:
             self._pool = ThreadPoolExecutor(len(locations), thread_name_prefix="shard")
@@ -192,7 +188,7 @@ class ShardedClient(ParameterClient):
 
     def _split(self, push: Push, count: int) -> list[Push]:
         """What each shard gets of a push."""
-        return [part_of(push, part) for part in split_deltas(push.deltas, count)]
+        return split_push(push, count)
 
     def _send(self, push: Push) -> Ack:
         """Rows to the shards, all at once; then what was read to the primary, which orders."""
@@ -210,45 +206,62 @@ class ShardedClient(ParameterClient):
         shard.push(part)
 
     def _stripped(self, push: Push) -> Push:
-        return replace(push, deltas=(), minibatches=None)
+        return replace(push, deltas=(), packed=(), minibatches=None, keeps=False)
 
     def _taken(self, ack: Ack) -> None:
         durable = min([ack.durable, *(shard.durable for shard in self._shards)])
         super()._taken(replace(ack, durable=durable))
+
+    def _push(self, push: Push) -> Ack:
+        try:
+            return super()._push(push)
+        except RefusedError:
+            self.rows.refused()
+            raise
 
     def _held_back(self) -> None:
         """A pull waits; meanwhile a shard may have been started again and lack this node's rows."""
         with self._stream_lock:
             self._tend()
 
-    def _gather(self, rows: Rows, vectors: IntArray, contexts: IntArray) -> Rows | None:
-        """The rows from all shards; None when the primary was restarted meanwhile."""
+    def _gather(self, rows: Rows, asked: Mapping[Table, IntArray], *, patient: bool) -> Rows | None:
+        """The rows from all shards; None when the primary was restarted meanwhile.
+
+        patient  None also when some shards alone have applied a push of this node, so that the
+                 primary is asked anew
+        """
         with self._stream_lock:
             if rows.at is None:
                 raise RefusedError("pull: the server did not say what its shards have to hold.")
-            count = len(self._shards)
-            where_in, where_out = places(vectors, count), places(contexts, count)
+            where = {table: places(ids, len(self._shards)) for table, ids in asked.items()}
+            parts = [
+                {table: asked[table][found[index]] for table, found in where.items()}
+                for index in range(len(self._shards))
+            ]
+            header = {"op": "pull", "at": list(rows.at), "rows": self.config.rows}
             answers = self._each(
                 [
-                    partial(self._read, shard, rows.at, vectors[ours], contexts[theirs])
-                    for shard, ours, theirs in zip(self._shards, where_in, where_out, strict=True)
+                    partial(shard.pull, header, part)
+                    for shard, part in zip(self._shards, parts, strict=True)
                 ]
             )
-        if any(answer is None for answer in answers):
+            # One after the other: what compression keeps back is one store.
+            read = [
+                shard.rows.read(answer, part)
+                for shard, answer, part in zip(self._shards, answers, parts, strict=True)
+            ]
+        got = [each for each in read if each is not None]
+        sequences = {each.sequence for each in got}
+        if len(got) < len(read) or (patient and len(sequences) > 1):
             return None
-        got = [answer for answer in answers if answer is not None]
-        inputs = joined(where_in, [each.array("vectors", "f4 f2", 2) for each in got])
-        outputs = joined(where_out, [each.array("contexts", "f4 f2", 2) for each in got])
-        if self.feedback.kind != "fp16":
-            inputs, outputs = widen(inputs), widen(outputs)
-        return replace(rows, vectors=inputs, contexts=outputs)
-
-    def _read(
-        self, shard: ShardStream, at: tuple[int, int], vectors: IntArray, contexts: IntArray
-    ) -> Message | None:
-        header = {"op": "pull", "at": list(at), "rows": self.config.rows}
-        answer = shard.request(Message(header, {"vectors": vectors, "contexts": contexts}))
-        return answer if answer.header["status"] == "ok" else None
+        tables = [each.by_table() for each in got]
+        found = {table: joined(at, [each[table] for each in tables]) for table, at in where.items()}
+        return replace(
+            rows,
+            vectors=found[Table.IN],
+            contexts=found[Table.OUT],
+            sequence=min(sequences),
+        )
 
     def _each(self, calls: Sequence[Callable[[], T]]) -> list[T]:
         """Run one call for each shard at the same time; raises the first error once all ended."""
@@ -306,9 +319,3 @@ def reached(shard: str, server: str) -> str:
     if host not in ("0.0.0.0", "[::]"):  # noqa: S104 - looked for, not bound
         return shard
     return f"{scheme}://{server.partition('://')[2].rpartition(':')[0]}:{port}"
-
-
-def part_of(push: Push, deltas: Sequence[RowDelta]) -> Push:
-    """What a shard gets of a push: its rows, or the block itself where it has columns."""
-    batch = push.minibatches
-    return Push(push.node, push.sequence, push.clock, tuple(deltas), minibatches=batch)

@@ -11,20 +11,23 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from embedding.errors import RefusedError, UnavailableError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.compression.halves import narrow, widen
+from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Push, Rows
-from embedding.exchange.shards.client import ShardedClient, part_of
+from embedding.exchange.shards.client import ShardedClient
 from embedding.exchange.shards.minibatches import (
     Minibatches,
     minibatch_arrays,
     minibatch_header,
 )
 from embedding.exchange.shards.stream import ShardStream
+from embedding.exchange.shards.unpacked import check_column_exchange
 from embedding.exchange.wire import Message
 from embedding.models.slices import slopes_of
 from embedding.records import FloatArray, HalfArray, IntArray, ScorePairs
@@ -36,6 +39,10 @@ class ColumnsClient(ShardedClient):
     """A ParameterClient for shards of columns: `learn` learns blocks, and pulls are empty."""
 
     _learnt: Minibatches | None = None
+
+    def __init__(self, location: str, *, config: ExchangeConfig, **more: Any) -> None:
+        check_column_exchange(config)
+        super().__init__(location, config=config, **more)
 
     def pull(
         self,
@@ -108,7 +115,8 @@ class ColumnsClient(ShardedClient):
         return total
 
     def _split(self, push: Push, count: int) -> list[Push]:
-        return [part_of(push, ())] * count
+        part = Push(push.node, push.sequence, push.clock, minibatches=push.minibatches)
+        return [part] * count
 
     def _push_part(self, shard: ShardStream, part: Push) -> None:
         """The shard has all but the last numbers, unless it was started again."""

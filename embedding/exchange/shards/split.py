@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import Push
 from embedding.records import FloatArray, HalfArray, IntArray
 
 
@@ -54,14 +55,30 @@ def split_deltas(deltas: Sequence[RowDelta], shards: int) -> list[tuple[RowDelta
     return [tuple(part) for part in parts]
 
 
+def split_push(push: Push, shards: int) -> list[Push]:
+    """The rows of a push that each shard gets, also the packed ones, and nothing else of it."""
+    return [
+        Push(
+            push.node,
+            push.sequence,
+            push.clock,
+            deltas,
+            packed=tuple(each for each in push.packed if each.shard == shard),
+            keeps=push.keeps,
+        )
+        for shard, deltas in enumerate(split_deltas(push.deltas, shards))
+    ]
+
+
 def joined(
     where: Sequence[IntArray], rows: Sequence[FloatArray | HalfArray]
 ) -> FloatArray | HalfArray:
     """Rows [n, dim] in the order in which they were asked for.
 
-    where  as `places` gave them; rows  what each shard answered, of one dtype
+    where  as `places` gave them; rows  what each shard answered
     """
-    found = np.empty((sum(len(each) for each in where), rows[0].shape[1]), dtype=rows[0].dtype)
+    kind = np.result_type(*rows)
+    found = np.empty((sum(len(each) for each in where), rows[0].shape[1]), dtype=kind)
     for at, part in zip(where, rows, strict=True):
         found[at] = part
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tenacity
@@ -13,9 +13,12 @@ from embedding.errors import BehindError, UnavailableError
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_push, whole
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.retrying import retrying
+from embedding.exchange.rowcache import NAMES
 from embedding.exchange.wire import Message
+from embedding.records import IntArray, Table
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +29,7 @@ class ShardStream:
     unconfirmed  (sequence) → this shard's parts of the pushes after it that the node still has
     held         the first push that the node still has or will make, and the last it has made
     stop         set when the process was told to stop: then nothing is tried for long
+    rows         what the node keeps of this shard's rows
     durable      last push of this node that is in a checkpoint of this shard
     """
 
@@ -37,10 +41,13 @@ class ShardStream:
         config: ExchangeConfig,
         unconfirmed: Callable[[int], Sequence[Push]],
         held: Callable[[], tuple[int, int]],
+        rows: OwnRows,
         stop: threading.Event | None = None,
     ) -> None:
         self.location = location
         self.durable = 0
+        self.rows = rows
+        self._greeted = False
         self._node = node
         self._config = config
         self._unconfirmed = unconfirmed
@@ -51,6 +58,17 @@ class ShardStream:
     def push(self, push: Push) -> None:
         """Send this shard's part of a push."""
         self._taken(self.request(encode_push(push)))
+
+    def pull(self, header: Mapping[str, Any], asked: Mapping[Table, IntArray]) -> Message:
+        """Ask for rows, with what is kept of them; `rows.read` reads the answer."""
+        named = {NAMES[table]: ids for table, ids in asked.items()}
+        message = Message(header, named)
+
+        def call() -> Message:
+            channel = self._open()  # which may have begun a new stream, for which nothing is kept
+            return channel.request(self.rows.asking(message, asked))
+
+        return self._patiently(call)
 
     def tell(self, message: Message) -> bool:
         """Send what the shard may take as a push; False: it needs the push itself."""
@@ -77,13 +95,15 @@ class ShardStream:
 
     def request(self, message: Message) -> Message:
         """Send a message and wait for the answer, again with back-off while the shard is away."""
+        return self._patiently(lambda: self._open().request(message))
 
+    def _patiently(self, call: Callable[[], Message]) -> Message:
         def reset(state: tenacity.RetryCallState) -> None:
             self.drop()
             if state.attempt_number == 1:
                 logger.warning("node %s: shard %s is away; trying again", self._node, self.location)
 
-        return retrying(self._config, self._stop, reset)(lambda: self._open().request(message))
+        return retrying(self._config, self._stop, reset)(call)
 
     def close(self) -> None:
         """Close the stream."""
@@ -118,7 +138,10 @@ class ShardStream:
                 f"{answer.header['durable']}, but had those up to {self.durable} in a checkpoint: "
                 "it lost its state folder; start the node anew."
             )
-        lost = self._unconfirmed(whole(answer.header, "accepted"))
+        accepted, epoch = whole(answer.header, "accepted"), whole(answer.header, "epoch")
+        self.rows.greeted(epoch, accepted, direct=True, first=not self._greeted)
+        self._greeted = True
+        lost = self._unconfirmed(accepted)
         if lost:
             logger.info(
                 "node %s: sending %d pushes to %s again", self._node, len(lost), self.location

@@ -123,10 +123,12 @@ class Meters:
         self.delta_entries += push.entries or sum(delta.values.size for delta in push.deltas)
         self.delta_bytes += size
 
-    @property
-    def bytes_per_entry(self) -> float | None:
-        """Bytes of rows and ids for each number that nodes moved; None before the first."""
-        return self.delta_bytes / self.delta_entries if self.delta_entries else None
+    def bytes_per_entry(self, on_shards: int = 0) -> float | None:
+        """Bytes of rows and ids for each number that nodes moved; None before the first.
+
+        on_shards  bytes that went to shards
+        """
+        return (self.delta_bytes + on_shards) / self.delta_entries if self.delta_entries else None
 
     def learnt(self, node: str, tokens: int, now: float) -> None:
         """A node's push of `tokens` was applied."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from embedding.records import SnapshotRef
@@ -22,7 +22,7 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
     with state.lock:
         meters, sync = state.meters, state.machine.config
         watermark = state.accounts.tracker.advance(now=now)
-        nodes = _nodes(state, now)
+        nodes, shards = _nodes(state, now), state.shards()
         return {
             "epoch": state.epoch,
             "uptime_s": now - state.started,
@@ -46,8 +46,8 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
             "bytes": {
                 "in": meters.bytes_in,
                 "out": meters.bytes_out,
-                "pushed_per_entry": meters.bytes_per_entry,
-                "rows_spared": meters.rows_spared,
+                "pushed_per_entry": meters.bytes_per_entry(_total(shards, "bytes_deltas")),
+                "rows_spared": meters.rows_spared + _total(shards, "rows_spared"),
             },
             "watermark": iso(watermark),
             "lag": {"p50_s": meters.lags.quantile(0.5), "p95_s": meters.lags.quantile(0.95)},
@@ -55,8 +55,8 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
                 "checkpoint": meters.checkpoint_pause_s * 1000,
                 "cut": meters.cut_pause_s * 1000,
             },
-            "topology": topology(state.reports, meters, state.shards()),
-            "shards": state.shards(),
+            "topology": topology(state.reports, meters, shards),
+            "shards": shards,
             "usage": state.accounts.usage.describe(),
             "young_words": {"held": len(state.young), "mentions": state.young.mentions},
             "rows_per_second": {
@@ -78,6 +78,10 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
 def _living(state: ServerState) -> set[str]:
     """Nodes that take part or rest."""
     return {name for name, one in state.machine.board.members.items() if one.present}
+
+
+def _total(shards: Sequence[Mapping[str, Any]], figure: str) -> int:
+    return sum(int(shard.get(figure, 0)) for shard in shards)
 
 
 def _nodes(state: ServerState, now: float) -> dict[str, Any]:

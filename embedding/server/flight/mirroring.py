@@ -52,7 +52,7 @@ class StreamMirror:
         return header, {f"{each.table}.packed": each.data for each in packed}
 
     def learnt(self, push: Push) -> None:
-        """A push was taken, for the first time."""
-        if self._mirror is not None and push.keeps:
+        """A push was taken; sent again it changes nothing."""
+        if self._mirror is not None and push.keeps and push.sequence > self._pushed:
             self._mirror.learnt(unpacked(push))
             self._pushed = push.sequence

@@ -61,7 +61,8 @@ class LeadingState(ServerState):
         changes: dict[str, Any] = {"initial_rows": 1}
         if config.split == "columns":
             check_columns(config, sync, dim=dim, biases=biases)
-            changes["young_mentions"] = 0  # no node has rows to infer vectors from
+            # No node has rows to infer vectors from, or to add contexts up by.
+            changes |= {"young_mentions": 0, "usage_replicas": 0}
         small = config.model_copy(update=changes)
         super().__init__(small, sync, dim=dim, seed=seed, epoch=epoch, biases=biases)
         self.config = config

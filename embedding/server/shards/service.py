@@ -31,14 +31,15 @@ from embedding.exchange.shards.minibatches import check_size, decode_minibatches
 from embedding.exchange.wire import Message, decode
 from embedding.records import Table
 from embedding.server.figures.meters import Meters
-from embedding.server.figures.reports import as_sent
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
-from embedding.server.flight.limits import check_lost, check_name, check_rows
+from embedding.server.flight.limits import check_lost, check_name
+from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.flight.shell import FlightService
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.sequence import NodeLedger
 from embedding.server.shards.log import from_json
+from embedding.server.shards.pulling import answer_pull
 from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import At, ShardState
@@ -129,6 +130,7 @@ class ShardSession:
         self.number = 0
         self._leads = 0
         self._workspace: Workspace | None = None
+        self._mirror = StreamMirror(state.config.mirror_bytes)
         self._half = False
         self._calls: dict[str, Callable[[Message], Message]] = {
             "pull": self._pull,
@@ -191,22 +193,15 @@ class ShardSession:
         return self._acknowledged(entry)
 
     def _pull(self, message: Message) -> Message:
-        vectors, contexts = message.array("vectors", "i8", 1), message.array("contexts", "i8", 1)
-        half = message.header.get("rows") == "float16"
-        spec = self.state.spec
-        most = spec.server.max_message_bytes
-        check_rows(len(vectors) + len(contexts), spec.dim, most, half=half)
-        rows = self.state.pull(vectors, contexts, _at(message))
-        if rows is None:
-            return Message({"status": "waiting", "waits_for": self.state.waits_for})
-        found = {"vectors": as_sent(rows[0], half), "contexts": as_sent(rows[1], half)}
-        return Message({"status": "ok"}, found)
+        return answer_pull(self.state, self.node, message, _at(message), self._mirror)
 
     def _push(self, message: Message) -> Message:
         push = decode_push(message)
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
-        return self._acknowledged(self.state.push(push))
+        entry = self.state.push(push)
+        self._mirror.learnt(push)
+        return self._acknowledged(entry)
 
     def _open(self, message: Message) -> Message:
         """A block that is learnt here, where columns lie; the scores of its first minibatch."""

@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from embedding.errors import RefusedError, ReplacedError
 from embedding.exchange.payload import RowDelta
@@ -27,7 +26,8 @@ from embedding.server.flight.validation import checked
 from embedding.server.recovery.sequence import Ledger, NodeLedger
 from embedding.server.rows.averaging import averaged
 from embedding.server.rows.slotmap import SlotMap
-from embedding.server.rows.tables import Optimizer, Tables, TablesCopy, pick_device
+from embedding.server.rows.tables import Optimizer, Tables, pick_device
+from embedding.server.shards.copies import HeldCopy
 from embedding.server.shards.log import Admit, Change, Entry
 from embedding.server.shards.spec import ShardSpec
 
@@ -127,6 +127,8 @@ class ShardState:
             "repeated_pushes": self.repeated_pushes,
             "rows_in": meters.rows_in,
             "rows_out": meters.rows_out,
+            "rows_spared": meters.rows_spared,
+            "bytes_deltas": meters.delta_bytes,
             "bytes_in": meters.bytes_in,
             "bytes_out": meters.bytes_out,
             "bytes_led": self.led.bytes_in + self.led.bytes_out,
@@ -138,9 +140,9 @@ class ShardState:
     def rows(self, table: Table, ids: IntArray, at: At) -> FloatArray | None:
         """float32 [n, dim] at `at` or later, zeros for evicted ids; None: not there yet."""
         with self.changed:
-            if not self._reach(at):
+            if not self.reach(at):
                 return None
-            return self.tables.read(table, self._slots(ids, "rows"))
+            return self.tables.read(table, self.slots(ids, "rows"))
 
     def copied(self, number: int, table: Table, ids: IntArray) -> FloatArray:
         """float32 [n, dim] as a copy has them."""
@@ -160,7 +162,7 @@ class ShardState:
     def has_copy(self, at: At) -> bool:
         """Whether the copy at this position was begun; waits a moment for it."""
         with self.changed:
-            return self._reach(at)
+            return self.reach(at)
 
     # -- nodes ------------------------------------------------------------------------------
 
@@ -196,7 +198,7 @@ class ShardState:
         Sent again before that, the later content counts: the primary may have refused the earlier.
         """
         columns = self.config.split == "columns"
-        most = self.config.max_message_bytes
+        most, size = self.config.max_message_bytes, push.nbytes
         push = checked(push, self.tables.dim, most, columns=columns)
         with self.changed:
             entry = self.ledger.of(push.node)
@@ -211,30 +213,17 @@ class ShardState:
             for delta in push.deltas:
                 self._own(delta.ids, "push")
             self._waiting[push.node, push.sequence] = push
+            self.meters.delta_bytes += size
             self.ledger.accept(push.node, max(entry.accepted, push.sequence))
             self._advance()
             return entry
 
-    def pull(
-        self, vectors: IntArray, contexts: IntArray, at: At
-    ) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """Rows of `in` and `out` on the device at `at` or later; None: not there yet."""
-        with self.changed:
-            if not self._reach(at):
-                return None
-            slots_in, slots_out = self._slots(vectors, "pull"), self._slots(contexts, "pull")
-            self.meters.rows_out += len(vectors) + len(contexts)
-            return (
-                self.tables.gather(Table.IN, slots_in),
-                self.tables.gather(Table.OUT, slots_out),
-            )
-
     def open(self, batch: Minibatches, at: At) -> tuple[FloatArray, FloatArray] | None:
         """Copies of the columns here of a block's rows at `at` or later; None: not there yet."""
         with self.changed:
-            if not self._reach(at):
+            if not self.reach(at):
                 return None
-            self._slots(batch.ids, "open")
+            self.slots(batch.ids, "open")
             return self._taken(batch)
 
     def close(self) -> None:
@@ -260,7 +249,9 @@ class ShardState:
             elif isinstance(entry, Admit):
                 self._admit(entry)
             else:
-                self._copies[entry.number] = HeldCopy(self)
+                self._copies[entry.number] = HeldCopy(
+                    self.map, self.tables, self.next_slot, self.lock
+                )
             self._queue.popleft()
             self.position += 1
             if not self.ledger.keeps_checkpoints:
@@ -290,8 +281,12 @@ class ShardState:
             self.meters.pushes += 1
         if entry.scale:
             held = [self._moved(push) for push in held]
+            own = entry.scale == 1.0 and not entry.average
             for push in averaged(held) if entry.average else held:
+                self.tables.versions.writing(push.node if own and push.keeps else None)
                 self._add(push.deltas, entry.scale)
+        else:
+            self.tables.versions.lost([push.node for push in held])
 
     def _add(self, deltas: Sequence[RowDelta], scale: float) -> None:
         for delta in deltas:
@@ -340,7 +335,7 @@ class ShardState:
         self.tables.ensure(self.next_slot)
         self.tables.start(slots, ids)
 
-    def _reach(self, at: At) -> bool:
+    def reach(self, at: At) -> bool:
         """Wait a moment for a position (under the lock)."""
         deadline = time.monotonic() + WAIT_S
         while self.log_number != at[0] or self.position < at[1]:
@@ -358,42 +353,11 @@ class ShardState:
                 f"those with id mod {spec.count} = {spec.index}."
             )
 
-    def _slots(self, ids: IntArray, what: str) -> IntArray:
+    def slots(self, ids: IntArray, what: str) -> IntArray:
+        """Where rows lie, -1 for evicted ids; RefusedError for ids not given, or of others."""
         self._own(ids, what)
         if len(ids) and int(ids.max()) >= self.next_id:
             raise RefusedError(
                 f"{what}: an id outside 0 … {self.next_id - 1}, which are the ids given so far."
             )
         return self.map.slots(ids)
-
-
-class HeldCopy:
-    """All rows at one position of the log; completed in the background."""
-
-    def __init__(self, state: ShardState) -> None:
-        slots = state.map.used()
-        self._ids = state.map.ids(slots)
-        self._slots = slots.copy()
-        self._rows: TablesCopy = state.tables.copy(state.next_slot, accumulators=False)
-        self._done = threading.Event()
-        self._failed = False
-        threading.Thread(target=self._finish, args=(state.lock,), daemon=True).start()
-
-    def pick(self, table: Table, ids: IntArray) -> FloatArray:
-        """float32 [n, dim] of some ids that had a row."""
-        self._done.wait()
-        if self._failed:
-            raise RefusedError("the copy of the shard's rows could not be completed.")
-        at = np.searchsorted(self._ids, ids)
-        if len(ids) and (at.max() >= len(self._ids) or bool(np.any(self._ids[at] != ids))):
-            raise RefusedError("copied rows: an id that had no row then.")
-        return self._rows.pick(table, self._slots[at])
-
-    def _finish(self, lock: threading.RLock) -> None:
-        try:
-            self._rows.finish(lock)
-        except Exception:
-            self._failed = True
-            logger.exception("a copy of the rows could not be completed")
-        finally:
-            self._done.set()

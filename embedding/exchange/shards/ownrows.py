@@ -1,0 +1,68 @@
+"""A node's own view of rows on several shards: what it keeps of each shard's is kept apart.
+
+Each shard has marks, clocks and a life of its own; a shard that starts again changes nothing of
+what is kept of the others. What compression keeps back is one store for all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from embedding.exchange.compression.feedback import Feedback
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.ownrows import OwnRows
+from embedding.exchange.protocol import Push
+from embedding.exchange.shards.split import split_push
+from embedding.records import IntArray
+
+
+class ShardedRows(OwnRows):
+    """The rows of all shards together; of the primary, which has none, nothing is kept.
+
+    parts  those of each shard
+    """
+
+    def __init__(self, config: ExchangeConfig, feedback: Feedback) -> None:
+        super().__init__(config, feedback)
+        self.parts: list[OwnRows] = []
+
+    def attach(self, shards: int) -> list[OwnRows]:
+        """Begin with so many shards; each may take its part of `cache_bytes`."""
+        memory = self.config.cache_bytes
+        share = {"cache_bytes": max(1, memory // shards) if memory else 0}
+        self.parts = [
+            OwnRows(self.config.model_copy(update=share), self.feedback) for _ in range(shards)
+        ]
+        self.feedback.shards = shards
+        return self.parts
+
+    @property
+    def keeps(self) -> bool:
+        """Whether rows are kept from one pull to the next."""
+        return any(part.keeps for part in self.parts)
+
+    def taken(self, push: Push) -> None:
+        """The primary and every shard have taken this push."""
+        if push.keeps:
+            for part, own in zip(self.parts, split_push(push, len(self.parts)), strict=True):
+                part.taken(own)
+
+    def refused(self) -> None:
+        """The primary refused a push that shards have taken: their mirrors are not these."""
+        for part in self.parts:
+            part.forget_mirror()
+
+    def alive(self, ids: IntArray) -> None:
+        """See OwnRows.alive."""
+        self.feedback.keep(ids)
+        for part in self.parts:
+            part.cache.keep(ids)
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """See OwnRows.figures."""
+        found: dict[str, dict[str, Any]] = super().figures()
+        for part in self.parts:
+            for name, value in part.figures()["cache"].items():
+                if name != "kind":
+                    found["cache"][name] += value
+        return found

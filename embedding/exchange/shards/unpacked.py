@@ -1,0 +1,20 @@
+"""What of the exchange's settings has no meaning where shards hold columns and no row travels."""
+
+from __future__ import annotations
+
+from embedding.errors import ConfigError
+from embedding.exchange.config import ExchangeConfig
+
+
+def check_column_exchange(config: ExchangeConfig) -> None:
+    """ConfigError for what is done to rows alone."""
+    if config.compression not in ("none", "fp16"):
+        raise ConfigError(
+            f"compression {config.compression} with split columns: no row travels that could be "
+            "packed; none and fp16 are accepted."
+        )
+    if config.cache_bytes:
+        raise ConfigError(
+            f"cache_bytes {config.cache_bytes} with split columns: nodes have no rows to keep; "
+            "0 is accepted."
+        )

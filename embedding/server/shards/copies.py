@@ -1,0 +1,48 @@
+"""Copies of a shard's rows, which a snapshot is made of."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import numpy as np
+
+from embedding.errors import RefusedError
+from embedding.records import FloatArray, IntArray, Table
+from embedding.server.rows.slotmap import SlotMap
+from embedding.server.rows.tables import Tables
+
+logger = logging.getLogger(__name__)
+
+
+class HeldCopy:
+    """All rows at one position of the log; completed in the background."""
+
+    def __init__(self, places: SlotMap, tables: Tables, n: int, lock: threading.RLock) -> None:
+        """Begin to copy the first `n` slots (under `lock`)."""
+        slots = places.used()
+        self._ids = places.ids(slots)
+        self._slots = slots.copy()
+        self._rows = tables.copy(n, accumulators=False)
+        self._done = threading.Event()
+        self._failed = False
+        threading.Thread(target=self._finish, args=(lock,), daemon=True).start()
+
+    def pick(self, table: Table, ids: IntArray) -> FloatArray:
+        """float32 [n, dim] of some ids that had a row."""
+        self._done.wait()
+        if self._failed:
+            raise RefusedError("the copy of the shard's rows could not be completed.")
+        at = np.searchsorted(self._ids, ids)
+        if len(ids) and (at.max() >= len(self._ids) or bool(np.any(self._ids[at] != ids))):
+            raise RefusedError("copied rows: an id that had no row then.")
+        return self._rows.pick(table, self._slots[at])
+
+    def _finish(self, lock: threading.RLock) -> None:
+        try:
+            self._rows.finish(lock)
+        except Exception:
+            self._failed = True
+            logger.exception("a copy of the rows could not be completed")
+        finally:
+            self._done.set()
