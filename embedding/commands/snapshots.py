@@ -1,7 +1,8 @@
-"""`yeoron snapshot list|show|verify|neighbours|export`."""
+"""`yeoron snapshot list|show|verify|neighbours|export`; `evaluate` has a file of its own."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +27,7 @@ def register(app: typer.Typer) -> None:
     group.command("verify")(verify)
     group.command("neighbours")(neighbours)
     group.command("export")(export_snapshot)
+    import_module("embedding.commands.evaluating").register(group)
     app.add_typer(group, name="snapshot")
 
 

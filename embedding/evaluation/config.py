@@ -24,5 +24,11 @@ class EvaluationConfig(Config):
     """Name of the registered model whose versions are the snapshots."""
     gold: tuple[Path, ...] = ()
     """Gold files: word pairs with scores (three columns) or analogies (four words a line)."""
+    floors: Path | None = None
+    """TOML file of floors that a snapshot must keep before `newest` or `best` names it."""
+    max_rise: float | None = Field(default=0.15, ge=0, allow_inf_nan=False)
+    """Share by which `nll` may be above that of the snapshot that `newest` names; None: by any."""
+    best_by: str = Field(default="nll", min_length=1)
+    """The figure that decides which snapshot `best` names."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where similarity and analogy are computed; `auto` takes a GPU when there is one."""

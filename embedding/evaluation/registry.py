@@ -6,9 +6,11 @@ import logging
 import tempfile
 import warnings
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from embedding.evaluation.gate import Verdict, better
 from embedding.snapshots.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -16,10 +18,14 @@ if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
 
 NEWEST = "newest"
-"""Alias of the version whose window is last in event time.
+"""Alias of the version whose window is last in event time, of those that passed the gate.
 
 MLflow keeps `latest` for itself: `models:/NAME@latest` is the version registered last.
 """
+BEST = "best"
+"""Alias of the version that passed the gate with the best value of `evaluation.best_by`."""
+GATE = "yeoron.gate"
+"""Tag of a version: passed or failed."""
 SNAPSHOT = "yeoron.snapshot"
 WINDOW_END = "yeoron.window_end"
 _SCRIPT = Path(__file__).with_name("pyfunc.py")
@@ -44,8 +50,93 @@ def register(
             tags={**tags, SNAPSHOT: snapshot.id},
             description=f"Snapshot {snapshot.id}: nearest words of {len(snapshot)} words.",
         )
-    _move_newest(client, model_name, known, snapshot)
     return str(known.version)
+
+
+def holder(client: MlflowClient, model_name: str, alias: str) -> ModelVersion | None:
+    """The version that an alias names, None when it names none."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return client.get_model_version_by_alias(model_name, alias)
+    except MlflowException:
+        return None
+
+
+def figures(client: MlflowClient, version: ModelVersion | None) -> dict[str, float]:
+    """The metrics of the run that a version comes from; of none, none."""
+    if version is None or not version.run_id:
+        return {}
+    return dict(client.get_run(version.run_id).data.metrics)
+
+
+def move_aliases(
+    client: MlflowClient,
+    model_name: str,
+    version: str,
+    window_end: datetime,
+    verdict: Verdict,
+    best_by: tuple[str, float | None],
+) -> tuple[str, ...]:
+    """Write the verdict on a version, and let the aliases that it deserves name it.
+
+    `newest` moves to a window that is not before the holder's (a backfill leaves it), `best` to a
+    better value of the figure `best_by` names. A version that failed gets neither; an alias that it
+    had goes back to the version that passed and comes next. Returns the aliases that name it now.
+    """
+    end = window_end.isoformat()
+    told = {GATE: "passed" if verdict.passed else "failed", WINDOW_END: end}
+    told[f"{GATE}.failed"] = "; ".join(verdict.failed)[:4_000]
+    for tag, value in told.items():
+        client.set_model_version_tag(model_name, version, tag, value)
+    named = []
+    for alias in (NEWEST, BEST):
+        now = holder(client, model_name, alias)
+        mine = now is not None and str(now.version) == version
+        if not verdict.passed:
+            if mine:
+                fall_back(client, model_name, alias, best_by[0])
+        elif (alias == NEWEST or best_by[1] is not None) and (
+            mine or now is None or _beats(client, alias, now, end, best_by)
+        ):
+            client.set_registered_model_alias(model_name, alias, version)
+            named.append(alias)
+    return tuple(named)
+
+
+def fall_back(client: MlflowClient, model_name: str, alias: str, best_by: str) -> str | None:
+    """Let an alias name what it would without the versions that did not pass.
+
+    Returns the version it names now; None when no version has passed: then it names none.
+    """
+    found = client.search_model_versions(f"name = '{model_name}'")
+    passed = [version for version in found if version.tags.get(GATE) == "passed"]
+    chosen = None
+    for version in sorted(passed, key=lambda one: one.tags.get(WINDOW_END, "")):
+        value = figures(client, version).get(best_by)
+        end = version.tags.get(WINDOW_END, "")
+        if chosen is None or _beats(client, alias, chosen, end, (best_by, value)):
+            chosen = version
+    if chosen is None:
+        client.delete_registered_model_alias(model_name, alias)
+        return None
+    client.set_registered_model_alias(model_name, alias, chosen.version)
+    return str(chosen.version)
+
+
+def _beats(
+    client: MlflowClient,
+    alias: str,
+    now: ModelVersion,
+    end: str,
+    best_by: tuple[str, float | None],
+) -> bool:
+    """Whether a version with this window's end and figure is to take the place of `now`."""
+    if alias == NEWEST:
+        return str(now.tags.get(WINDOW_END, "")) <= end
+    metric, value = best_by
+    other = figures(client, now).get(metric)
+    return value is not None and (other is None or better(metric, value, other))
 
 
 def find_version(client: MlflowClient, model_name: str, run_id: str) -> ModelVersion | None:
@@ -84,19 +175,3 @@ def _upload(client: MlflowClient, snapshot: Snapshot, run_id: str) -> None:
             pip_requirements=_REQUIREMENTS,
         )
         client.log_artifacts(run_id, str(path), "model")
-
-
-def _move_newest(
-    client: MlflowClient, model_name: str, version: ModelVersion, snapshot: Snapshot
-) -> None:
-    """Let `newest` point at this version unless a later window has it (a backfill)."""
-    from mlflow.exceptions import MlflowException
-
-    end = snapshot.ref.window_end.isoformat()
-    try:
-        holder = client.get_model_version_by_alias(model_name, NEWEST)
-    except MlflowException:
-        holder = None
-    if holder is None or holder.tags.get(WINDOW_END, "") <= end:
-        client.set_model_version_tag(model_name, version.version, WINDOW_END, end)
-        client.set_registered_model_alias(model_name, NEWEST, version.version)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from embedding.evaluation import registry, runs
+from embedding.evaluation import gate, registry, runs
 from embedding.evaluation.evaluate import Evaluation, evaluate_snapshot
+from embedding.evaluation.gate import Verdict
 from embedding.evaluation.plots import draw
 from embedding.snapshots.catalogue import Catalogue
 from embedding.snapshots.format import MANIFEST, Manifest
@@ -37,6 +38,8 @@ class TrackedRun:
     model_version           version of the registered model
     metrics                 figures logged, by name
     skipped                 one sentence for each figure that could not be had
+    verdict                 what the gate says
+    aliases                 aliases that name this version now
     """
 
     run_id: str
@@ -44,6 +47,8 @@ class TrackedRun:
     model_version: str
     metrics: dict[str, float]
     skipped: tuple[str, ...]
+    verdict: Verdict
+    aliases: tuple[str, ...]
 
 
 def track_snapshot(
@@ -54,6 +59,9 @@ def track_snapshot(
     experiment: str = "yeoron",
     model_name: str = "yeoron",
     gold: Sequence[Path] = (),
+    floors: Path | None = None,
+    max_rise: float | None = None,
+    best_by: str = "nll",
     device: str = "auto",
     parent_run: str | None = None,
 ) -> TrackedRun:
@@ -61,12 +69,15 @@ def track_snapshot(
 
     The run's metrics have the window's place in the store's series as step and the window's end
     as time. They are also logged, at the same step, into `parent_run`, or without one into the
-    experiment's run `stream`, where MLflow draws them as one line over the windows.
+    experiment's run `stream`, where MLflow draws them as one line over the windows. The gate
+    (`floors`, `max_rise`) alone moves the aliases `newest` and `best` (by `best_by`).
 
-    Raises SnapshotError for a snapshot that cannot be read, ConfigError for a device or an
+    Raises SnapshotError for a snapshot that cannot be read, InputError for a floors file that
+    cannot be, ConfigError for a device or an
     experiment that cannot be used, PlatformError when MLflow cannot be reached or refuses.
     """
     snapshot = store.open(id)
+    bounds = () if floors is None else gate.read_floors(floors)
     client = runs.connect(tracking_uri)
     with runs.reported(tracking_uri):
         place = runs.experiment_id(client, experiment)
@@ -84,13 +95,42 @@ def track_snapshot(
             version = registry.register(
                 client, snapshot, run.info.run_id, model_name, lineage(snapshot.manifest)
             )
+            verdict = gate.judge(
+                evaluation.metrics,
+                bounds,
+                corpus=gate.corpus_digest(snapshot.manifest),
+                gold=gold,
+                before=_before(client, model_name, version),
+                max_rise=max_rise,
+            )
+            aliases = registry.move_aliases(
+                client,
+                model_name,
+                version,
+                snapshot.ref.window_end,
+                verdict,
+                (best_by, evaluation.metrics.get(best_by)),
+            )
+            client.set_tag(run.info.run_id, registry.GATE, _said(verdict))
     return TrackedRun(
         run_id=run.info.run_id,
         experiment_id=place,
         model_version=version,
         metrics=evaluation.metrics,
         skipped=evaluation.skipped,
+        verdict=verdict,
+        aliases=aliases,
     )
+
+
+def _before(client: MlflowClient, model_name: str, version: str) -> dict[str, float]:
+    """Figures of the version that `newest` names, unless that is this one."""
+    now = registry.holder(client, model_name, registry.NEWEST)
+    return {} if now is None or str(now.version) == version else registry.figures(client, now)
+
+
+def _said(verdict: Verdict) -> str:
+    return "passed" if verdict.passed else f"failed: {'; '.join(verdict.failed)}"[:4_000]
 
 
 def lineage(manifest: Manifest) -> dict[str, str]:
@@ -103,6 +143,7 @@ def lineage(manifest: Manifest) -> dict[str, str]:
         "sources": ",".join(sorted(manifest.tokens))[:4_000],
         "config_digest": manifest.config_digest,
         "tokenizer_digest": manifest.tokenizer_digest,
+        "corpus_digest": gate.corpus_digest(manifest) or "",
         "code_version": manifest.code_version,
         **{f"sha256.{name}": entry.sha256 for name, entry in manifest.files.items()},
     }

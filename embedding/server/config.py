@@ -256,6 +256,9 @@ class ServerConfig(Config):
     config_digest: str = ""
     """Digest that nodes must have; empty takes that of the first node that has one."""
 
+    corpus_digest: str = ""
+    """SHA-256 of the corpus file that is read, kept in manifests; empty: a stream."""
+
     @model_validator(mode="after")
     def _split_as_it_can_be(self) -> ServerConfig:
         if self.split == "columns" and self.optimizer != "sum":

@@ -6,6 +6,7 @@ processes beside it, a snapshot at the end (or one a window, for a dated corpus)
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 import time
 from collections import Counter
@@ -106,6 +107,7 @@ def _server(
         shards_dir=scratch if resume is None else None,
         checkpoint_every_s=request.checkpoint_every_s,
         config_digest=request.model.digest(),
+        corpus_digest="" if request.out is None else _sha256(request.corpus),
         half_life_tokens=None if request.dated is None else HALF_LIFE_TOKENS,
     )
     server = ParameterServer(
@@ -121,6 +123,11 @@ def _server(
         yield server
     finally:
         server.stop()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _checkpoint(server: ParameterServer) -> None:

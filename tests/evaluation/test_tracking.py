@@ -123,6 +123,64 @@ def test_a_backfill_does_not_move_newest(store, make, uri):
     assert str(holder.version) == late.model_version
 
 
+def _names(client, alias):
+    held = registry.holder(client, "yeoron", alias)
+    return None if held is None else held.tags["yeoron.window"]
+
+
+def test_only_the_gate_moves_the_aliases(store, make, uri, tmp_path):
+    floors = tmp_path / "floors.toml"
+    floors.write_text('[[floor]]\nmetric = "nll"\nat_most = 2.6\n')
+    client = runs.connect(uri)
+    seen = []
+    for month, nll in ((1, 2.7), (2, 2.2), (3, 2.4), (4, 2.7), (5, 2.1)):
+        ref = store.publish(make(month=month, nll=nll))
+        tracked = track_snapshot(
+            store, ref.id, tracking_uri=uri, floors=floors, max_rise=0.15, device="cpu"
+        )
+        seen.append((_names(client, "newest"), _names(client, "best"), tracked.aliases))
+        version = client.get_model_version("yeoron", tracked.model_version)
+        passed = "passed" if tracked.verdict.passed else "failed"
+        assert version.tags[registry.GATE] == passed
+        assert client.get_run(tracked.run_id).data.tags[registry.GATE].startswith(passed)
+    assert seen == [
+        (None, None, ()),
+        ("2020-02", "2020-02", ("newest", "best")),
+        ("2020-03", "2020-02", ("newest",)),
+        ("2020-03", "2020-02", ()),
+        ("2020-05", "2020-05", ("newest", "best")),
+    ]
+
+
+def test_an_alias_goes_back_when_its_version_fails_later(store, make, uri, tmp_path):
+    client = runs.connect(uri)
+    refs = [
+        store.publish(make(month=month, nll=nll)) for month, nll in ((1, 2.1), (2, 2.3), (3, 2.0))
+    ]
+    for ref in refs:
+        track_snapshot(store, ref.id, tracking_uri=uri, device="cpu")
+    assert (_names(client, "newest"), _names(client, "best")) == ("2020-03", "2020-03")
+    floors = tmp_path / "floors.toml"
+    named = []
+    for ref in reversed(refs):
+        floors.write_text('[[floor]]\nmetric = "nll"\nat_most = 1.0\n')
+        again = track_snapshot(store, ref.id, tracking_uri=uri, floors=floors, device="cpu")
+        assert again.aliases == ()
+        named.append((_names(client, "newest"), _names(client, "best")))
+    assert named == [("2020-02", "2020-01"), ("2020-01", "2020-01"), (None, None)]
+
+
+def test_a_loss_that_jumped_is_kept_from_the_aliases(store, make, uri):
+    client = runs.connect(uri)
+    for month, nll in ((1, 2.0), (2, 2.4), (3, 2.2)):
+        ref = store.publish(make(month=month, nll=nll))
+        last = track_snapshot(store, ref.id, tracking_uri=uri, max_rise=0.15, device="cpu")
+        if month == 2:
+            (said,) = last.verdict.failed
+            assert "20% above the 2 of the snapshot before" in said
+    assert _names(client, "newest") == "2020-03"
+
+
 def test_the_registered_model_answers(store, make, uri, monkeypatch):
     ref = store.publish(make())
     track_snapshot(store, ref.id, tracking_uri=uri, device="cpu")

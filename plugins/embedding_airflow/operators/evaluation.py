@@ -18,8 +18,11 @@ class EvaluateSnapshot(YeoronOperator):
     """Computes what can be computed of `snapshot_id` and logs it to MLflow.
 
     Figures that cannot be had, for instance without their gold file, are skipped with a sentence
-    in the log. A retry continues the MLflow run of the first try.
-    Result: `id`, `run_id`, `model_version` (of MLflow), `metrics`, `skipped` (their number).
+    in the log. A retry continues the MLflow run of the first try. A snapshot that does not pass
+    the quality gate fails the task at once, with what is wrong; all is logged then, but no alias
+    names the snapshot and the asset has no event.
+    Result: `id`, `run_id`, `model_version` (of MLflow), `aliases`, `metrics`, `skipped` (their
+    number).
     Event on the asset `evaluations`: `id`, `run_id`.
     """
 
@@ -32,6 +35,7 @@ class EvaluateSnapshot(YeoronOperator):
 
     def work(self, settings: Settings, context: Context) -> dict[str, Any]:
         """Evaluate and log."""
+        from embedding.errors import RefusedError
         from embedding.evaluation.tracking import track_snapshot
         from embedding.snapshots.store import SnapshotStore
 
@@ -43,17 +47,28 @@ class EvaluateSnapshot(YeoronOperator):
             experiment=wanted.experiment,
             model_name=wanted.model_name,
             gold=wanted.gold,
+            floors=wanted.floors,
+            max_rise=wanted.max_rise,
+            best_by=wanted.best_by,
             device=wanted.device,
         )
         for sentence in tracked.skipped:
             self.log.warning("Skipped: %s", sentence)
         self.log.info("Snapshot %s: %d figures.", self.snapshot_id, len(tracked.metrics))
         self.mlflow_run = (tracked.experiment_id, tracked.run_id)
+        for sentence in tracked.verdict.aside:
+            self.log.info("Left aside: %s.", sentence)
+        if not tracked.verdict.passed:
+            raise RefusedError(
+                f"snapshot {self.snapshot_id} did not pass the quality gate: "
+                f"{'; '.join(tracked.verdict.failed)}. The aliases stay where they were."
+            )
         event = {"id": self.snapshot_id, "run_id": tracked.run_id}
         context["outlet_events"][EVALUATIONS].extra = dict(event)
         return {
             **event,
             "model_version": tracked.model_version,
+            "aliases": list(tracked.aliases),
             "metrics": dict(tracked.metrics),
             "skipped": len(tracked.skipped),
         }

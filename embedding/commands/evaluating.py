@@ -1,0 +1,94 @@
+"""`yeoron snapshot evaluate`: the figures of a snapshot, and whether it keeps its floors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from embedding.commands.common import Json, console, errors, print_json, settings
+from embedding.commands.snapshots import ID_HELP, Store, open_snapshot
+
+if TYPE_CHECKING:
+    from embedding.evaluation.evaluate import Evaluation
+    from embedding.evaluation.gate import Verdict
+
+GATE_FAILED = 1
+
+
+def register(group: typer.Typer) -> None:
+    """Add the command to the group `snapshot`."""
+    group.command("evaluate")(evaluate)
+
+
+def evaluate(
+    id: Annotated[str, typer.Argument(help=ID_HELP)] = "latest",  # noqa: A002
+    gold: Annotated[
+        list[Path] | None,
+        typer.Option("--gold", help="Word pairs or analogies; may be repeated."),
+    ] = None,
+    floors: Annotated[
+        Path | None, typer.Option("--floors", help="TOML file of floors; exit code 1 below one.")
+    ] = None,
+    pin: Annotated[
+        Path | None, typer.Option("--pin", help="Write this snapshot's figures as floors.")
+    ] = None,
+    margin: Annotated[
+        float, typer.Option("--margin", min=0.0, max=1.0, help="Room below what --pin measured.")
+    ] = 0.05,
+    snapshots: Store = None,
+    as_json: Json = False,
+) -> None:
+    """Judge a snapshot; with floors, say whether it keeps them.
+
+    Examples:
+
+    `yeoron snapshot evaluate store --gold ws353_ko.tsv --pin floors.toml`
+
+    `yeoron snapshot evaluate store --gold ws353_ko.tsv --floors floors.toml`
+    """
+    from embedding.evaluation import gate
+    from embedding.evaluation.evaluate import evaluate_snapshot
+
+    wanted = settings().evaluation
+    files = list(wanted.gold if gold is None else gold)
+    path = wanted.floors if floors is None else floors
+    bounds = () if path is None or pin is not None else gate.read_floors(path)
+    snapshot = open_snapshot(id, snapshots)
+    found = evaluate_snapshot(snapshot, files, wanted.device)
+    corpus = gate.corpus_digest(snapshot.manifest)
+    verdict = gate.judge(found.metrics, bounds, corpus=corpus, gold=files)
+    if pin is not None:
+        pinned = gate.pin(found.metrics, corpus=corpus, gold=files, margin=margin)
+        pin.write_text(gate.written(pinned), encoding="utf-8")
+    if as_json:
+        told = {"passed": verdict.passed, "failed": verdict.failed, "aside": verdict.aside}
+        figures = {"id": snapshot.id, "corpus": corpus, "metrics": found.metrics}
+        print_json({**figures, "skipped": found.skipped, "gate": told if bounds else None})
+    else:
+        _print(snapshot.id, found, verdict if bounds else None)
+        if pin is not None:
+            console.print(f"{len(pinned)} floors written to {pin}.", highlight=False)
+    if not verdict.passed:
+        raise typer.Exit(GATE_FAILED)
+
+
+def _print(name: str, found: Evaluation, verdict: Verdict | None) -> None:
+    from rich.table import Table
+
+    table = Table(name, "")
+    table.columns[1].justify = "right"
+    for metric, value in sorted(found.metrics.items()):
+        table.add_row(metric, f"{value:,.0f}" if value == int(value) else f"{value:.4f}")
+    console.print(table)
+    for sentence in found.skipped:
+        errors.print(f"Skipped: {sentence}", highlight=False, markup=False, soft_wrap=True)
+    if verdict is None:
+        return
+    for sentence in verdict.aside:
+        console.print(f"Left aside: {sentence}.", highlight=False, markup=False, soft_wrap=True)
+    for sentence in verdict.failed:
+        console.print(f"Gate: {sentence}.", style="red", markup=False, soft_wrap=True)
+    if verdict.passed:
+        console.print("Gate: passed.", style="green")
