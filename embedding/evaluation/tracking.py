@@ -73,8 +73,8 @@ def track_snapshot(
     (`floors`, `max_rise`) alone moves the aliases `newest` and `best` (by `best_by`).
 
     Raises SnapshotError for a snapshot that cannot be read, InputError for a floors file that
-    cannot be, ConfigError for a device or an
-    experiment that cannot be used, PlatformError when MLflow cannot be reached or refuses.
+    cannot be, ConfigError for a device or an experiment that cannot be used, PlatformError when
+    MLflow cannot be reached or refuses.
     """
     snapshot = store.open(id)
     bounds = () if floors is None else gate.read_floors(floors)
@@ -95,22 +95,8 @@ def track_snapshot(
             version = registry.register(
                 client, snapshot, run.info.run_id, model_name, lineage(snapshot.manifest)
             )
-            verdict = gate.judge(
-                evaluation.metrics,
-                bounds,
-                corpus=gate.corpus_digest(snapshot.manifest),
-                gold=gold,
-                before=_before(client, model_name, version),
-                max_rise=max_rise,
-            )
-            aliases = registry.move_aliases(
-                client,
-                model_name,
-                version,
-                snapshot.ref.window_end,
-                verdict,
-                (best_by, evaluation.metrics.get(best_by)),
-            )
+            held = _Gate(client, model_name, gold, bounds, max_rise, best_by)
+            verdict, aliases = held.decide(snapshot, evaluation.metrics, version)
             client.set_tag(run.info.run_id, registry.GATE, _said(verdict))
     return TrackedRun(
         run_id=run.info.run_id,
@@ -123,10 +109,38 @@ def track_snapshot(
     )
 
 
-def _before(client: MlflowClient, model_name: str, version: str) -> dict[str, float]:
-    """Figures of the version that `newest` names, unless that is this one."""
-    now = registry.holder(client, model_name, registry.NEWEST)
-    return {} if now is None or str(now.version) == version else registry.figures(client, now)
+@dataclass(frozen=True)
+class _Gate:
+    """The gate before the aliases of one registered model."""
+
+    client: MlflowClient
+    model_name: str
+    gold: Sequence[Path]
+    floors: Sequence[gate.Floor]
+    max_rise: float | None
+    best_by: str
+
+    def decide(
+        self, snapshot: Snapshot, metrics: Mapping[str, float], version: str
+    ) -> tuple[Verdict, tuple[str, ...]]:
+        """Judge a version and move the aliases; the verdict and the aliases that name it now."""
+        verdict = gate.judge(
+            metrics,
+            self.floors,
+            corpus=gate.corpus_digest(snapshot.manifest),
+            gold=self.gold,
+            before=self._before(version),
+            max_rise=self.max_rise,
+        )
+        end, figure = snapshot.ref.window_end, (self.best_by, metrics.get(self.best_by))
+        moved = registry.move_aliases(self.client, self.model_name, version, end, verdict, figure)
+        return verdict, moved
+
+    def _before(self, version: str) -> dict[str, float]:
+        """Figures of the version that `newest` names, unless that is this one."""
+        now = registry.holder(self.client, self.model_name, registry.NEWEST)
+        mine = now is not None and str(now.version) == version
+        return {} if mine else registry.figures(self.client, now)
 
 
 def _said(verdict: Verdict) -> str:
