@@ -73,7 +73,7 @@ class ParameterClient:
         self.node = node
         self.config = config
         self.config_digest = config_digest
-        self.log = PushLog(
+        self.log: PushLog[Push] = PushLog(
             max_pushes=config.max_unconfirmed, max_bytes=config.max_unconfirmed_bytes
         )
         self.feedback = Feedback(config)

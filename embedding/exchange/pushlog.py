@@ -7,18 +7,40 @@ acknowledged is lost.
 from __future__ import annotations
 
 from collections import deque
+from typing import Generic, Protocol, TypeVar
 
 from embedding.errors import BehindError, RefusedError
-from embedding.exchange.protocol import Push
 
 
-class PushLog:
+class Numbered(Protocol):
+    """What is kept: a push of a node, or of a server group."""
+
+    @property
+    def node(self) -> str:
+        """Who sends it."""
+        ...
+
+    @property
+    def sequence(self) -> int:
+        """1, 2, 3, … by node, without a gap."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes."""
+        ...
+
+
+P = TypeVar("P", bound=Numbered)
+
+
+class PushLog(Generic[P]):
     """A bounded list of a node's unconfirmed pushes, in the order of their sequence numbers."""
 
     def __init__(self, *, max_pushes: int, max_bytes: int) -> None:
         self.max_pushes = max_pushes
         self.max_bytes = max_bytes
-        self._pushes: deque[Push] = deque()
+        self._pushes: deque[P] = deque()
         self._bytes = 0
         self._forgotten = 0
         self.confirmed = 0
@@ -37,7 +59,7 @@ class PushLog:
         """How full it is: 0 empty, 1 full."""
         return max(len(self._pushes) / self.max_pushes, self._bytes / self.max_bytes)
 
-    def add(self, push: Push) -> None:
+    def add(self, push: P) -> None:
         """Keep a push; RefusedError when its sequence number does not follow the last one's."""
         if self._pushes and push.sequence != self._pushes[-1].sequence + 1:
             raise RefusedError(
@@ -63,7 +85,7 @@ class PushLog:
         """The last push that is kept no longer."""
         return self._forgotten
 
-    def since(self, sequence: int) -> list[Push]:
+    def since(self, sequence: int) -> list[P]:
         """Pushes after `sequence` that are still here."""
         return [push for push in self._pushes if push.sequence > sequence]
 
@@ -75,7 +97,7 @@ class PushLog:
         """Forget the newest push: the server refused it."""
         self._bytes -= self._pushes.pop().nbytes
 
-    def after(self, sequence: int) -> list[Push]:
+    def after(self, sequence: int) -> list[P]:
         """Pushes that the server has to get again when `sequence` is the last that it knows.
 
         BehindError when some that it does not know are no longer here: they were confirmed and the

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from embedding.config import Config
 from embedding.records import WindowUnit
+from embedding.server.groups.config import GroupConfig
 
 
 def is_loopback(host: str) -> bool:
@@ -230,9 +231,12 @@ class ServerConfig(Config):
     """Folder of the shards' checkpoints; None takes state_dir. Without any a shard that dies takes
     its rows with it."""
 
+    group: GroupConfig = GroupConfig()
+    """This server's place among server groups."""
+
     tls_ca: Path | None = None
-    """PEM file of the authority that signed tls_cert, by which this process knows its shards; None
-    takes tls_cert itself."""
+    """PEM file of the authority that signed tls_cert, by which this process knows its shards and
+    the leading group's server; None takes tls_cert itself."""
 
     initial_rows: int = Field(default=16_384, ge=1)
     """Rows that the tables have at first; they are doubled when full."""
@@ -265,6 +269,15 @@ class ServerConfig(Config):
             raise ValueError(
                 f"split columns with optimizer {self.optimizer}: it follows how far a whole row "
                 "moved, which no shard knows; optimizer sum or split rows is accepted"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _follows_as_it_can(self) -> ServerConfig:
+        if self.group.leader is not None and (self.shards > 1 or self.split == "columns"):
+            raise ValueError(
+                f"shards {self.shards}, split {self.split} with group.leader: a group that follows "
+                "holds its rows itself; shards 1 with split rows is accepted"
             )
         return self
 

@@ -28,6 +28,8 @@ from embedding.server.flight.controls import Controls
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
 from embedding.server.flight.shell import FlightService, NodeSession
+from embedding.server.groups.following import FollowingState, following_config
+from embedding.server.groups.link import GroupLink
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.shards.leading import LeadingState
@@ -63,6 +65,8 @@ class ParameterServer:
         http: HttpService | None = None,
     ) -> None:
         torch.set_num_threads(config.threads)
+        follows = config.group.leader is not None
+        config = following_config(config) if follows else config
         self.config = config
         self._credentials = read_credentials(config)
         folder = None
@@ -70,7 +74,7 @@ class ParameterServer:
             folder = CheckpointFolder(config.state_dir, keep=config.keep_checkpoints)
         epoch = None if folder is None else folder.next_epoch()
         alone = config.shards == 1 and config.split == "rows"
-        kind = ServerState if alone else LeadingState
+        kind = FollowingState if follows else ServerState if alone else LeadingState
         self.state = kind(
             config,
             sync or SyncConfig(),
@@ -86,6 +90,7 @@ class ParameterServer:
                 self._recovery = Recovery(self.state, folder, every_s=config.checkpoint_every_s)
             self.cutter = Cutter(self.state, config)
             self._shards = self._sharded(folder)
+            self._link = self._linked()
             if config.cut == "watermark":
                 self.state.accounts.on_complete = self.cutter.complete
         except BaseException:
@@ -109,6 +114,12 @@ class ParameterServer:
         identity = secrets.token_hex(16) if folder is None else folder.identity()
         return Shards(state, self.config, identity=identity)
 
+    def _linked(self) -> GroupLink | None:
+        """The line to the leading group, where there is another."""
+        return (
+            GroupLink(self.state, self.config) if isinstance(self.state, FollowingState) else None
+        )
+
     def start(self) -> None:
         """Open the ports; PlatformError when one is taken."""
         config = self.config
@@ -120,6 +131,8 @@ class ParameterServer:
         try:
             if self._shards is not None:
                 self._shards.start()
+            if self._link is not None:
+                self._link.begin()
             self._flight = self._listen()
         except BaseException:
             if self._shards is not None:
@@ -132,6 +145,8 @@ class ParameterServer:
         if not begun:
             self._http.start()
         self._ticker.start()
+        if self._link is not None:
+            self._link.start()
         if self._recovery is not None:
             self._recovery.start()
         self._http.show(Pages(self.status, self._metrics, self.ailing))
@@ -148,6 +163,8 @@ class ParameterServer:
         self._ticker.join(timeout=10)
         self.state.flush()
         self.cutter.close()
+        if self._link is not None:
+            self._link.stop()
         if self._shards is not None:
             self.state.settle()
         if self._recovery is not None:
@@ -169,13 +186,21 @@ class ParameterServer:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, leave)
         self.start()
+        if self._link is not None:
+            self._link.on_failed = ended.set
         ready()
         ended.wait()
         self.stop()
+        if self._link is not None and self._link.failed is not None:
+            raise PlatformError(self._link.failed)
 
     def status(self) -> dict[str, Any]:
         """The status JSON."""
-        return {**build_status(self.state, self.cutter.refs()), "ailing": self.ailing()}
+        return {
+            **build_status(self.state, self.cutter.refs()),
+            "following": None if self._link is None else self._link.describe(),
+            "ailing": self.ailing(),
+        }
 
     @property
     def shard_pids(self) -> list[int]:
@@ -196,6 +221,8 @@ class ParameterServer:
             reasons.append("the thread that watches over nodes and windows has ended.")
         if self._shards is not None:
             reasons += self._shards.ailing()
+        if self._link is not None:
+            reasons += self._link.ailing()
         if self._recovery is not None and self._recovery.failed is not None:
             reasons.append(f"the last checkpoint failed: {self._recovery.failed}.")
         failed = self.cutter.failed()
@@ -237,6 +264,7 @@ class ParameterServer:
                     self.state.meters.sample(time.monotonic())
                 if self._shards is not None:
                     self._shards.tick()
+                self.state.groups.tick(self.state)
                 if next(ticks) % _FOLLOW_TICKS == 0:
                     self.state.follow_frequent()
                 if self.config.cut == "watermark":

@@ -25,6 +25,7 @@ from embedding.server.cutting.quality import ScoreKeeper
 from embedding.server.figures.reports import as_sent, read_report
 from embedding.server.flight.greeting import acknowledgement, welcome
 from embedding.server.flight.validation import check_buckets, check_score, check_words, checked
+from embedding.server.groups.leading import LedGroups
 from embedding.server.lbfgs.rounds import Rounds
 from embedding.server.policies import Apply, Instruction, Ticket
 from embedding.server.recovery.journal import Journal
@@ -87,6 +88,7 @@ class ServerState(HoldsRows):
         self.reports: dict[str, dict[str, Any]] = {}
         self.rounds = Rounds(self, sync)
         self.balance = Balance()
+        self.groups = LedGroups()
         self.journal = Journal(None)
         self.want_checkpoint: Callable[[], None] = lambda: None
         self.admitting = threading.Lock()
@@ -193,7 +195,7 @@ class ServerState(HoldsRows):
             slots_in = self.vocabulary.slots(vectors, "pull")
             slots_out = self.vocabulary.slots(contexts, "pull")
             if grams is not None:
-                self._slots(Table.SUB, grams, "pull")
+                self.slots_of(Table.SUB, grams, "pull")
             drawn = check_score(score, self.vocabulary) if score is not None else None
             rows_in = self.tables.gather(Table.IN, slots_in)
             rows_out = self.tables.gather(Table.OUT, slots_out)
@@ -248,7 +250,7 @@ class ServerState(HoldsRows):
                 self.meters.duplicates += 1
                 return self._ack(push.node, duplicate=True)
             for delta in push.deltas:
-                self._slots(delta.table, delta.ids, "push")
+                self.slots_of(delta.table, delta.ids, "push")
             check_words(push, self.vocabulary)
             ticket = Ticket(push.node, push.clock, push.sequence)
             instructions = self.machine.push(ticket, now=now)
@@ -283,7 +285,7 @@ class ServerState(HoldsRows):
                 own = instruction.scale == 1.0 and not instruction.average
                 for push in averaged(pushes) if instruction.average else pushes:
                     self.tables.versions.writing(push.node if own and push.keeps else None)
-                    self._add_rows(push, instruction.scale)
+                    self.add_rows(push, instruction.scale)
             else:
                 self.meters.dropped_pushes += len(pushes)
                 self.meters.dropped_tokens += sum(push.tokens for push in pushes)
@@ -295,15 +297,16 @@ class ServerState(HoldsRows):
         if instructions:
             self.changed.notify_all()
 
-    def _slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
+    def slots_of(self, table: Table, ids: IntArray, what: str) -> IntArray:
         """Where rows lie: words by their slot, -1 for evicted ones; n-grams by their bucket."""
         if table is not Table.SUB:
             return self.vocabulary.slots(ids, what)
         return check_buckets(ids, self.tables.buckets, what)
 
-    def _add_rows(self, push: Push, scale: float) -> None:
+    def add_rows(self, push: Push, scale: float) -> None:
+        """Add what a push moved its rows by; those of evicted words are dropped."""
         for delta in push.deltas:
-            slots = self._slots(delta.table, delta.ids, "push")
+            slots = self.slots_of(delta.table, delta.ids, "push")
             values = delta.values
             gone = slots < 0
             if gone.any():

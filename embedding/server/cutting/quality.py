@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -93,6 +94,27 @@ class ScoreKeeper:
             self._ring.add(pairs.centres[known], pairs.contexts[known], pairs.negatives[known])
             self._together.add(pairs.centres[known], pairs.contexts[known])
         return total / n
+
+    def drain(self) -> list[tuple[str, int, float, int]]:
+        """Source, window, sum and pairs of what was scored since the last call; forgotten here."""
+        with self._lock:
+            found = [
+                (source, start, loss, pairs)
+                for source, entry in self.sources.items()
+                for start, (loss, pairs) in entry.windows.items()
+            ]
+            for entry in self.sources.values():
+                entry.windows = {}
+        return found
+
+    def take_over(self, scored: Iterable[tuple[str, int, float, int]]) -> None:
+        """What another server has drained counts here."""
+        with self._lock:
+            for source, start, loss, pairs in scored:
+                entry = self.sources.setdefault(source, SourceScore(smooth=loss / pairs))
+                entry.smooth += _EWMA * (loss / pairs - entry.smooth)
+                total, n = entry.windows.get(start, (0.0, 0))
+                entry.windows[start] = (total + loss, n + pairs)
 
     def follow(self, frequent: IntArray) -> None:
         """Sample co-occurrences of these ids (most frequent first) from now on."""

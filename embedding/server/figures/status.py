@@ -57,6 +57,7 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
             },
             "topology": topology(state.reports, meters, shards),
             "shards": shards,
+            "groups": state.groups.describe(state, now),
             "usage": state.accounts.usage.describe(),
             "young_words": {"held": len(state.young), "mentions": state.young.mentions},
             "rows_per_second": {
@@ -76,8 +77,9 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
 
 
 def _living(state: ServerState) -> set[str]:
-    """Nodes that take part or rest."""
-    return {name for name, one in state.machine.board.members.items() if one.present}
+    """Nodes that take part or rest, those of other groups too."""
+    led = {name for name, node in state.groups.nodes().items() if node.get("state") != "gone"}
+    return led | {name for name, one in state.machine.board.members.items() if one.present}
 
 
 def _total(shards: Sequence[Mapping[str, Any]], figure: str) -> int:
@@ -87,6 +89,8 @@ def _total(shards: Sequence[Mapping[str, Any]], figure: str) -> int:
 def _nodes(state: ServerState, now: float) -> dict[str, Any]:
     found = {}
     for name, member in state.machine.board.members.items():
+        if name in state.groups.groups:
+            continue
         entry = state.ledger.of(name)
         rate = state.meters.node_words.get(name)
         where = "active" if member.active else "idle" if member.present else "gone"
@@ -101,7 +105,7 @@ def _nodes(state: ServerState, now: float) -> dict[str, Any]:
             "last_seen_s": now - member.last_seen,
             "report": state.reports.get(name, {}),
         }
-    return found
+    return found | state.groups.nodes()
 
 
 def _sources(state: ServerState, now: float) -> dict[str, Any]:

@@ -95,12 +95,14 @@ class Controls:
             bounds = [datetime.fromisoformat(str(body[name])) for name in ("start", "end")]
         except (KeyError, ValueError) as error:
             raise RefusedError("cut: start and end in ISO 8601 are accepted.") from error
+        self._server.state.groups.settle(self._server.state)
         return dict(self._server.cutter.cut(Window(*bounds)).to_dict())
 
     def configure(self, body: dict[str, Any]) -> dict[str, Any]:
         """Change the policy or its settings from now on."""
         before = self._server.state.machine.config.model_dump()
         sync = validate(SyncConfig, {**before, **body}, "configure")
+        self._server.state.groups.check(sync.policy)
         self._server.state.configure(sync)
         return sync.model_dump(mode="json")
 

@@ -32,6 +32,7 @@ from embedding.records import Table
 from embedding.server.figures.meters import Meters
 from embedding.server.flight.credentials import Credentials
 from embedding.server.flight.greeting import lost
+from embedding.server.flight.groups import GroupCalls
 from embedding.server.flight.keeping import spared
 from embedding.server.flight.limits import check_answer, check_node, check_push, check_words
 from embedding.server.flight.mirroring import StreamMirror
@@ -180,6 +181,7 @@ class NodeSession:
             "confirm": self._confirm,
             "batch": self._batch,
             "bye": self._bye,
+            **GroupCalls(state, lambda: (self.node, self.number)).calls(),
         }
 
     def handle(self, chunk: Any, size: int) -> Message:

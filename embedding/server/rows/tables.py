@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,14 @@ class Optimizer:
 
     name: Literal["sum", "adagrad"] = "sum"
     rate: float = 1.0
+
+
+class Watcher(Protocol):
+    """Wants to see rows before they change."""
+
+    def save(self, table: Table, slots: IntArray) -> None:
+        """These rows (slots, none negative) are about to change."""
+        ...
 
 
 WORDS = (Table.IN, Table.OUT)
@@ -98,7 +106,7 @@ class Tables:
         }
         self._moved = {table: self._zeros(self._size(table)) for table in self.kinds}
         self._start_grams()
-        self._copies: list[TablesCopy] = []
+        self._copies: list[Watcher] = []
         self.versions = RowVersions()
 
     def ensure(self, capacity: int) -> None:
@@ -169,6 +177,16 @@ class Tables:
         copy = TablesCopy(self, n, accumulators=accumulators)
         self._copies.append(copy)
         return copy
+
+    def watch(self, watcher: Watcher) -> None:
+        """Show `watcher` rows before they change, from now on."""
+        self._copies.append(watcher)
+
+    def put(self, table: Table, slots: IntArray, rows: FloatArray) -> None:
+        """Set rows [n, dim] of distinct, non-negative slots; accumulators stay as they are."""
+        self.versions.writing(None)
+        self._before_change(table, slots)
+        self._rows[table][self._index(slots)] = self._borrow(rows)
 
     def source(self, table: Table, *, accumulators: bool) -> torch.Tensor:
         """The whole tensor of rows, or of the optimiser's accumulators."""

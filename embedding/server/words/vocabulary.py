@@ -113,6 +113,16 @@ class Vocabulary:
             )
         return self._map.slots(ids)
 
+    def slots_given(self, ids: IntArray) -> IntArray:
+        """Slots int64 [n], -1 for an id that is not alive, whether or not it was ever given."""
+        return self._map.slots(ids)
+
+    def set_counts(self, ids: IntArray, counts: TimeArray) -> None:
+        """Running counts of ids as another server has them; those that are not alive are left."""
+        slots = self._map.slots(ids)
+        alive = slots >= 0
+        self._stored[slots[alive]] = counts[alive] * self.decay.weight
+
     def ids_at(self, slots: IntArray) -> IntArray:
         """Ids int64 [n] of slots; -1 for a free one."""
         return self._map.ids(slots)

@@ -1,0 +1,1 @@
+"""What server groups say to each other (ADR 15)."""

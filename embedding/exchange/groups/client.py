@@ -1,0 +1,132 @@
+"""The line of a group that follows to the leading group's server."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from embedding.exchange.channel import Channel
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.codec import acknowledged, whole
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.groups.entry import Entry, encode_entry
+from embedding.exchange.protocol import Ack, Welcome
+from embedding.exchange.pushlog import PushLog
+from embedding.exchange.wire import Message
+from embedding.records import FloatArray, HalfArray, IntArray, Table
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What others changed since the group looked last.
+
+    clock     of the leader's changes: what to name the next time
+    epoch     life of the leader; durable: last entry that is in a checkpoint
+    version   of the vocabulary; next_id: the id that the next word gets; closed: no word gets one
+    groups    groups whose rows are added up
+    ids       int64 [n] by table, rows that the group lacks
+    nodes     (sequence, place, tokens) of each node, when the group asked for the first time
+    """
+
+    clock: int
+    epoch: int
+    durable: int
+    version: int
+    next_id: int
+    closed: bool
+    groups: int
+    ids: dict[Table, IntArray]
+    nodes: dict[str, tuple[int, str, int]]
+
+
+class LeaderClient(ParameterClient):
+    """A group is a node of the leader that never pulls, and merges where a node would push.
+
+    sent, received  bytes of rows, ids and counts in entries, and of rows in answers
+    """
+
+    def __init__(
+        self,
+        location: str,
+        *,
+        node: str,
+        config: ExchangeConfig,
+        config_digest: str = "",
+        stop: threading.Event | None = None,
+        life: str = "",
+    ) -> None:
+        super().__init__(
+            location, node=node, config=config, config_digest=config_digest, stop=stop, life=life
+        )
+        self.sent = 0
+        self.received = 0
+        self.entries: PushLog[Entry] = PushLog(
+            max_pushes=config.max_unconfirmed, max_bytes=config.max_unconfirmed_bytes
+        )
+        """Entries that are in no checkpoint of the leader."""
+
+    def keep(self, entry: Entry) -> None:
+        """An entry that is to be sent; from now on it reaches the leader, whatever breaks."""
+        with self._stream_lock:
+            self.entries.add(entry)
+
+    def merge(self, entry: Entry) -> Ack:
+        """Send an entry that is kept; it is applied once, however often it is sent."""
+        with self._stream_lock:
+            ack = self._retry(lambda: self._deliver(self._stream(), entry))
+            self.entries.confirm(ack.durable)
+            return ack
+
+    def changes(self, seen: int, epoch: int, told: dict[str, Any]) -> Changes:
+        """What changed since `seen` of life `epoch` of the leader; -1: everything."""
+        header = {"op": "changes", "seen": seen, "epoch": epoch, "told": told}
+        answer = self._request(Message(header))
+        self.received += _size(answer)
+        head = answer.header
+        ids = {t: answer.array(t, "i8", 1) for t in Table if str(t) in answer.arrays}
+        found = Changes(
+            clock=whole(head, "clock"),
+            epoch=whole(head, "epoch"),
+            durable=whole(head, "durable"),
+            version=whole(head, "version"),
+            next_id=whole(head, "next_id"),
+            closed=head.get("closed") is True,
+            groups=whole(head, "groups"),
+            ids=ids,
+            nodes={name: tuple(each) for name, each in head.get("nodes", {}).items()},
+        )
+        with self._stream_lock:
+            self.entries.confirm(found.durable)
+        return found
+
+    def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
+        """Rows [n, dim] as they are now, zeros for words that were evicted."""
+        header = {"op": "rows", "table": str(table), "rows": "float16" if half else "float32"}
+        answer = self._request(Message(header, {"ids": np.asarray(ids, dtype=np.int64)}))
+        self.received += _size(answer)
+        self.sent += ids.nbytes
+        rows: FloatArray | HalfArray = answer.array("rows", "f4 f2", 2)
+        return rows
+
+    def _deliver(self, channel: Channel, entry: Entry) -> Ack:
+        answer = Message({})
+        for message in encode_entry(entry, self.config.max_message_bytes // 4):
+            answer = channel.request(message)
+            self.sent += _size(message)
+        return acknowledged(answer)
+
+    def _resend(self, channel: Channel, welcome: Welcome) -> None:
+        """Send again what the leader does not know: it was restarted, or the stream broke."""
+        if self.welcome is None:
+            self.entries.begin(welcome.sequence)
+        self.entries.confirm(welcome.durable)
+        for entry in self.entries.after(welcome.sequence):
+            self._deliver(channel, entry)
+
+
+def _size(message: Message) -> int:
+    words = sum(int(each.nbytes) for each in message.texts.values())
+    return words + sum(each.nbytes for each in message.arrays.values())

@@ -1,0 +1,301 @@
+"""What a group that follows tells the leader of one stretch of time, as one numbered entry.
+
+    piece, piece, …   rows, so many that each message stays small; nothing is applied yet
+    merge             the last rows, and what each node of the group has read: now all is applied
+
+For each node there is one part, put together from all its pushes of that time: the leader books
+the node's last sequence number and its place along with the rows. So whoever takes over from a
+group that died learns from the leader how far each node's pushes are in the merged tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from embedding.errors import RefusedError
+from embedding.exchange.codec import whole
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Usage, summed
+from embedding.exchange.protocol import Push
+from embedding.exchange.together import decode_together, encode_together
+from embedding.exchange.wire import Array, Message
+from embedding.records import IntArray, SourceProgress, Table
+
+MERGE, PIECE = "merge", "piece"
+MOST_LAGS = 4096
+"""Lags of documents of one source that an entry tells of; the latest are kept."""
+
+Scored = tuple[str, int, float, int]
+"""Source, start of the window (Unix seconds), sum of losses and number of pairs scored in it."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One stretch of time of a group.
+
+    node      name of the group; sequence 1, 2, 3, … by group, without a gap
+    parts     a push for each node that pushed, without rows: everything since the last entry
+    after     for each part the sequence number that its node was at before
+    rows      how far rows moved, in the shares that the leader adds
+    digests   of the tokenizers that were used; scored: losses before learning
+    """
+
+    node: str
+    sequence: int
+    parts: tuple[Push, ...]
+    after: tuple[int, ...]
+    rows: tuple[RowDelta, ...] = ()
+    digests: tuple[str, ...] = ()
+    scored: tuple[Scored, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of rows and sums, as they are sent."""
+        rows = sum(delta.ids.nbytes + delta.values.nbytes for delta in self.rows)
+        return rows + sum(part.nbytes for part in self.parts)
+
+
+@dataclass
+class Pieces:
+    """Rows of an entry that have come so far; `sequence` is the entry's."""
+
+    sequence: int = 0
+    rows: list[RowDelta] = field(default_factory=list)
+
+
+def encode_entry(entry: Entry, most_bytes: int) -> Iterator[Message]:
+    """The messages of an entry; each brings rows of at most `most_bytes`."""
+    pieces = list(_pieces(entry.rows, most_bytes))
+    for delta in pieces[:-1]:
+        arrays: dict[str, Array] = {
+            f"{delta.table}.ids": delta.ids,
+            f"{delta.table}.values": delta.values,
+        }
+        yield Message({"op": PIECE, "sequence": entry.sequence}, arrays)
+    first = replace(entry.parts[0], deltas=tuple(pieces[-1:]))
+    message = encode_together([first, *entry.parts[1:]], [0] * len(entry.parts))
+    header = {
+        **message.header,
+        "op": MERGE,
+        "sequence": entry.sequence,
+        "after": list(entry.after),
+        "digests": list(entry.digests),
+        "scored": [list(each) for each in entry.scored],
+    }
+    yield Message(header, message.arrays, message.texts)
+
+
+def decode_piece(message: Message, pieces: Pieces) -> None:
+    """Lay a piece's rows to those before it; pieces of another entry are forgotten."""
+    sequence = whole(message.header, "sequence", least=1)
+    if sequence != pieces.sequence:
+        pieces.sequence, pieces.rows = sequence, []
+    pieces.rows += [
+        RowDelta(
+            table,
+            message.array(f"{table}.ids", "i8", 1),
+            message.array(f"{table}.values", "f4 f2", 2),
+        )
+        for table in Table
+        if f"{table}.ids" in message.arrays
+    ]
+
+
+def decode_entry(message: Message, node: str, pieces: Pieces) -> Entry:
+    """The entry that ends with this message; RefusedError says what is wrong with it."""
+    header = message.header
+    sequence = whole(header, "sequence", least=1)
+    parts, _ = decode_together(message)
+    after = header.get("after")
+    if not isinstance(after, list) or len(after) != len(parts):
+        raise RefusedError(f"{MERGE}: `after` must be a list of {len(parts)} numbers.")
+    before = tuple(whole({"after": each}, "after") for each in after)
+    if any(part.sequence <= old for part, old in zip(parts, before, strict=True)):
+        raise RefusedError(f"{MERGE}: a part whose sequence number is not above `after`.")
+    held = pieces.rows if pieces.sequence == sequence else []
+    rows = _joined([*held, *parts[0].deltas])
+    pieces.sequence, pieces.rows = 0, []
+    plain = (replace(parts[0], deltas=()), *parts[1:])
+    digests = _digests(header.get("digests", []))
+    scored = tuple(_scored(header.get("scored", [])))
+    return Entry(node, sequence, plain, before, rows, digests, scored)
+
+
+def _digests(found: object) -> tuple[str, ...]:
+    if not isinstance(found, list) or len(found) > 1000:
+        raise RefusedError(f"{MERGE}: `digests` must be a list of at most 1,000 strings.")
+    if not all(isinstance(each, str) and len(each) <= 200 for each in found):
+        raise RefusedError(f"{MERGE}: a digest is a string of at most 200 characters.")
+    return tuple(found)
+
+
+def _scored(rows: object) -> Iterator[Scored]:
+    if not isinstance(rows, list) or len(rows) > 100_000:
+        raise RefusedError(f"{MERGE}: `scored` must be a list of at most 100,000 rows.")
+    for row in rows:
+        if not (isinstance(row, list) and len(row) == 4 and isinstance(row[0], str)):
+            raise RefusedError(f"{MERGE}: a scored row is [source, window, loss, pairs].")
+        source, start, loss, pairs = row
+        if not (type(start) is int and type(pairs) is int and 0 < pairs < 2**40):
+            raise RefusedError(f"{MERGE}: window and pairs of a scored row must be whole.")
+        if type(loss) not in (int, float) or not 0 <= loss < 1e15 or abs(start) > 2**40:
+            raise RefusedError(f"{MERGE}: the loss of a scored row must be finite.")
+        yield source, start, float(loss), pairs
+
+
+def _pieces(rows: Sequence[RowDelta], most_bytes: int) -> Iterator[RowDelta]:
+    for delta in rows:
+        size = delta.ids.itemsize + delta.values.itemsize * delta.values.shape[1]
+        step = max(1, most_bytes // size)
+        for at in range(0, len(delta.ids), step):
+            cut = slice(at, at + step)
+            yield RowDelta(delta.table, delta.ids[cut], delta.values[cut])
+
+
+def _joined(pieces: Sequence[RowDelta]) -> tuple[RowDelta, ...]:
+    """One delta a table; RefusedError when the pieces of a table do not go together."""
+    found = []
+    for table in Table:
+        own = [piece for piece in pieces if piece.table is table]
+        if not own:
+            continue
+        if len({(p.values.dtype, p.values.shape[1]) for p in own}) > 1:
+            raise RefusedError(f"{MERGE}: pieces of table {table} of several shapes or types.")
+        ids = np.concatenate([piece.ids for piece in own])
+        found.append(RowDelta(table, ids, np.concatenate([piece.values for piece in own])))
+    return tuple(found)
+
+
+def merged(pushes: Sequence[Push]) -> Push:
+    """Successive pushes of one node as one, without rows: counts and sums added up."""
+    last = pushes[-1]
+    if len(pushes) == 1:
+        return replace(last, deltas=(), packed=(), keeps=False)
+    counts, usage = _merged_counts(pushes)
+    return Push(
+        last.node,
+        last.sequence,
+        last.clock,
+        counts=counts,
+        progress=_merged_progress(pushes),
+        tokens=sum(push.tokens for push in pushes),
+        loss_sum=sum(push.loss_sum for push in pushes),
+        pairs=sum(push.pairs for push in pushes),
+        tokenizer_digest=last.tokenizer_digest,
+        place=last.place,
+        busy_s=sum(push.busy_s for push in pushes),
+        young=summed([push.young for push in pushes if push.young is not None]),
+        usage=usage,
+    )
+
+
+def _merged_progress(pushes: Sequence[Push]) -> tuple[SourceProgress, ...]:
+    found: dict[tuple[str, int], SourceProgress] = {}
+    for push in pushes:
+        for each in push.progress:
+            key = (each.source, each.window)
+            held = found.get(key)
+            if held is not None:
+                each = SourceProgress(
+                    each.source,
+                    held.documents + each.documents,
+                    held.tokens + each.tokens,
+                    max(held.published, each.published),
+                    each.window,
+                    (*held.lags, *each.lags)[-MOST_LAGS:],
+                )
+            found[key] = each
+    return tuple(found.values())
+
+
+class _Counted:
+    """Counts of one source and window: known words by id, the others by name."""
+
+    def __init__(self) -> None:
+        self.known: list[tuple[IntArray, IntArray, IntArray]] = []
+        self.named: dict[str, list[int]] = {}
+        self.used: list[tuple[IntArray, Any, Any]] = []
+
+    def add(self, push: Push, rows: slice, words: Sequence[str]) -> None:
+        """Rows of a push's counts; `words` are the names of those without an id."""
+        counts = push.counts
+        ids, times, documents = (a[rows] for a in (counts.ids, counts.counts, counts.documents))
+        known = ids >= 0
+        self.known.append((ids[known], times[known], documents[known]))
+        rest = zip(words, times[~known].tolist(), documents[~known].tolist(), strict=True)
+        for word, n, held in rest:
+            sums = self.named.setdefault(word, [0, 0])
+            sums[0] += n
+            sums[1] += held
+        if push.usage is not None:
+            here = (push.usage.at >= rows.start) & (push.usage.at < rows.stop)
+            owners = counts.ids[push.usage.at[here]]
+            self.used.append((owners, push.usage.slopes[here], push.usage.pairs[here]))
+
+
+def _merged_counts(pushes: Sequence[Push]) -> tuple[BlockCounts, Usage | None]:
+    held: dict[tuple[str, int], _Counted] = {}
+    for push in pushes:
+        given = push.counts.words
+        words = given.to_pylist() if isinstance(given, pa.Array) else list(given)
+        begin = named = 0
+        for group in push.counts.groups:
+            rows = slice(begin, group.stop)
+            unknown = int((push.counts.ids[rows] < 0).sum())
+            one = held.setdefault((group.source, group.window), _Counted())
+            one.add(push, rows, words[named : named + unknown])
+            begin, named = group.stop, named + unknown
+    return _laid_out(held)
+
+
+def _laid_out(held: dict[tuple[str, int], _Counted]) -> tuple[BlockCounts, Usage | None]:
+    groups: list[CountGroup] = []
+    columns: list[tuple[IntArray, IntArray, IntArray]] = []
+    names: list[str] = []
+    used: list[tuple[IntArray, Any, Any]] = []
+    stop = 0
+    for (source, window), one in held.items():
+        ids, where = np.unique(np.concatenate([k[0] for k in one.known]), return_inverse=True)
+        times, documents = np.zeros((2, len(ids)), dtype=np.int64)
+        np.add.at(times, where, np.concatenate([k[1] for k in one.known]))
+        np.add.at(documents, where, np.concatenate([k[2] for k in one.known]))
+        if one.used:
+            used.append(_used(one, ids, stop))
+        more = np.array(list(one.named.values()), dtype=np.int64).reshape(-1, 2)
+        absent = np.full(len(more), -1, dtype=np.int64)
+        columns.append(
+            (
+                np.concatenate([ids, absent]),
+                np.concatenate([times, more[:, 0]]),
+                np.concatenate([documents, more[:, 1]]),
+            )
+        )
+        names += one.named
+        stop += len(ids) + len(more)
+        groups.append(CountGroup(source, window, stop))
+    none = np.empty(0, dtype=np.int64)
+    ids, times, documents = (np.concatenate([none, *(c[i] for c in columns)]) for i in range(3))
+    counts = BlockCounts(tuple(groups), ids, names, times, documents)
+    if not used:
+        return counts, None
+    at, slopes, pairs = (np.concatenate([u[i] for u in used]) for i in range(3))
+    return counts, Usage(at, slopes, pairs)
+
+
+def _used(one: _Counted, ids: IntArray, begin: int) -> tuple[IntArray, Any, Any]:
+    """Sums of contexts by the rows of `ids`, which begin at `begin`."""
+    owners = np.concatenate([u[0] for u in one.used])
+    some, where = np.unique(owners, return_inverse=True)
+    first = one.used[0][1]
+    slopes = np.zeros((len(some), first.shape[1]), dtype=np.float32)
+    np.add.at(slopes, where, np.concatenate([u[1] for u in one.used]).astype(np.float32))
+    pairs = np.zeros(len(some), dtype=np.float32)
+    np.add.at(pairs, where, np.concatenate([u[2] for u in one.used]))
+    if first.dtype == np.float16:
+        largest = np.finfo(np.float16).max
+        slopes = np.clip(slopes, -largest, largest).astype(np.float16)
+    return np.searchsorted(ids, some) + begin, slopes, pairs

@@ -1,0 +1,90 @@
+"""What a group that follows may ask on its stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+
+from embedding.errors import RefusedError
+from embedding.exchange.codec import string, whole
+from embedding.exchange.groups.entry import MERGE, PIECE, Pieces, decode_entry, decode_piece
+from embedding.exchange.wire import Message
+from embedding.records import Table
+from embedding.server.figures.reports import as_sent
+from embedding.server.flight.limits import check_name, check_push, check_rows
+from embedding.server.state import ServerState
+
+MOST_NODES = 10_000
+"""Nodes that one group may tell of."""
+
+
+class GroupCalls:
+    """The calls of one stream; `who` says which group greeted on it, and its session."""
+
+    def __init__(self, state: ServerState, who: Callable[[], tuple[str, int]]) -> None:
+        self._state = state
+        self._who = who
+        self._pieces = Pieces()
+
+    def calls(self) -> dict[str, Callable[[Message], Message]]:
+        """By operation."""
+        return {
+            PIECE: self._piece,
+            MERGE: self._merge,
+            "changes": self._changes,
+            "rows": self._rows,
+        }
+
+    def _piece(self, message: Message) -> Message:
+        """Rows of an entry whose end is yet to come."""
+        decode_piece(message, self._pieces)
+        held = sum(p.values.nbytes for p in self._pieces.rows)
+        tables = self._state.tables
+        most = 4 * tables.dim * (2 * self._state.vocabulary.rows + tables.buckets + 1)
+        if held > most:
+            self._pieces = Pieces()
+            raise RefusedError(f"{PIECE}: {held} bytes of rows; all of them make {most}.")
+        return Message({"status": "ok"})
+
+    def _merge(self, message: Message) -> Message:
+        group, session = self._who()
+        entry = decode_entry(message, group, self._pieces)
+        for part in entry.parts:
+            check_name("node", part.node)
+            check_push(self._state, part)
+        ack = self._state.groups.merge(self._state, group, session, entry)
+        self._count(group, message)
+        return Message({"status": "ok", **asdict(ack), "pace": ack.pace.to_dict()})
+
+    def _changes(self, message: Message) -> Message:
+        group, _ = self._who()
+        header = message.header
+        told = header.get("told")
+        if not isinstance(told, dict) or len(told.get("nodes") or {}) > MOST_NODES:
+            raise RefusedError(f"changes: `told` must be an object of at most {MOST_NODES} nodes.")
+        seen = whole(header, "seen", least=-1)
+        facts, ids = self._state.groups.changes(
+            self._state, group, seen, whole(header, "epoch"), told
+        )
+        return Message({"status": "ok", **facts}, {str(t): each for t, each in ids.items()})
+
+    def _rows(self, message: Message) -> Message:
+        group, _ = self._who()
+        ids = message.array("ids", "i8", 1)
+        half = message.header.get("rows") == "float16"
+        try:
+            table = Table(string(message.header, "table"))
+        except ValueError as error:
+            raise RefusedError("rows: `table` must be in, out or sub.") from error
+        state = self._state
+        check_rows(len(ids), state.dim, state.config.max_message_bytes, half=half)
+        with state.lock:
+            slots = state.slots_of(table, ids, "rows")
+            rows = as_sent(state.tables.gather(table, slots), half)
+            state.groups.sent(group, len(ids), rows.nbytes)
+        return Message({"status": "ok"}, {"rows": rows})
+
+    def _count(self, group: str, message: Message) -> None:
+        with self._state.lock:
+            led = self._state.groups.groups[group]
+            led.bytes_in += sum(each.nbytes for each in message.arrays.values())

@@ -1,0 +1,45 @@
+"""Configuration of a server group."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from embedding.config import Config
+
+
+class GroupConfig(Config):
+    """A server's place among server groups (docs/topologies.md)."""
+
+    leader: str | None = Field(default=None, pattern=r"^grpc(\+tcp|\+tls)?://.+:\d+$")
+    """Address of the leading group's server, whose replica this server is; None: it leads, or is
+    alone. It is reached with this server's token_file and tls_ca."""
+
+    name: str = Field(default="", max_length=200)
+    """Name of a group that follows; the leader knows it by that."""
+
+    every_s: float = Field(default=1.0, gt=0, le=3600)
+    """Seconds between two exchanges with the leader."""
+
+    rows: Literal["float16", "float32"] = "float16"
+    """How rows and what they moved by travel between groups. With float32 all replicas hold the
+    same bits once nothing moves any more, with float16 the same up to its rounding."""
+
+    curvature: float = Field(default=0.03, ge=0, le=10)
+    """How far an occurrence of a word carries its rows to their point of rest: h of
+    `shares.py`. 0 adds up all that groups moved, as Downpour does."""
+
+    @model_validator(mode="after")
+    def _named(self) -> GroupConfig:
+        if self.leader is not None and not self.name.strip():
+            raise ValueError(
+                f"leader {self.leader} without a name: the leader knows its groups by name; give "
+                "one (group.name, --group)"
+            )
+        if self.leader is None and self.name:
+            raise ValueError(
+                f"name {self.name} without a leader: only a group that follows has a name; give "
+                "the leader's address (group.leader, --leader) or no name"
+            )
+        return self

@@ -1,0 +1,282 @@
+"""The leading group's part: it takes the entries of groups that follow, and says what changed.
+
+An entry is applied whole or not at all, and once: it is numbered by group, and each of its parts
+says which of its node's pushes it follows on. Entries wait for nobody; no policy holds them back.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embedding.errors import RefusedError
+from embedding.exchange.groups.entry import Entry
+from embedding.exchange.protocol import Push
+from embedding.records import IntArray, Table
+from embedding.server.figures.reports import read_report
+from embedding.server.flight.greeting import acknowledgement
+from embedding.server.flight.validation import check_words, checked
+from embedding.server.recovery.sequence import Verdict
+from embedding.server.words.accounting import Arrival
+
+if TYPE_CHECKING:
+    from embedding.exchange.protocol import Ack
+    from embedding.server.state import ServerState
+
+logger = logging.getLogger(__name__)
+
+FLUSH_S = 60.0
+"""How long a snapshot waits for the groups' last changes."""
+WRONG_POLICIES = ("hogwild", "sandblaster")
+"""Their nodes change rows past the pushes that groups tell each other of."""
+
+
+@dataclass
+class Led:
+    """A group that follows, as the leader sees it.
+
+    taken_at  when the group took what it told last (this server's monotonic clock); seen likewise
+    nodes     its nodes, as its status has them; figures: what else it tells of itself
+    """
+
+    seen: float
+    taken_at: float = 0.0
+    entries: int = 0
+    duplicates: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+class LedGroups:
+    """All groups that follow this server. The server's lock guards it."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, Led] = {}
+
+    def merge(self, state: ServerState, group: str, session: int, entry: Entry) -> Ack:
+        """Apply an entry; RefusedError, with nothing changed, when it cannot be."""
+        self._check_leads(state)
+        where = f"entry {entry.sequence} of group {group}"
+        limit = state.config.max_message_bytes
+        rows = checked(Push(group, entry.sequence, 0, entry.rows), state.dim, limit)
+        arrivals = [Arrival.prepare(checked(part, state.dim, limit)) for part in entry.parts]
+        with state.changed:
+            state.check_session(group, session)
+            led = self._heard(state, group)
+            if state.ledger.judge(group, entry.sequence) is Verdict.DUPLICATE:
+                led.duplicates += 1
+                state.meters.duplicates += 1
+                return acknowledgement(state, group, duplicate=True)
+            for arrival, after in zip(arrivals, entry.after, strict=True):
+                self._check_follows(state, arrival.push, after, where)
+            for delta in rows.deltas:
+                state.slots_of(delta.table, delta.ids, "merge")
+            self._apply(state, group, rows, arrivals, entry)
+            led.entries += 1
+            led.rows_in += sum(len(delta.ids) for delta in rows.deltas)
+            state.changed.notify_all()
+            return acknowledgement(state, group)
+
+    def changes(
+        self, state: ServerState, group: str, seen: int, epoch: int, told: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[Table, IntArray]]:
+        """What to tell the group of changes since `seen` of this server's life `epoch`."""
+        self._check_leads(state)
+        with state.changed:
+            led = self._heard(state, group)
+            self._hear(state, led, told)
+            fresh = epoch != state.epoch
+            ids = {
+                table: self._lacks(state, group, table, -1 if fresh else seen)
+                for table in state.tables.kinds
+            }
+            ledger = state.ledger.nodes
+            header = {
+                "clock": state.tables.versions.start(),
+                "epoch": state.epoch,
+                "durable": state.ledger.of(group).durable,
+                "version": state.vocabulary.version,
+                "next_id": state.vocabulary.next_id,
+                "closed": state.vocabulary.closed,
+                "groups": self._merging(state),
+                "nodes": {
+                    name: [entry.applied, entry.applied_place, entry.tokens]
+                    for name, entry in ledger.items()
+                    if seen < 0 and name not in self.groups
+                },
+            }
+            return header, ids
+
+    def sent(self, group: str, rows: int, nbytes: int) -> None:
+        """Rows went to a group."""
+        led = self.groups[group]
+        led.rows_out += rows
+        led.bytes_out += nbytes
+
+    def check(self, policy: str) -> None:
+        """RefusedError for a policy under which this server could not lead its groups."""
+        if self.groups and policy in WRONG_POLICIES:
+            raise RefusedError(
+                f"configure: policy {policy} while {len(self.groups)} groups follow: its nodes "
+                "change rows past the pushes that groups tell each other of.",
+                kind="control",
+            )
+
+    def tick(self, state: ServerState) -> None:
+        """Time passed: what the nodes of a group that is gone had pending is not waited for."""
+        with state.lock:
+            for name, led in self.groups.items():
+                member = state.machine.board.members.get(name)
+                if member is not None and not member.present:
+                    for node in led.nodes:
+                        state.accounts.tracker.leave(node)
+
+    def settle(self, state: ServerState, timeout_s: float = FLUSH_S) -> list[str]:
+        """Wait until every group has told what it had by now; the names of those that did not."""
+        began = time.monotonic()
+        with state.changed:
+            while True:
+                members = state.machine.board.members
+                late = [
+                    name
+                    for name, led in self.groups.items()
+                    if led.taken_at < began and name in members and members[name].present
+                ]
+                left = began + timeout_s - time.monotonic()
+                if not late or left <= 0 or state.closing:
+                    break
+                state.changed.wait(min(left, 1.0))
+        if late:
+            logger.warning("groups %s did not tell in time what they had", ", ".join(late))
+        return late
+
+    def describe(self, state: ServerState, now: float) -> list[dict[str, Any]]:
+        """Each group, as the status shows it (under the lock)."""
+        found = []
+        for name, led in sorted(self.groups.items()):
+            member, entry = state.machine.board.members.get(name), state.ledger.of(name)
+            found.append(
+                {
+                    **led.figures,
+                    "group": name,
+                    "state": "up" if member is not None and member.present else "away",
+                    "nodes": len(led.nodes),
+                    "sequence": entry.applied,
+                    "durable": entry.durable,
+                    "lag_s": now - led.taken_at if led.taken_at else None,
+                    "entries": led.entries,
+                    "duplicates": led.duplicates,
+                    "rows_in": led.rows_in,
+                    "rows_out": led.rows_out,
+                    "bytes_in": led.bytes_in,
+                    "bytes_out": led.bytes_out,
+                }
+            )
+        return found
+
+    def nodes(self) -> dict[str, dict[str, Any]]:
+        """The nodes of all groups, each with its group."""
+        return {
+            node: {**figures, "group": group}
+            for group, led in self.groups.items()
+            for node, figures in led.nodes.items()
+        }
+
+    def _heard(self, state: ServerState, group: str) -> Led:
+        """The group gave a sign of life."""
+        now = time.monotonic()
+        led = self.groups.setdefault(group, Led(now))
+        led.seen = now
+        member = state.machine.board.members.get(group)
+        if member is not None:
+            member.present, member.last_seen = True, now
+        return led
+
+    def _check_leads(self, state: ServerState) -> None:
+        """RefusedError where this server cannot lead."""
+        policy = state.machine.config.policy
+        for is_so, what in (
+            (state.leads, "its rows lie on shards"),
+            (state.config.group.leader is not None, "it follows a leader itself"),
+            (policy in WRONG_POLICIES, f"its policy is {policy}"),
+        ):
+            if is_so:
+                raise RefusedError(f"this server cannot lead a group: {what}.", kind="greeting")
+
+    def _check_follows(self, state: ServerState, part: Push, after: int, where: str) -> None:
+        if part.node in self.groups:
+            raise RefusedError(f"{where}: {part.node} is a group, not a node.")
+        check_words(part, state.vocabulary)
+        taken = state.ledger.of(part.node).accepted
+        if taken != after:
+            raise RefusedError(
+                f"{where}: it follows on push {after} of node {part.node}, of which {taken} are "
+                "taken: the node has pushed elsewhere meanwhile.",
+                kind="sequence",
+            )
+
+    def _apply(
+        self, state: ServerState, group: str, rows: Push, arrivals: list[Arrival], entry: Entry
+    ) -> None:
+        now = time.monotonic()
+        state.accounts.complete(arrivals, now)
+        state.tables.versions.writing(group)
+        state.add_rows(rows, 1.0)
+        for arrival, after in zip(arrivals, entry.after, strict=True):
+            part = arrival.push
+            state.accounts.learnt(arrival, now)
+            state.meters.pushes += part.sequence - after - 1
+            state.young.learnt(part)
+            state.ledger.accept(part.node, part.sequence, part.place)
+            state.ledger.apply(part.node, part.sequence, part.place)
+            state.ledger.of(part.node).tokens += part.tokens
+        state.accounts.tokenizers.update(dict.fromkeys(entry.digests))
+        state.scores.take_over(entry.scored)
+        state.ledger.accept(group, entry.sequence)
+        state.ledger.apply(group, entry.sequence)
+
+    def _hear(self, state: ServerState, led: Led, told: Mapping[str, Any]) -> None:
+        """What a group says of itself and of its nodes."""
+        nodes, age = told.get("nodes"), told.get("age_s")
+        if type(age) in (int, float) and 0 <= age < 1e9:  # type: ignore[operator]
+            led.taken_at = led.seen - age  # type: ignore[operator]
+        figures = told.get("figures")
+        led.figures = dict(figures) if isinstance(figures, dict) else {}
+        if not isinstance(nodes, dict):
+            return
+        led.nodes = {str(name): dict(each) for name, each in nodes.items()}
+        for name, each in led.nodes.items():
+            report = each.get("report")
+            state.reports[name] = report if isinstance(report, dict) else {}
+            if each.get("state") == "gone":
+                state.accounts.tracker.leave(name)
+                continue
+            pending, event_now = read_report(state.reports[name])
+            state.accounts.tracker.report(name, pending, now=led.seen, event_now=event_now)
+
+    def _lacks(self, state: ServerState, group: str, table: Table, seen: int) -> IntArray:
+        """Ids of rows that others changed since `seen`."""
+        if table is Table.SUB:
+            ids = slots = np.arange(state.tables.buckets, dtype=np.int64)
+        else:
+            ids = state.vocabulary.alive()
+            slots = state.vocabulary.slots(ids, "changes")
+        since = np.full(len(ids), seen, dtype=np.int64)
+        found: IntArray = ids[state.tables.versions.unknown(group, table, slots, since)]
+        return found
+
+    def _merging(self, state: ServerState) -> int:
+        """Groups whose rows are added up: those that follow, and this one while it has nodes."""
+        members = state.machine.board.members
+        here = [m for name, m in members.items() if name not in self.groups]
+        follow = [name for name in self.groups if name in members and members[name].present]
+        return max(1, len(follow) + any(member.active for member in here))

@@ -1,0 +1,276 @@
+"""A group's exchange with its leader: a thread that tells and asks every so often."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from embedding.errors import ExchangeError, PlatformError, UnavailableError
+from embedding.exchange.compression.halves import widen
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.groups.client import Changes, LeaderClient
+from embedding.exchange.testimony import Attestation
+from embedding.records import IntArray, Table
+from embedding.server.config import ServerConfig
+from embedding.server.figures.status import build_status
+from embedding.server.groups.following import FollowingState, Taken
+
+logger = logging.getLogger(__name__)
+
+START_S = 120.0
+"""How long a group waits at its start for a leader that is away."""
+TRY_S = 2.0
+"""How long one request is tried again before the leader counts as away."""
+PAUSE_S = 0.2
+STOP_S = 30.0
+COUNTS_S = 10.0
+"""How old the counts of words may get while no word comes or goes."""
+ROWS = 16_384
+"""Rows that are fetched at a time."""
+
+
+def leader_line(config: ServerConfig) -> ExchangeConfig:
+    """How a group reaches its leader: with the secret and the authority of its own server."""
+    return ExchangeConfig(
+        token_file=config.token_file,
+        tls_ca=config.tls_ca or config.tls_cert,
+        tls_cert=None if config.tls_client_ca is None else config.tls_cert,
+        tls_key=None if config.tls_client_ca is None else config.tls_key,
+        max_message_bytes=config.max_message_bytes,
+        connect_timeout_s=TRY_S,
+        max_backoff_s=PAUSE_S * 2,
+    )
+
+
+class GroupLink:
+    """Keeps one replica and its leader up to date with each other.
+
+    away    the leader does not answer; failed: why the group cannot go on, None while it can
+    """
+
+    def __init__(self, state: FollowingState, config: ServerConfig) -> None:
+        self.state = state
+        self.away = False
+        self.failed: str | None = None
+        self.on_failed: Callable[[], None] = lambda: None
+        self._group = config.group
+        self._stop = threading.Event()
+        self.client = LeaderClient(
+            config.group.leader or "",
+            node=config.group.name,
+            config=leader_line(config),
+            config_digest=config.config_digest,
+            stop=self._stop,
+        )
+        self._half = config.group.rows == "float16"
+        self._seen, self._epoch, self._groups = -1, 0, 1
+        self._sequence = 0
+        self._unsettled: Taken | None = None
+        self._told: list[tuple[int, dict[str, int]]] = []
+        self._version, self._counted_at = 0, 0.0
+        self._taken_at = time.monotonic()
+        self._figures: dict[str, Any] = {"nodes": {}, "figures": {}}
+        self._exchanges = self._rows_out = self._rows_in = 0
+        self._cycle = threading.Lock()
+        self._wake = threading.Event()
+        self._wants_checkpoint = False
+        self._thread = threading.Thread(target=self._run, name="group-link", daemon=True)
+
+    def begin(self) -> None:
+        """Greet the leader and become its replica; PlatformError when it is not there in time."""
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                welcome = self.client.hello()
+                self.state.begin(welcome)
+                self._epoch, self._sequence = welcome.epoch, welcome.sequence
+                self.state.resume(self._pull().nodes)
+                break
+            except UnavailableError as error:
+                if time.monotonic() > deadline or self._stop.wait(PAUSE_S):
+                    self.client.close()
+                    raise PlatformError(f"group.leader: {error}") from error
+        self.state.ask = self._ask
+        self.state.secure = self.secure
+        self.state.want_checkpoint = self._want
+
+    def start(self) -> None:
+        """Begin to exchange every so often."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Tell the leader what it has not heard yet, then say goodbye."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(STOP_S)
+        if self.failed is None:
+            try:
+                self.exchange()
+            except ExchangeError as error:
+                logger.warning("group %s: the leader was not told all: %s", self._group.name, error)
+        self.client.close()
+
+    def secure(self, wait: bool) -> None:
+        """Have everything so far in a checkpoint of the leader; UnavailableError when it is away.
+
+        wait  it is there on return; else it happens soon
+        """
+        if not wait:
+            self._want()
+            return
+        self.exchange()
+        self.client.checkpoint(wait=True)
+        self._confirm(self.client.durable())
+
+    def exchange(self) -> None:
+        """Tell the leader what moved and was read, and adopt what others changed."""
+        with self._cycle:
+            if self._unsettled is None:
+                self._unsettled = self._take()
+            taken = self._unsettled
+            if taken is not None:
+                self.client.merge(taken.entry)
+            self._pull()
+            self._exchanges += 1
+            self.away = False
+
+    def _take(self) -> Taken | None:
+        self._taken_at = time.monotonic()
+        self._figures = self._about()
+        taken = self.state.take(self._sequence + 1, self._groups)
+        if taken is None:
+            return None
+        self._sequence += 1
+        self.client.keep(taken.entry)
+        ends = {part.node: part.sequence for part in taken.entry.parts}
+        self._told.append((self._sequence, ends))
+        self._rows_out += sum(len(delta.ids) for delta in taken.entry.rows)
+        if self.client.entries.load > 0.5:
+            self._wants_checkpoint = True
+        return taken
+
+    def _pull(self) -> Changes:
+        """Ask what changed, and have it here."""
+        told = {
+            "nodes": self._figures["nodes"],
+            "figures": self._figures["figures"],
+            "age_s": time.monotonic() - self._taken_at,
+        }
+        changes = self.client.changes(self._seen, self._epoch, told)
+        self._epoch, self._groups = changes.epoch, changes.groups
+        self._follow_words(changes)
+        for table, ids in changes.ids.items():
+            for at in range(0, len(ids), ROWS):
+                self._adopt(table, ids[at : at + ROWS])
+        self._settle(changes)
+        self._seen = changes.clock
+        self._confirm(changes.durable)
+        return changes
+
+    def _follow_words(self, changes: Changes) -> None:
+        now = time.monotonic()
+        old = not changes.closed and now - self._counted_at > COUNTS_S
+        if changes.version != self._version or old:
+            delta = self.client.vocabulary(self._version)
+            self.state.follow_words(delta, changes.next_id, closed=changes.closed)
+            self._version, self._counted_at = delta.version, now
+        self.state.follow_ids(changes)
+
+    def _adopt(self, table: Table, ids: IntArray) -> None:
+        rows = self.client.live(table, ids, half=self._half)
+        self._rows_in += self.state.adopt(table, ids, widen(rows))
+
+    def _settle(self, changes: Changes) -> None:
+        """Of what the group told last, rows that nobody else changed are at the leader now."""
+        taken, self._unsettled = self._unsettled, None
+        if taken is None:
+            return
+        for table, (ids, rows) in taken.rows.items():
+            alone = ~np.isin(ids, changes.ids.get(table, np.empty(0, dtype=np.int64)))
+            self.state.adopt(table, ids[alone], rows[alone])
+
+    def _confirm(self, durable: int) -> None:
+        """The leader has entries up to `durable` in a checkpoint."""
+        with self.state.lock:
+            while self._told and self._told[0][0] <= durable:
+                _, ends = self._told.pop(0)
+                self.state.ledger.persisted(ends)
+
+    def _ask(
+        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None
+    ) -> IntArray:
+        if self.away:
+            raise UnavailableError("the leader is away.")
+        return self.client.admit(words, counts, testimony)
+
+    def _want(self) -> None:
+        self._wants_checkpoint = True
+        self._wake.set()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._wake.wait(PAUSE_S if self.away else self._group.every_s)
+            self._wake.clear()
+            if self._stop.is_set():
+                break
+            try:
+                self.exchange()
+                if self._wants_checkpoint:
+                    self._wants_checkpoint = False
+                    self.client.checkpoint(wait=False)
+            except UnavailableError as error:
+                if not self.away:
+                    logger.warning("group %s: %s Going on alone.", self._group.name, error)
+                self.away = True
+            except Exception as error:
+                logger.exception("group %s cannot go on", self._group.name)
+                self.failed = f"group {self._group.name} cannot go on: {error}"
+                self.on_failed()
+                return
+
+    def describe(self) -> dict[str, Any]:
+        """The group's own part of the status."""
+        state = "failed" if self.failed else "away" if self.away else "up"
+        with self.state.lock:
+            waiting, rows = self.state.waiting_pushes, len(self.state.drift)
+        return {
+            "group": self._group.name,
+            "leader": self._group.leader,
+            "state": state,
+            "reason": self.failed,
+            "lag_s": time.monotonic() - self._taken_at,
+            "waiting_pushes": waiting,
+            "waiting_rows": rows,
+            "exchanges": self._exchanges,
+            "unconfirmed": len(self.client.entries),
+            "rows_out": self._rows_out,
+            "rows_in": self._rows_in,
+            "bytes_out": self.client.sent,
+            "bytes_in": self.client.received,
+            "groups": self._groups,
+        }
+
+    def ailing(self) -> list[str]:
+        """Why the group does not do all of its work."""
+        if self.failed is not None:
+            return [self.failed]
+        if self.away:
+            return [f"the leader of group {self._group.name} is away; it goes on alone."]
+        return []
+
+    def _about(self) -> dict[str, Any]:
+        """What the leader is told of the group and of its nodes."""
+        status = build_status(self.state, [])
+        own = self.describe()
+        kept = ("waiting_pushes", "waiting_rows", "exchanges", "unconfirmed")
+        figures = {name: own[name] for name in kept}
+        meters = self.state.meters
+        figures["node_bytes"] = meters.bytes_in + meters.bytes_out
+        figures["node_rows"] = meters.rows_in + meters.rows_out
+        return {"nodes": status["nodes"], "figures": figures}
