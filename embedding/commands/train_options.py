@@ -72,6 +72,16 @@ Groups = Annotated[
         help="Deal the nodes out to so many groups; each pushes as one, added up on its host."
     ),
 ]
+ServerGroups = Annotated[
+    int,
+    typer.Option(
+        help="Parameter servers, each with all rows for a part of the nodes; they exchange what "
+        "changed every --exchange-every seconds."
+    ),
+]
+ExchangeEvery = Annotated[
+    float, typer.Option(help="Seconds between two exchanges of --server-groups.")
+]
 Compression = Annotated[
     str,
     typer.Option(
@@ -179,7 +189,11 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
             **{name: given[name] for name in exchange},
             "cache_bytes": (given["cache_mb"] or kept) * 2**20,
         },
-        "topology": {"kind": given["topology"], "groups": given["groups"]},
+        "topology": {
+            "kind": given["topology"],
+            **{name: given[name] for name in ("groups", "server_groups")},
+            "exchange_every_s": given["exchange_every"],
+        },
     }
     return validate(TrainRequest, values, "train")
 

@@ -36,6 +36,8 @@ EXAMPLES = """Examples:
 
 `yeoron train news.txt --nodes 4 --groups 2 --sync asp`
 
+`yeoron train news.txt --nodes 4 --server-groups 2 --exchange-every 0.5 --json`
+
 `yeoron train news.txt --nodes 2 --shards 2`
 
 `yeoron train news.txt --dim 600 --shards 2 --split columns --json`
@@ -66,6 +68,8 @@ def train(
     sync_setting: options.SyncSetting = None,
     topology: options.Topology = "ps",
     groups: options.Groups = 0,
+    server_groups: options.ServerGroups = 1,
+    exchange_every: options.ExchangeEvery = 1.0,
     pulls: options.Pulls = "rows",
     compression: options.Compression = "fp16",
     threshold: options.Threshold = 0.005,

@@ -22,6 +22,13 @@ class TopologyConfig(Config):
     message that an aggregator on their host adds up, and groups do not wait for each other but as
     the policy says (SINGA, Ooi 2015; two-level KVStore, Chen 2015). 0: each node for itself."""
 
+    server_groups: int = Field(default=1, ge=1, le=64)
+    """ps: parameter servers, each with a replica of all rows, to which nodes are dealt out in turn;
+    they exchange what changed every so often, and none waits for another (SINGA, Ooi 2015)."""
+
+    exchange_every_s: float = Field(default=1.0, gt=0, le=3600)
+    """Seconds between two exchanges of a server group with the leading one."""
+
     backend: Literal["auto", "gloo", "nccl"] = "auto"
     """What carries an all-reduce: gloo (TCP, CPU) or nccl (a GPU for each node); auto takes nccl
     where the tables are on GPUs and there is one for each node."""

@@ -22,6 +22,7 @@ from embedding.records import Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.snapshots.store import SnapshotStore
 from embedding.training.checks import check_corpus, check_memory, check_options
+from embedding.training.grouping import refresh
 from embedding.training.nodes import Run, local_cluster
 from embedding.training.placing import check_topology, placed
 from embedding.training.request import Progress, TrainRequest, TrainResult
@@ -75,11 +76,13 @@ def _train(
             if resume is not None and resume.total is None:
                 _checkpoint(server)
                 resume.counted(total // request.epochs)
+        refresh(placement.servers)
         before = server.state.meters.tokens
         seconds = Run(request, server, client, placement).finish(total, progress)
         status = server.status()
         if not status["vocabulary"] or not status["tokens"]:
             raise nothing_admitted(request)
+        server.state.groups.settle(server.state)
         _cut(request, server)
         return _result(server, seconds, before)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from embedding.errors import ConfigError
 from embedding.exchange.topology import MeetingSpec
+from embedding.training.grouping import check_server_groups, following
 from embedding.training.request import TrainRequest
 from embedding.worker.spec import NodeSpec
 
@@ -29,6 +30,7 @@ def node_name(node: int) -> str:
 def check_topology(request: TrainRequest) -> None:
     """Raises ConfigError for a topology that does not go with the other options."""
     topology, sync = request.topology, request.sync
+    check_server_groups(request)
     if topology.kind == "ps" and not topology.groups:
         return
     if topology.kind == "ps":
@@ -98,6 +100,7 @@ class Placement:
     """What each node is told about where the others are.
 
     aggregators  the address of each group's, for topology ps
+    servers      the address of each server group's, the leading one first
     """
 
     def __init__(
@@ -105,10 +108,12 @@ class Placement:
         request: TrainRequest,
         meeting: MeetingSpec | None = None,
         aggregators: Sequence[str] = (),
+        servers: Sequence[str] = (),
     ) -> None:
         self._request = request
         self._meeting = meeting
         self._aggregators = aggregators
+        self.servers = servers
 
     def put(self, spec: NodeSpec, node: int) -> NodeSpec:
         """The specification of node 0, 1, … with its place."""
@@ -117,6 +122,8 @@ class Placement:
         if self._aggregators:
             group = node * len(self._aggregators) // self._request.nodes
             told |= {"group": f"group-{group}", "aggregator": self._aggregators[group]}
+        if len(self.servers) > 1:
+            told["server"] = self.servers[node % len(self.servers)]
         if topology.kind == "allreduce":
             # Rows are pulled once, when they are new: nothing is gained by rounding them.
             whole = {"rows": "float32", "compression": "none"}
@@ -131,7 +138,9 @@ def placed(request: TrainRequest, server: str) -> Iterator[Placement]:
         if request.topology.kind != "ps":
             yield Placement(request, _meeting(request, stack))
         else:
-            yield Placement(request, aggregators=_aggregators(request, server, stack))
+            aggregators = _aggregators(request, server, stack)
+            servers = stack.enter_context(following(request, server))
+            yield Placement(request, aggregators=aggregators, servers=servers)
 
 
 def _meeting(request: TrainRequest, stack: ExitStack) -> MeetingSpec:

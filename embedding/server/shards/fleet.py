@@ -15,6 +15,7 @@ from pathlib import Path
 
 from embedding.errors import PlatformError
 from embedding.server.config import ServerConfig
+from embedding.server.groups.spec import GroupSpec
 from embedding.server.shards.spec import ShardSpec
 
 logger = logging.getLogger(__name__)
@@ -91,10 +92,13 @@ class Fleet:
 
 
 class ShardKeeper:
-    """Keeps one shard's process alive. It listens at the same port in each life."""
+    """Keeps one shard's or one group's process alive. It listens at the same port in each life."""
 
-    def __init__(self, spec: ShardSpec) -> None:
+    def __init__(self, spec: ShardSpec | GroupSpec) -> None:
         self.spec = spec
+        grouped = isinstance(spec, GroupSpec)
+        self._what = f"server group {spec.index}" if grouped else f"shard {spec.index}"
+        self._module = "groups.process" if grouped else "shards.service"
         self.restarts = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = threading.Event()
@@ -107,7 +111,7 @@ class ShardKeeper:
 
     def launch(self) -> None:
         """Start the process."""
-        command = [sys.executable, "-m", "embedding.server.shards.service"]
+        command = [sys.executable, "-m", f"embedding.server.{self._module}"]
         # It ends when its standard input ends, which is when this process is gone.
         self._process = subprocess.Popen(  # noqa: S603 - this very program
             [*command, self.spec.model_dump_json()],
@@ -120,16 +124,16 @@ class ShardKeeper:
         """Wait until it listens, and where."""
         process, line = self._process, b""
         if process is None or process.stdout is None:
-            raise PlatformError(f"shard {self.spec.index}: it was not started.")
+            raise PlatformError(f"{self._what}: it was not started.")
         while not line.endswith(b"\n"):
             if time.monotonic() > deadline or self._stopping.is_set():
-                raise PlatformError(f"shard {self.spec.index} was not ready in time.")
+                raise PlatformError(f"{self._what} was not ready in time.")
             if not select.select([process.stdout], [], [], _WATCH_S)[0]:
                 continue
             piece = os.read(process.stdout.fileno(), 4096)
             if not piece:
                 raise PlatformError(
-                    f"shard {self.spec.index} ended while it started (exit code "
+                    f"{self._what} ended while it started (exit code "
                     f"{process.wait(10)}); its log says why."
                 )
             line += piece
@@ -164,7 +168,7 @@ class ShardKeeper:
         try:
             process.wait(STOP_S)
         except subprocess.TimeoutExpired:
-            logger.warning("shard %d did not end within %.0f s", self.spec.index, STOP_S)
+            logger.warning("%s did not end within %.0f s", self._what, STOP_S)
             process.kill()
             process.wait(10)
         self._close(process)
@@ -176,8 +180,8 @@ class ShardKeeper:
             if process is None or process.poll() is None:
                 continue
             logger.warning(
-                "shard %d ended (exit code %d); starting it again",
-                self.spec.index,
+                "%s ended (exit code %d); starting it again",
+                self._what,
                 process.returncode,
             )
             self._close(process)

@@ -1,0 +1,62 @@
+"""The process of a group that follows, as a training starts it.
+
+It gets a GroupSpec as its argument, says on standard output where it listens, and ends on SIGTERM,
+or as soon as its standard input ends: with whoever started it, however that died. When it cannot go
+on as the leader's replica it ends by itself; started again it becomes one anew.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+
+from embedding.errors import YeoronError
+from embedding.server.groups.spec import GroupSpec
+from embedding.server.service import ParameterServer
+
+
+def main() -> None:
+    """Serve until told to end."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    # ^C of the terminal is for whoever started this, who ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, args=(os.getpid(),), daemon=True).start()
+    try:
+        spec = GroupSpec.model_validate_json(sys.argv[1])
+        server = ParameterServer(
+            spec.server,
+            spec.sync,
+            dim=spec.dim,
+            seed=spec.seed,
+            buckets=spec.buckets,
+            biases=spec.biases,
+        )
+        server.serve_forever(lambda: _tell(server))
+    except YeoronError as error:
+        logging.getLogger(__name__).error("%s", error)
+        logging.shutdown()
+        os._exit(error.exit_code)
+    logging.shutdown()
+    # Everything is with the leader; taking gRPC and torch down in order would only hold it up.
+    os._exit(0)
+
+
+def _tell(server: ParameterServer) -> None:
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as out:
+        out.write(json.dumps({"location": server.location, "http": server.http_url}) + "\n")
+
+
+def _end_with_parent(pid: int) -> None:
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    os.kill(pid, signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()

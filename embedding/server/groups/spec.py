@@ -1,0 +1,33 @@
+"""What the process of a group that follows must know to start."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from embedding.config import Config
+from embedding.server.config import ServerConfig, SyncConfig
+
+
+class GroupSpec(Config):
+    """One of the groups of a training; `server.group` names its leader."""
+
+    server: ServerConfig
+    """Address, device, limits and place among the groups."""
+
+    index: int = Field(ge=1)
+    """Which group; 0 is the leading one."""
+
+    sync: SyncConfig = SyncConfig()
+    """How the group's own nodes are kept in step."""
+
+    dim: int = Field(ge=1)
+    """Columns of a row."""
+
+    seed: int = 0
+    """Seed of the rows' first values."""
+
+    buckets: int = Field(default=0, ge=0)
+    """Rows for n-grams."""
+
+    biases: int = Field(default=0, ge=0)
+    """Columns that are no part of a vector."""
