@@ -1,0 +1,262 @@
+"""Server groups: any order of pushes, exchanges, lost messages and deaths gives the same tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from embedding.errors import UnavailableError
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.groups.client import LeaderClient
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
+from embedding.exchange.protocol import VERSION, Push
+from embedding.exchange.pushlog import PushLog
+from embedding.exchange.wire import decode, encode
+from embedding.records import SourceProgress, Table
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.flight.shell import NodeSession, _answer
+from embedding.server.groups.config import GroupConfig
+from embedding.server.groups.following import FollowingState, following_config
+from embedding.server.groups.link import GroupLink
+from embedding.server.recovery.restoring import assemble, collect, restore
+from embedding.server.state import ServerState
+
+DIM, WORDS, GROUPS = 2, 6, 2
+IMPATIENT = ExchangeConfig(
+    connect_timeout_s=0.001, backoff_s=0.001, max_backoff_s=0.001, max_message_bytes=1 << 16
+)
+FAULTS = st.lists(st.sampled_from(["ok", "ok", "request lost", "answer lost"]), max_size=6)
+
+
+class Line:
+    """A channel that the test delivers by: real messages, a real session, faults by plan."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.session = NodeSession(world.leader)
+
+    def open(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def request(self, message, timeout_s=None):
+        fault = self.world.faults.pop(0) if self.world.faults else "ok"
+        if fault == "request lost" or self.session.state is not self.world.leader:
+            raise UnavailableError("the request was lost.")
+        sent, header = encode(message)
+        chunk = SimpleNamespace(data=sent, app_metadata=pa.py_buffer(header))
+        answer = _answer(lambda: self.session.handle(chunk, 0), self.world.leader)
+        if fault == "answer lost":
+            raise UnavailableError("the answer was lost.")
+        batch, header = encode(answer)
+        found = decode(batch, pa.py_buffer(header))
+        assert found.header["status"] == "ok", found.header
+        return found
+
+
+class Linked(LeaderClient):
+    """A group's client whose channel is a `Line`."""
+
+    def __init__(self, world: World, name: str) -> None:
+        super().__init__("grpc://here:1", node=name, config=IMPATIENT)
+        self.world = world
+
+    def _greet(self):
+        if self._channel is None:
+            self._channel = Line(self.world)
+        return super()._greet()
+
+
+class Node:
+    """Pushes whole numbers, and keeps what is in no checkpoint, as a worker does."""
+
+    def __init__(self, name: str, server: ServerState) -> None:
+        self.name = name
+        self.log: PushLog[Push] = PushLog(max_pushes=10_000, max_bytes=1 << 30)
+        self.sequence = 0
+        self.greet(server)
+
+    def greet(self, server: ServerState) -> None:
+        self.server = server
+        welcome = server.hello(self.name, version=VERSION, digest="", clock=0)
+        self.session = welcome.session
+        none = np.empty(0, dtype=np.int64)
+        server.pull(self.name, none, none, 0, None)
+        self.log.confirm(welcome.durable)
+        for push in self.log.after(welcome.sequence):
+            self.send(push)
+
+    def push(self, ids: np.ndarray, by: int) -> None:
+        self.sequence += 1
+        values = np.full((len(ids), DIM), by, dtype=np.float32)
+        ones = np.ones(len(ids), dtype=np.int64)
+        push = Push(
+            self.name,
+            self.sequence,
+            0,
+            (RowDelta(Table.OUT, ids, values), RowDelta(Table.IN, ids, values / 3)),
+            BlockCounts((CountGroup("s", 0, len(ids)),), ids, (), ones, ones),
+            (SourceProgress("s", 1, len(ids), 1.0, 0, (0.5,)),),
+            tokens=len(ids),
+            place=f"{self.name} {self.sequence}",
+        )
+        self.log.add(push)
+        self.send(push)
+
+    def send(self, push: Push) -> None:
+        # Clocks are no matter here: asp applies each push as it comes.
+        member = self.server.machine.board.members[self.name]
+        clocked = Push(**{**push.__dict__, "clock": member.clock})
+        self.log.confirm(self.server.push(clocked, self.session).durable)
+
+
+class World:
+    """One leader with a node, groups with a node each, and the last checkpoint of the leader."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+        self.lives = 0
+        self.leader = self.new_leader()
+        self.leader.admit([f"w{i}" for i in range(WORDS)], np.full(WORDS, 5))
+        self.content = None
+        self.links = [self.new_group(i) for i in range(GROUPS)]
+        self.nodes = [Node("n0", self.leader)]
+        self.nodes += [Node(f"n{i + 1}", link.state) for i, link in enumerate(self.links)]
+        self.checkpoint()
+
+    def config(self, group: GroupConfig | None = None) -> ServerConfig:
+        return ServerConfig(
+            min_count=1,
+            half_life_tokens=None,
+            device="cpu",
+            initial_rows=1,
+            group=group or GroupConfig(),
+        )
+
+    def new_leader(self) -> ServerState:
+        self.lives += 1
+        state = ServerState(
+            self.config(), SyncConfig(policy="asp"), dim=DIM, seed=1, epoch=self.lives
+        )
+        state.ledger.keeps_checkpoints = True
+        return state
+
+    def new_group(self, index: int) -> GroupLink:
+        group = GroupConfig(leader="grpc://here:1", name=f"g{index}", rows="float32", curvature=0.0)
+        self.lives += 1
+        config = following_config(self.config(group))
+        state = FollowingState(config, SyncConfig(policy="asp"), dim=DIM, seed=2, epoch=self.lives)
+        link = GroupLink(state, config)
+        link.client = Linked(self, group.name)
+        self.faults = []
+        link.begin()
+        return link
+
+    def checkpoint(self) -> None:
+        with self.leader.lock:
+            collected = collect(self.leader)
+            copy = self.leader.tables.copy(self.leader.held_rows, accumulators=False)
+        copy.finish(self.leader.lock)
+        self.content = assemble(self.leader, collected, copy)
+        self.leader.ledger.persisted(collected["facts"]["applied"])
+
+    def exchange(self, index: int, faults: list[str]) -> None:
+        self.faults = list(faults)
+        try:
+            self.links[index].exchange()
+        except UnavailableError:
+            pass
+        finally:
+            self.faults = []
+
+    def kill_leader(self) -> None:
+        self.leader = self.new_leader()
+        restore(self.leader, self.content, "test")
+        self.nodes[0].greet(self.leader)
+
+    def kill_group(self, index: int) -> None:
+        self.links[index] = self.new_group(index)
+        self.nodes[index + 1].greet(self.links[index].state)
+
+
+class Exchanging(RuleBasedStateMachine):
+    """After quiescence every replica holds what was pushed, each push once."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.world = World()
+        self.moved = np.zeros(WORDS)
+        self.read: Counter[int] = Counter()
+
+    @rule(
+        node=st.integers(0, GROUPS),
+        ids=st.sets(st.integers(0, WORDS - 1), min_size=1),
+        by=st.integers(1, 9),
+    )
+    def push(self, node: int, ids: set[int], by: int) -> None:
+        words = np.array(sorted(ids), dtype=np.int64)
+        self.world.nodes[node].push(words, by)
+        self.moved[words] += by
+        self.read.update(words.tolist())
+
+    @rule(group=st.integers(0, GROUPS - 1), faults=FAULTS)
+    def exchange(self, group: int, faults: list[str]) -> None:
+        self.world.exchange(group, faults)
+
+    @rule()
+    def checkpoint(self) -> None:
+        self.world.checkpoint()
+
+    @rule()
+    def kill_the_leader(self) -> None:
+        self.world.kill_leader()
+
+    @rule(group=st.integers(0, GROUPS - 1))
+    def kill_a_group(self, group: int) -> None:
+        self.world.kill_group(group)
+
+    @rule(group=st.integers(0, GROUPS - 1))
+    def kill_both(self, group: int) -> None:
+        self.world.kill_leader()
+        self.world.kill_group(group)
+
+    def teardown(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        world = self.world
+        for _ in range(3):
+            for group in range(GROUPS):
+                world.exchange(group, [])
+        slots = np.arange(WORDS)
+        leader = world.leader
+        assert leader.tables.read(Table.OUT, slots)[:, 0].tolist() == self.moved.tolist()
+        for link in world.links:
+            places = link.state.vocabulary.slots(slots, "test")
+            for table in (Table.IN, Table.OUT):
+                own = link.state.tables.read(table, places)
+                assert own.tobytes() == leader.tables.read(table, slots).tobytes()
+        counts = leader.vocabulary.counts(slots).tolist()
+        assert counts == [self.read[i] for i in range(WORDS)]
+        assert leader.meters.tokens == sum(self.read.values())
+        assert leader.meters.pushes == sum(node.sequence for node in world.nodes)
+        for node in world.nodes:
+            entry = leader.ledger.of(node.name)
+            assert (entry.applied, entry.accepted) == (node.sequence, node.sequence)
+            assert entry.place == (f"{node.name} {node.sequence}" if node.sequence else "")
+
+
+TestExchanging = Exchanging.TestCase
+TestExchanging.settings = settings(
+    max_examples=12,
+    stateful_step_count=16,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+TestExchanging = pytest.mark.timeout(300)(TestExchanging)
