@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from embedding.text import shapes
 from embedding.text.neutral import NEUTRAL
 
-MASK_VERSION = "2"
+MASK_VERSION = "3"
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,11 @@ _PATTERNS = tuple(
     for shape in group
 )
 _WORTH_A_LOOK = re.compile(
-    r"[0-9](?:[^0-9\n]{0,4}[0-9]){5}|@|://|www\.|골뱅이|[공영]일[공영일]|아이디|[oO]1"
-    r"|(?i:\[at\]|\(at\)| at |\bid\b)"
+    r"[0-9](?:[^0-9\n]{0,4}[0-9]){5}|@|://|www\.|골뱅이|[앳엣][A-Za-z]|[0공영][1일][0-9공영일육칠팔구]"
+    r"|[oO]1|[공영일이삼사오육륙칠팔구]{6}|[A-Za-z]#[0-9]|[A-Za-z0-9]#[0-9]{4}"
+    r"|(?:아이디|아디|계정|톡|ㅋㅌ|텔레|그램|라인|인스타|트위터|위챗|디스코드|디코|스카이프)"
+    r"[^가-힣\n]{0,4}[은는]?[^가-힣\n]{0,2}[A-Za-z0-9]"
+    r"|(?i:[(\[{]at[)\]}]| at |\bid\b|kakao|telegram|insta|wechat|discord|\bline\b)"
 )
 _TAIL = re.compile(rf"({NEUTRAL.pattern})({shapes.PARTICLE}(?![가-힣]))?")
 

@@ -6,7 +6,8 @@ bounded and starts at a boundary, so that no text makes matching slow.
 
 from __future__ import annotations
 
-_GAP = r"(?:[ \n]?[-./·_)~ㅡ][ \n]?-?|[ \n])"  # what stands between groups of digits
+# What stands between groups of digits; 에 and 다시 are dashes said aloud.
+_GAP = r"(?:[ \n]?[-./·_)~ㅡ*=:,][ \n]?-?| ?(?:에|다시|대시)(?: |(?=[0-9공영일이삼사오육칠팔구]))|[ \n])"
 _MAY = _GAP + "?"
 _FIRST = r"(?<![0-9])(?<![0-9A-Za-z][-.,])"
 _LAST = r"(?![0-9])"
@@ -20,13 +21,18 @@ URL = (
     rf"(?<![A-Za-z0-9@._-])(?:[A-Za-z0-9-]{{2,40}}\.){{1,3}}(?:com|net|org|kr|io|tv|me|be)/{_WEB}{{0,2000}}",
 )
 
-_AT = r"(?:@| @ | ?[(\[](?:at|골뱅이)[)\]] ?| ?골뱅이 ?)"
-_DOT = r"(?:\.| ?[(\[]dot[)\]] ?| dot | ?[닷쩜] ?)"
+_AT = r"(?: ?@ ?| ?[(\[{](?:at|골뱅이)[)\]}] ?| ?(?:골뱅이|앳|엣) ?)"
+_DOT = r"(?:\.| ?[(\[{]dot[)\]}] ?| dot | ?[닷쩜점] ?|,(?=(?:com|net|org|kr)(?![A-Za-z])))"
 _TOP = r"(?:com|net|org|edu|gov|info|io|me|kr)"
 _LOCAL = r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9_][A-Za-z0-9._%+-]{0,63}"
 EMAIL = (
     rf"{_LOCAL}{_AT}(?:[A-Za-z0-9-]{{1,63}}{_DOT}){{1,4}}[A-Za-z]{{2,18}}(?![A-Za-z0-9])",
     rf"{_LOCAL}@[A-Za-z][A-Za-z0-9-]{{1,62}}",
+    # hong골뱅이네이버닷컴
+    (
+        rf"{_LOCAL}{_AT}(?:네이버|다음|한메일|지메일|구글|네이트|핫메일|카카오|야후|천리안)"
+        r"(?: ?[.닷쩜점,] ?(?:컴|콤|넷|com|net|co\.kr))?"
+    ),
     # hong at naver.com: only with a name of the top level that is in common use here.
     rf"{_LOCAL} at (?:[A-Za-z0-9-]{{1,63}}{_DOT}){{1,4}}{_TOP}(?![A-Za-z0-9])",
 )
@@ -35,6 +41,12 @@ _DAY = r"[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
 RESIDENT = (
     # Whole, or with its end crossed out; never gated on the check digit.
     rf"{_FIRST}{_DAY}{_MAY}[1-8]{_STAR}{{6}}(?![0-9*])",
+    # 85.01.01-1234567; 팔오공일공일-일이삼사오육칠
+    (
+        rf"{_FIRST}[0-9]{{2}}(?P<gap>[ .])(?:0[1-9]|1[0-2])(?P=gap)(?:0[1-9]|[12][0-9]|3[01])\.?"
+        rf" ?[-~ㅡ]? ?[1-8][0-9]{{6}}{_LAST}"
+    ),
+    r"(?<![0-9가-힣])[0-9공영일이삼사오육륙칠팔구]{6} ?[-~ㅡ] ?[1-8일이삼사오육륙칠팔][0-9공영일이삼사오육륙칠팔구]{6}",
     # Birthday and sex alone: 850101-1, 850101-1***
     rf"{_FIRST}(?<![0-9] - ){_DAY} ?- ?[1-8](?:[*xX●○]{{1,6}}|(?![0-9-]))",
 )
@@ -48,10 +60,11 @@ PHONE = (
     rf"(?<![0-9])\+[1-9][0-9]{{0,2}}(?:{_GAP}\(?[0-9]{{2,4}}\)?){{2,4}}{_LAST}",
     # 010-1234-5678, (02) 123-4567, 031.123.4567, 0 1 0 1 2 3 4 5 6 7 8
     rf"{_FIRST}\(?0(?:1[016789]|{_AREA})\)?{_REST}",
-    rf"{_FIRST}0 ?1 ?[016789](?:[ .·/-]{{0,3}}[0-9]){{7,8}}{_LAST}",
+    rf"{_FIRST}01[016789](?:[ .·/-]{{0,3}}[0-9]){{7,8}}{_LAST}",
+    rf"{_FIRST}0 1 [016789](?:[ .·/-]{{1,3}}[0-9]){{7,8}}{_LAST}",
     # O1O-1234-5678, 공일공 일이삼사 오육칠팔
     (
-        r"(?<![0-9A-Za-z가-힣])(?<![0-9][-.,])(?:[0oO][1lI][0oO16789]|[공영]일[공영일육칠팔구])"
+        r"(?<![0-9A-Za-z가-힣])(?<![0-9][-.,])[0oO공영][1lI일][0oO16789공영일육칠팔구]"
         rf"{_MAY}{_SAID}{{3,4}}{_MAY}{_SAID}{{4}}(?![0-9])"
     ),
     # A local number, only after a word that says so.
@@ -62,11 +75,11 @@ PHONE = (
     ),
 )
 
-_APART = r"(?: ?[-./·_] ?| )"
+_APART = r"(?: ?[-./·_ㅡ~] ?| )"
 CARD = (
     # 1234-5678-9012-3456, its end perhaps crossed out, unless it is four years in a row.
     (
-        rf"{_FIRST}(?!{_YEAR}{_APART}{_YEAR}{_APART}{_YEAR})[0-9]{{4}}{_APART}[0-9]{{2}}{_STAR}{{2}}"
+        rf"{_FIRST}(?!{_YEAR}{_APART}{_YEAR}{_APART}{_YEAR})[2-9][0-9]{{3}}{_APART}[0-9]{{2}}{_STAR}{{2}}"
         rf"{_APART}{_STAR}{{4}}{_APART}{_STAR}{{4}}{_LAST}"
     ),
     rf"{_FIRST}3[47][0-9]{{2}}{_APART}?[0-9]{{6}}{_APART}?[0-9]{{5}}{_LAST}",
@@ -81,10 +94,11 @@ _NO_DATE = rf"(?!{_YEAR}[-./ ](?:0?[1-9]|1[0-2])[-./ ])(?!{_YEAR}[- ]{_YEAR})"
 _NO_BUSINESS = r"(?![0-9]{3}-[0-9]{2}-[0-9]{5}(?![0-9-]))(?!97[89]-)"  # nor the number of a book
 # Numbers of parcels, orders and files are printed in the groups of some banks.
 _OTHER = (
-    r"(?P<other>(?:송장|운송|택배|등기|주문|예약|접수|사건|문서|허가|신고|제품|모델)"
+    r"(?P<other>(?:송장|운송|택배|등기|주문|예약|접수|사건|문서|허가|신고|제품|모델|특허|출원)"
     r"[^0-9\n]{0,8}[0-9][0-9-]{5,30})"
 )
 _DASH = r"(?: ?- ?)"
+_ANY = r"(?: ?[-.·_ㅡ~] ?| )"  # beside the name of a bank
 ACCOUNT = (
     # Three to five groups joined by dashes, ten to sixteen digits in all, one of three or more.
     (
@@ -92,17 +106,26 @@ ACCOUNT = (
         rf"(?=[0-9 -]{{0,12}}[0-9]{{3}})[0-9]{{2,6}}(?:{_DASH}[0-9]{{1,8}}){{2,4}}{_LAST}"
     ),
     # Ten to sixteen digits near the name of a bank.
-    rf"({_BANK}[^0-9\n]{{0,15}}){_NO_DATE}[0-9](?:(?:{_DASH}| )?[0-9]){{9,15}}{_LAST}",
-    rf"{_FIRST}{_NO_DATE}[0-9](?:(?:{_DASH}| )?[0-9]){{9,15}}(?= ?[(,/]? ?{_BANK})",
+    rf"({_BANK}[^0-9\n]{{0,15}}){_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}{_LAST}",
+    rf"{_FIRST}{_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}(?= ?[(,/]? ?{_BANK})",
 )
 
+_CHAT = (
+    r"(?:카카오톡|카톡|까톡|ㅋㅌ|텔레그램|텔레|라인|인스타그램|인스타|트위터|위챗|디스코드|디코|스카이프"
+    r"|(?<![A-Za-z])(?i:kakao(?:talk)?|telegram|insta(?:gram)?|wechat|discord|line))"
+)
+_SITE = r"(?:페북|페이스북|네이버|다음|유튜브|트위치|오픈채팅|오픈톡|옾챗)"
+_NAMED = r"(?:아이디|아디|계정|(?i:id))"
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{3,29}"
+_ODD_NAME = rf"(?=[A-Za-z0-9.-]{{0,29}}[0-9_])(?=[0-9_.-]{{0,29}}[A-Za-z]){_NAME}"
 HANDLE = (
+    r"(?<![A-Za-z0-9_.#])[A-Za-z][A-Za-z0-9_.]{2,31}#(?!(?:19|20)[0-9]{2})[0-9]{4}(?![0-9])",
     r"(?<![A-Za-z0-9@_])@(?:[A-Za-z_]|[0-9]{1,3}[A-Za-z_])[A-Za-z0-9_.]{1,29}",
     r"(?<![A-Za-z0-9@_])@[가-힣][A-Za-z0-9_.가-힣]{1,29}",
-    (
-        r"((?:카카오톡|카톡|텔레그램|텔레|라인|인스타그램|인스타|트위터|위챗) ?"
-        r"(?:아이디|(?i:id)|:)[ :은는=]{0,3})[A-Za-z0-9_][A-Za-z0-9_.-]{3,29}"
-    ),
+    rf"((?:{_CHAT}|{_SITE}) ?{_NAMED}[ :은는=]{{0,3}}){_NAME}",
+    rf"({_CHAT} ?[:=] ?){_NAME}",
+    # 카톡 hong77, 아이디 hong_77: what looks like a name for a program, not like a word
+    rf"((?:{_CHAT} ?|{_NAMED}[ :은는=]{{1,3}})){_ODD_NAME}",
 )
 
 PARTICLE = (
