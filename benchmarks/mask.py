@@ -3,7 +3,8 @@
     python -m benchmarks.mask petitions.jsonl.xz reviews.jsonl.xz
 
 The sets are made by the grammars in tests/text: one from the official formats, one in another
-style. Of a corpus only counts by kind are told, never a text.
+style, one from lines written by hand as comments are. Of a corpus only counts by kind are told,
+never a text.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from embedding.text.mask import MASK_VERSION
 
 RESULTS = Path(__file__).parent / "results"
 GRAMMARS = Path(__file__).parents[1] / "tests" / "text"
-STYLES = ("grammar", "grammar_other")
+STYLES = ("grammar", "grammar_other", "grammar_written")
 
 
 def generated(count: int, seed: int) -> dict[str, Any]:

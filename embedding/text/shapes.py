@@ -6,8 +6,9 @@ bounded and starts at a boundary, so that no text makes matching slow.
 
 from __future__ import annotations
 
+_TOLD = "공영일이삼사오육륙칠팔구"  # digits said in Hangul
 # What stands between groups of digits; 에 and 다시 are dashes said aloud.
-_GAP = r"(?:[ \n]?[-./·_)~ㅡ*=:,][ \n]?-?| ?(?:에|다시|대시)(?: |(?=[0-9공영일이삼사오육칠팔구]))|[ \n])"
+_GAP = rf"(?:[ \n]?[-./·_)~ㅡ*=:,][ \n]?-?| ?(?:에|다시|대시)(?: |(?=[0-9{_TOLD}]))|[ \n])"
 _MAY = _GAP + "?"
 _FIRST = r"(?<![0-9])(?<![0-9A-Za-z][-.,])"
 _LAST = r"(?![0-9])"
@@ -46,13 +47,13 @@ RESIDENT = (
         rf"{_FIRST}[0-9]{{2}}(?P<gap>[ .])(?:0[1-9]|1[0-2])(?P=gap)(?:0[1-9]|[12][0-9]|3[01])\.?"
         rf" ?[-~ㅡ]? ?[1-8][0-9]{{6}}{_LAST}"
     ),
-    r"(?<![0-9가-힣])[0-9공영일이삼사오육륙칠팔구]{6} ?[-~ㅡ] ?[1-8일이삼사오육륙칠팔][0-9공영일이삼사오육륙칠팔구]{6}",
+    rf"(?<![0-9가-힣])[0-9{_TOLD}]{{6}} ?[-~ㅡ] ?[1-8일이삼사오육륙칠팔][0-9{_TOLD}]{{6}}",
     # Birthday and sex alone: 850101-1, 850101-1***
     rf"{_FIRST}(?<![0-9] - ){_DAY} ?- ?[1-8](?:[*xX●○]{{1,6}}|(?![0-9-]))",
 )
 
 _AREA = r"(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4]|70|80|50[2-8]?)"
-_SAID = r"[0-9oOlI공영일이삼사오육륙칠팔구]"
+_SAID = rf"[0-9oOlI{_TOLD}]"
 _REST = rf"{_MAY}[0-9]{{3,4}}{_MAY}[0-9]{{4}}{_LAST}"
 PHONE = (
     # +82 10-1234-5678, 82-2-123-4567; other countries: +1 213-555-0123

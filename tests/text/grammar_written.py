@@ -64,7 +64,7 @@ PHONE = """
 «010 다시 #### 다시 ####»
 «⓪①⓪-####-####»
 사장님 폰 «010…####…####»
-번호 «01​0-####-####» 이요
+번호 «01\u200b0-####-####» 이요
 «010 ####
 ####» 두줄로 씁니다
 아빠번호 «영일공-####-%%%%» 엄마는 없음
@@ -386,6 +386,9 @@ LINES = [
     )
     for line in _lines(block)
 ]
+
+
+KINDS = tuple(dict.fromkeys(kind for kind, _ in LINES))
 
 
 def positives(seed: int, count: int) -> Iterator[tuple[str, str, str, str]]:

@@ -5,6 +5,7 @@ from types import ModuleType
 
 import grammar
 import grammar_other
+import grammar_written
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,10 +13,11 @@ from judging import Verdict, judge
 
 from embedding.text import mask, normalise
 
+STYLES = [grammar, grammar_other, grammar_written]
 SEED, COUNT = 20200203, 4_000
 
 
-@pytest.mark.parametrize("style", [grammar, grammar_other], ids=["official", "other"])
+@pytest.mark.parametrize("style", STYLES, ids=["official", "other", "written"])
 def test_recall_and_precision_on_the_generated_sets(style: ModuleType) -> None:
     verdict = judge(style.positives(SEED, COUNT), style.negatives(SEED + 1, COUNT))
     assert verdict.recall >= 0.99, (verdict.by_kind(), verdict.examples[:20])
@@ -31,7 +33,7 @@ def test_the_judge_sees_what_is_left_and_what_is_lost() -> None:
 
 
 def test_masking_twice_changes_nothing() -> None:
-    for style in (grammar, grammar_other):
+    for style in STYLES:
         for _, before, piece, behind in style.positives(7, 500):
             once = mask(normalise(before + piece + behind)).text
             assert mask(once).text == once
