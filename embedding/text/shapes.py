@@ -8,8 +8,9 @@ from __future__ import annotations
 
 _TOLD = "공영일이삼사오육륙칠팔구"  # digits said in Hangul
 # What stands between groups of digits; 에 and 다시 are dashes said aloud.
-_GAP = rf"(?:[ \n]?[-./·_)~ㅡ*=:,][ \n]?-?| ?(?:에|다시|대시)(?: |(?=[0-9{_TOLD}]))|[ \n])"
+_GAP = rf"(?:[ \n]?[-./·_)~ㅡ][ \n]?-?| ?(?:에|다시|대시)(?: |(?=[0-9{_TOLD}]))|[ \n])"
 _MAY = _GAP + "?"
+_ODD = rf"(?:{_GAP}| ?[*=:,] ?)?"  # as well in mobile numbers, which begin like nothing else
 _FIRST = r"(?<![0-9])(?<![0-9A-Za-z][-.,])"
 _LAST = r"(?![0-9])"
 _YEAR = r"(?:19|20)[0-9]{2}"
@@ -61,6 +62,7 @@ PHONE = (
     rf"(?<![0-9])\+[1-9][0-9]{{0,2}}(?:{_GAP}\(?[0-9]{{2,4}}\)?){{2,4}}{_LAST}",
     # 010-1234-5678, (02) 123-4567, 031.123.4567, 0 1 0 1 2 3 4 5 6 7 8
     rf"{_FIRST}\(?0(?:1[016789]|{_AREA})\)?{_REST}",
+    rf"{_FIRST}01[016789]{_ODD}[0-9]{{3,4}}{_ODD}[0-9]{{4}}{_LAST}",
     rf"{_FIRST}01[016789](?:[ .·/-]{{0,3}}[0-9]){{7,8}}{_LAST}",
     rf"{_FIRST}0 1 [016789](?:[ .·/-]{{1,3}}[0-9]){{7,8}}{_LAST}",
     # O1O-1234-5678, 공일공 일이삼사 오육칠팔
