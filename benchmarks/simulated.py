@@ -37,7 +37,7 @@ from embedding.worker.ticks import Prepared, Trained
 NONE = np.empty(0, dtype=np.int64)
 
 
-class Held(Exception):
+class HeldError(Exception):
     """The policy lets a node wait."""
 
 
@@ -79,7 +79,7 @@ class Line:
         del score
         rows = self._state.pull(self._node, vectors, contexts, clock, None, grams=grams, half=True)
         if isinstance(rows, list):
-            raise Held(rows)
+            raise HeldError(rows)
         return rows
 
     def push(self, push: Push) -> Ack:
@@ -125,7 +125,7 @@ class Node:
     def may_read(self) -> bool:
         try:
             self.line.pull(NONE, NONE, clock=self.learner.clock)
-        except Held:
+        except HeldError:
             return False
         return True
 

@@ -6,12 +6,15 @@ and when a pull may read; this machine keeps the board that it decides on.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from dataclasses import dataclass
 
 from embedding.errors import RefusedError
 from embedding.server.config import SyncConfig
 from embedding.server.policies import Apply, Board, Instruction, Member, Ticket, make_policy
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -178,6 +181,7 @@ class ConsistencyMachine:
         self.board.held.clear()
         self.board.since = max(self.board.since, self.board.furthest())
         if switch.before != switch.after:
+            logger.info("policy %s → %s: %s", switch.before, switch.after, switch.reason)
             self.switches.append(switch)
             self.switched += 1
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from embedding.config import validate
 from embedding.errors import ConfigError, RefusedError
@@ -232,6 +235,62 @@ def test_none_rules_for_less_than_its_time():
     assert machine.policy.running == "asp"
     hear(machine, 15.0, 100, 100)
     assert machine.policy.running == "asp"
+
+
+def test_each_switch_is_logged_with_its_reason(caplog):
+    caplog.set_level(logging.INFO, logger="embedding.server.consistency")
+    machine = auto("a", "b", auto_stay_s=0.0)
+    hear(machine, 1.0, 100, 10)
+    hear(machine, 2.0, 100, 10)
+    assert [record.getMessage() for record in caplog.records] == [
+        "policy bsp → asp: the sources' token rates have a coefficient of variation of 0.82, "
+        "above 0.4"
+    ]
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0.0, 40.0), st.sampled_from("ab"), st.integers(1, 100)), max_size=60
+    )
+)
+def test_auto_keeps_its_thresholds_its_margin_and_its_time_whatever_it_hears(heard):
+    """A switch up comes beyond its threshold, one down a margin below it, none before its time."""
+    machine = auto("a", "b", auto_stay_s=10.0)
+    ladder, began, now = ("bsp", "ssp", "asp"), 0.0, 0.0
+    for seconds, node, rate in heard:
+        before, now = machine.policy.running, now + seconds
+        machine.measured(node, {f"source of {node}": rate}, 1.0, now=now)
+        after = machine.policy.running
+        if after == before:
+            continue
+        variation = machine.board.speeds.variation(["a", "b"])
+        switch = machine.switches[-1]
+        assert (switch.before, switch.after, switch.at) == (before, after, now)
+        assert now - began >= 10.0
+        assert f"{variation:.2f}" in switch.reason
+        began = now
+        up, down = ladder.index(after), ladder.index(before)
+        if up > down:
+            assert variation > (0.2, 0.4)[up - 1]
+            assert "above" in switch.reason
+        else:
+            assert variation < 0.75 * (0.2, 0.4)[up]
+            assert "well below" in switch.reason
+    assert machine.switched <= now / 10.0
+
+
+def test_rates_between_the_two_thresholds_of_a_way_never_switch():
+    """Between a margin below a threshold and the threshold it stays as it is: no flutter."""
+    for first, ruling in ((100, "bsp"), (60, "ssp")):
+        machine = auto("a", "b", auto_stay_s=0.0)
+        hear(machine, 1.0, 100, first)
+        assert machine.policy.running == ruling
+        for now in range(100, 4000, 100):
+            # One old figure is kept: so long that only this one counts, 0.16 and 0.19 in turn.
+            hear(machine, float(now), 100, 72 if now % 200 else 68)
+            hear(machine, float(now), 100, 72 if now % 200 else 68)
+        assert machine.policy.running == ruling
+        assert machine.switched == (ruling == "ssp")
 
 
 def test_one_source_or_a_node_that_was_not_heard_tells_nothing():

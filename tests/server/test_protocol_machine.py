@@ -1,8 +1,8 @@
-"""The whole protocol under any order of events: nothing lost, nothing twice, nobody waits for ever.
+"""The whole protocol under any order of events: nothing lost or twice, nobody waits for ever.
 
-Nodes join, leave, are killed and come back; pushes are repeated, arrive late, out of turn, and after
-their process was replaced; the server crashes and goes on from its last checkpoint; the policy is
-changed while they train. Policies by themselves are in test_policies.py, shards in
+Nodes join, leave, are killed and come back; pushes are repeated, arrive late, out of turn, and
+after their process was replaced; the server crashes and goes on from its last checkpoint; the
+policy is changed while they train. Policies by themselves are in test_policies.py, shards in
 test_shard_machine.py, the same with real processes in tests/worker.
 """
 
@@ -174,7 +174,7 @@ class Protocol(RuleBasedStateMachine):
 
 
 Protocol.TestCase.settings = settings(
-    max_examples=10,
+    max_examples=15,
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
