@@ -168,6 +168,7 @@ def _result(server: ParameterServer, seconds: float, before: int) -> TrainResult
         bytes_pushed=meters.bytes_in + _total(status["shards"], "bytes_in"),
         bytes_pulled=meters.bytes_out + _total(status["shards"], "bytes_out"),
         bytes_per_entry=status["bytes"]["pushed_per_entry"],
+        bytes_by_part=meters.parts.describe(),
         peak_memory={"train": peak_memory(), **_shard_peaks(server), **_peaks(reports)},
         nodes=reports,
         ways=status["topology"],

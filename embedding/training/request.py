@@ -154,6 +154,7 @@ class TrainResult:
     peak_memory       most resident bytes by process
     bytes_pushed, bytes_pulled   between nodes and server
     bytes_per_entry   bytes of rows and ids for each number that the nodes moved; None: none moved
+    bytes_by_part     between nodes and primary, by kind of message, direction and part
     sync              how nodes were kept in step: policy, changes, drops, staleness, rounds
     ways              rows and bytes by way (server, all-reduce, within a host), density
     snapshots         one, or one a window for a dated corpus
@@ -175,6 +176,7 @@ class TrainResult:
     snapshots: list[SnapshotRef] = field(default_factory=list)
     resumed_tokens: int = 0
     bytes_per_entry: float | None = None
+    bytes_by_part: dict[str, int] = field(default_factory=dict)
     sync: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from embedding.exchange.protocol import Push
+from embedding.server.figures.parts import Parts
 
 
 class Rate:
@@ -98,6 +99,7 @@ class Meters:
     rows_spared: int = 0
     delta_entries: int = 0
     delta_bytes: int = 0
+    parts: Parts = field(default_factory=Parts)
     staleness: Counter[int] = field(default_factory=Counter)
     words: Rate = field(default_factory=Rate)
     node_words: dict[str, Rate] = field(default_factory=dict)

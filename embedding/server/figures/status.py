@@ -48,6 +48,7 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
                 "out": meters.bytes_out,
                 "pushed_per_entry": meters.bytes_per_entry(_total(shards, "bytes_deltas")),
                 "rows_spared": meters.rows_spared + _total(shards, "rows_spared"),
+                "by_part": meters.parts.describe(),
             },
             "watermark": iso(watermark),
             "lag": {"p50_s": meters.lags.quantile(0.5), "p95_s": meters.lags.quantile(0.95)},

@@ -30,6 +30,7 @@ from embedding.exchange.together import OPERATION, decode_together
 from embedding.exchange.wire import COMMAND, SCHEMA, Array, Message, decode, encode
 from embedding.records import Table
 from embedding.server.figures.meters import Meters
+from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import Credentials
 from embedding.server.flight.greeting import lost
 from embedding.server.flight.groups import GroupCalls
@@ -59,8 +60,8 @@ class Conversation(Protocol):
         """What its bytes are counted in."""
         ...
 
-    def handle(self, chunk: Any, size: int) -> Message:
-        """Answer one message."""
+    def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
+        """Answer one message, and weigh its parts."""
         ...
 
     def ended(self) -> None:
@@ -109,15 +110,17 @@ class FlightService(ClosedService):
         if descriptor.command != COMMAND:
             raise flight.FlightServerError("this stream is not Yeoron's exchange")
         writer.begin(SCHEMA)
-        session = self._session()
+        session, parts = self._session(), Parts()
         try:
             while not self._state.closing:
                 chunk = reader.read_chunk()
                 # Not `nbytes`: it follows the offsets of a message that nobody has checked yet.
                 size = 0 if chunk.data is None else chunk.data.get_total_buffer_size()
-                answer = _answer(lambda: session.handle(chunk, size), self._state)  # noqa: B023
-                session.meters.bytes_out += self._send(writer, answer)
-                session.meters.bytes_in += size
+                answer = _answer(lambda: session.handle(chunk, size, parts), self._state)  # noqa: B023
+                session.meters.bytes_out += self._send(writer, answer, parts)
+                named = 0 if chunk.app_metadata is None else chunk.app_metadata.size
+                session.meters.bytes_in += size + named
+                session.meters.parts.add(parts)
         except StopIteration:
             pass
         except (pa.ArrowException, OSError, MemoryError) as error:
@@ -127,10 +130,11 @@ class FlightService(ClosedService):
         finally:
             session.ended()
 
-    def _send(self, writer: Any, answer: Message) -> int:
+    def _send(self, writer: Any, answer: Message, parts: Parts) -> int:
         batch, header = encode(answer)
         writer.write_with_metadata(batch, pa.py_buffer(header))
-        size: int = batch.nbytes
+        parts.sent(header, batch)
+        size: int = batch.nbytes + len(header)
         return size
 
     def _broken(self, writer: Any, error: Exception) -> None:
@@ -139,7 +143,7 @@ class FlightService(ClosedService):
             return
         with contextlib.suppress(pa.ArrowException, OSError):
             refusal = RefusedError("message: its bytes are no Arrow record batch.", kind="message")
-            self._send(writer, _refused(refusal, self._state))
+            self._send(writer, _refused(refusal, self._state), Parts())
 
     def do_action(self, context: Any, action: Any) -> Iterator[Any]:
         """A control call."""
@@ -184,8 +188,8 @@ class NodeSession:
             **GroupCalls(state, lambda: (self.node, self.number)).calls(),
         }
 
-    def handle(self, chunk: Any, size: int) -> Message:
-        """Answer one message."""
+    def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
+        """Answer one message, and weigh its parts."""
         if size > self.state.config.max_message_bytes:
             raise RefusedError(
                 f"message of {size} bytes; max_message_bytes of the server allows "
@@ -194,6 +198,7 @@ class NodeSession:
             )
         with _of_kind("message"):
             message = decode(chunk.data, chunk.app_metadata)
+        parts.received(message.header, chunk.data, chunk.app_metadata.size)
         operation = message.header.get("op")
         if operation == "hello":
             return self._hello(message)

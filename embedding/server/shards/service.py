@@ -31,6 +31,7 @@ from embedding.exchange.shards.minibatches import check_size, decode_minibatches
 from embedding.exchange.wire import Message, decode
 from embedding.records import Table
 from embedding.server.figures.meters import Meters
+from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
 from embedding.server.flight.limits import check_lost, check_name
@@ -153,14 +154,15 @@ class ShardSession:
         """Bytes of the primary are not those of nodes."""
         return self.state.led if self._leads else self.state.meters
 
-    def handle(self, chunk: Any, size: int) -> Message:
-        """Answer one message."""
+    def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
+        """Answer one message, and weigh its parts."""
         limit = self.state.spec.server.max_message_bytes
         if size > limit:
             raise RefusedError(
                 f"message of {size} bytes; max_message_bytes allows {limit}.", kind="size"
             )
         message = decode(chunk.data, chunk.app_metadata)
+        parts.received(message.header, chunk.data, chunk.app_metadata.size)
         operation = message.header.get("op")
         if operation == "hello":
             return self._hello(message)
