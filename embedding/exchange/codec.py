@@ -52,7 +52,8 @@ def encode_push(push: Push) -> Message:
     counts = push.counts
     arrays["counted"] = np.asarray(counts.ids, dtype=np.int64)
     arrays["counts"] = np.asarray(counts.counts, dtype=np.int64)
-    arrays["documents"] = np.asarray(counts.documents, dtype=np.int64)
+    # Mostly 0: a word is in as many documents as it has occurrences.
+    arrays["repeats"] = np.asarray(counts.counts - counts.documents, dtype=np.int64)
     texts = {"words": text_array(counts.words)}
     header = {
         "op": "push",
@@ -143,18 +144,18 @@ def decode_packed(message: Message) -> tuple[PackedDelta, ...]:
 def _counts(message: Message) -> BlockCounts:
     words, ids = message.text("words"), message.array("counted", "i8", 1)
     counts = message.array("counts", "i8", 1)
-    documents = message.array("documents", "i8", 1)
+    repeats = message.array("repeats", "i8", 1)
     groups = _groups(message.header.get("groups", []))
     ends = [0, *(group.stop for group in groups)]
-    if not len(ids) == len(counts) == len(documents) == ends[-1] or ends != sorted(ends):
+    if not len(ids) == len(counts) == len(repeats) == ends[-1] or ends != sorted(ends):
         raise RefusedError("push: the columns of the word counts differ in length.")
     if int((ids < 0).sum()) != len(words) or (len(ids) and int(ids.min()) < -1):
         raise RefusedError("push: every word that is counted has an id, or -1 and its name.")
-    if len(counts) and (int(counts.min()) < 1 or int(documents.min()) < 0):
+    if len(counts) and (int(counts.min()) < 1 or bool(np.any(repeats > counts))):
         raise RefusedError("push: a word count below 1 or a document count below 0.")
-    if len(counts) and bool(np.any(documents > counts)):
+    if len(counts) and int(repeats.min()) < 0:
         raise RefusedError("push: a word is in more documents than it has occurrences.")
-    return BlockCounts(groups, ids, words, counts, documents)
+    return BlockCounts(groups, ids, words, counts, counts - repeats)
 
 
 def _groups(rows: object) -> tuple[CountGroup, ...]:

@@ -5,7 +5,8 @@ it, in steps (`compression/threshold.py`). What is below a step stays in that di
 with a later pull: error feedback on the server's side (Tang et al. 2019, "DoubleSqueeze", section
 3), with the rows themselves in place of a sum of errors. What a node pushes, both add.
 
-Both sides do the same steps in the same order, on one stream. A new stream begins with nothing.
+Both sides do the same steps in the same order, on one stream. A new stream begins with what rows
+are before anything is learnt, which the seed says, so that a new word costs nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from embedding.exchange.compression.halves import widen
 from embedding.exchange.compression.residuals import Residuals
 from embedding.exchange.compression.threshold import Threshold
 from embedding.exchange.payload import PackedDelta, RowDelta
+from embedding.models.starting import first_vectors
 from embedding.records import FloatArray, IntArray, Table
 
 
@@ -67,10 +69,12 @@ class Mirror:
     """Rows by table and id, those used last in at most `memory` bytes. Not thread-safe.
 
     pulls  how many brought changes so far
+    seed   of the first vectors
     """
 
-    def __init__(self, memory: int) -> None:
+    def __init__(self, memory: int, seed: int = 0) -> None:
         self.memory = memory
+        self.seed = seed
         self.pulls = 0
         self._held: dict[Table, Residuals] = {}
 
@@ -126,7 +130,7 @@ class Mirror:
                 held.move(delta.ids, widen(delta.values))
 
     def _rows(self, table: Table, ids: IntArray, dim: int) -> tuple[FloatArray, Any]:
-        """float32 [n, dim], zeros for rows that are not held; bool [n], which are."""
+        """float32 [n, dim], first values for rows that are not held; bool [n], which are."""
         held = self._held.get(table)
         if held is None:
             # Each row also takes its id, place, last use and, while free, its place again.
@@ -134,9 +138,11 @@ class Mirror:
             held = self._held[table] = Residuals(dim, limit)
         elif held.dim != dim:
             raise RefusedError(f"pull: rows of {dim} columns; those before had {held.dim}.")
-        rows = np.zeros((len(ids), dim), dtype=np.float32)
+        rows, known = np.zeros((len(ids), dim), dtype=np.float32), held.used(ids) >= 0
         held.add_to(ids, rows)
-        return rows, held.used(ids) >= 0
+        if table is Table.IN and not known.all():
+            rows[~known] = first_vectors(ids[~known], dim, self.seed)
+        return rows, known
 
     def _put(self, table: Table, ids: IntArray, rows: FloatArray) -> None:
         held = self._held[table]

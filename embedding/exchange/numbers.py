@@ -21,7 +21,7 @@ MOST_BYTES = 10
 """Bytes that one number takes at most."""
 MOST_GROWTH = 200
 """Bytes that one byte may stand for: few bytes must not claim much memory."""
-_WORTH = 512
+_WORTH = 128
 _LENGTH = np.dtype("<u4")
 REASONS = {
     1: "the bytes end within a number",

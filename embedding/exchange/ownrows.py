@@ -88,7 +88,9 @@ class OwnRows:
             found = {table: answer.array(NAMES[table], "f4 f2", 2) for table in asked}
         else:
             if not self.mirror.pulls:
-                self.mirror = Mirror(whole(answer.header, "changes", least=1))
+                self.mirror = Mirror(
+                    whole(answer.header, "changes", least=1), whole(answer.header, "start")
+                )
             inorder = {table: asked[table][order] for table, order in self._order.items()}
             packed = decode_packed(answer)
             found = {**self.mirror.changed(inorder, packed, self.config.max_message_bytes)}

@@ -25,7 +25,7 @@ from embedding.records import IntArray, Table
 OPERATION = "together"
 MOST = 4096
 """Nodes of which one message brings pushes."""
-COLUMNS = ("counted", "counts", "documents")
+COLUMNS = ("counted", "counts", "repeats")
 
 
 def add_up(pushes: Sequence[Push]) -> tuple[RowDelta, ...]:

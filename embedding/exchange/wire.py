@@ -37,7 +37,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "u1": np.dtype("u1"),
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
-_TEXT, _SQUEEZED = "str", "z8"
+_TEXT, _SHORT_TEXT, _SQUEEZED = "str", "zstr", "z8"
 
 Array = npt.NDArray[Any]
 
@@ -94,11 +94,9 @@ def encode(message: Message) -> tuple[pa.RecordBatch, bytes]:
         parts.append([name, dtype, list(flat.shape)])
         slots.append(_slot(pa.py_buffer(sent), sent.nbytes))
     for name, words in message.texts.items():
-        parts.append([name, _TEXT, [len(words)]])
-        clean = words if words.offset == 0 else pa.concat_arrays([words])
-        _, offsets, data = clean.buffers()
-        slots.append(_slot(offsets, 4 * (len(words) + 1) if offsets is not None else 0))
-        slots.append(_slot(data, 0 if data is None else data.size))
+        dtype, ends, data = _written(words)
+        parts.append([name, dtype, [len(words)]])
+        slots += [_slot(pa.py_buffer(each), each.nbytes) for each in (ends, data)]
     if len(slots) > SLOTS:
         raise RefusedError(f"message {message.kind}: {len(slots)} parts; at most {SLOTS} fit.")
     slots.extend(_EMPTY for _ in range(SLOTS - len(slots)))
@@ -114,11 +112,12 @@ def decode(batch: pa.RecordBatch | None, metadata: pa.Buffer | None) -> Message:
     texts: dict[str, pa.Array] = {}
     at = 0
     for name, dtype, shape in _parts(header):
-        wide = 2 if dtype == _TEXT else 1
+        wide = 2 if dtype in (_TEXT, _SHORT_TEXT) else 1
         if at + wide > len(buffers):
             raise RefusedError(f"message: part {name!r} is named in the header but not there.")
-        if dtype == _TEXT:
-            texts[name] = _text(name, shape, buffers[at], buffers[at + 1])
+        if wide == 2:
+            read = _text if dtype == _TEXT else _short_text
+            texts[name] = read(name, shape, buffers[at], buffers[at + 1])
         else:
             arrays[name] = _numbers(name, dtype, shape, buffers[at])
         at += wide
@@ -132,6 +131,20 @@ def _sent(flat: Array) -> tuple[str, Array]:
     plain = numbers.written(flat.reshape(-1))
     short = numbers.squeezed(plain)
     return (_NAMES[flat.dtype], plain) if short is None else (_SQUEEZED, short)
+
+
+def _written(words: pa.Array) -> tuple[str, Array, Array]:
+    """How words travel: their ends and their bytes; many of them as lengths and bytes by zstd."""
+    clean = words if words.offset == 0 else pa.concat_arrays([words])
+    _, offsets, data = clean.buffers()
+    ends = np.zeros(1, np.int32) if offsets is None else np.frombuffer(offsets, np.int32)
+    ends = ends[: len(words) + 1]
+    letters = np.frombuffer(b"" if data is None else data, np.uint8)[: ends[-1]]
+    lengths = numbers.squeezed(numbers.written(np.diff(ends).astype(np.int64)))
+    short = numbers.squeezed(letters)
+    if lengths is None or short is None:
+        return _TEXT, ends, letters
+    return _SHORT_TEXT, lengths, short
 
 
 def _slot(data: pa.Buffer | None, size: int) -> pa.Array:
@@ -197,7 +210,7 @@ def _parts(header: dict[str, Any]) -> list[tuple[str, str, tuple[int, ...]]]:
         name, dtype, shape = part
         if not isinstance(name, str) or name in found:
             raise RefusedError("message: part names must be different strings.")
-        if dtype not in (*_DTYPES, _TEXT, _SQUEEZED):
+        if dtype not in (*_DTYPES, _TEXT, _SHORT_TEXT, _SQUEEZED):
             raise RefusedError(f"message: part {name!r} has an unknown dtype.")
         if not (
             isinstance(shape, list)
@@ -238,6 +251,22 @@ def _whole(name: str, shape: tuple[int, ...], data: Array) -> Array:
     if wrong is not None:
         raise RefusedError(f"message: part {name!r}: {wrong}.")
     return values.reshape(shape)
+
+
+def _short_text(
+    name: str, shape: tuple[int, ...], lengths: memoryview, data: memoryview
+) -> pa.Array:
+    if len(shape) != 1:
+        raise RefusedError(f"message: part {name!r}: words have one dimension.")
+    letters = numbers.expanded(np.frombuffer(data, dtype=np.uint8))
+    long = _numbers(name, _SQUEEZED, shape, lengths)
+    if letters is None or bool((long < 0).any()) or int(long.max(initial=0)) > letters.nbytes:
+        raise RefusedError(f"message: part {name!r}: the bytes are not those of words.")
+    ends = np.concatenate([[0], np.cumsum(long)])
+    if int(ends[-1]) != letters.nbytes or letters.nbytes >= 2**31:
+        raise RefusedError(f"message: part {name!r} has lengths that do not fit its bytes.")
+    offsets = ends.astype(np.int32).tobytes()
+    return _text(name, shape, memoryview(offsets), memoryview(letters.tobytes()))
 
 
 def _text(name: str, shape: tuple[int, ...], offsets: memoryview, data: memoryview) -> pa.Array:

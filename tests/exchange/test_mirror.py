@@ -18,6 +18,7 @@ from embedding.exchange.mirror import Mirror, Wanted
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push, Rows
 from embedding.exchange.wire import Message
+from embedding.models.starting import first_vectors
 from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.mirroring import StreamMirror
@@ -157,6 +158,24 @@ def test_with_directions_both_sides_stay_alike_and_nothing_is_lost():
     assert np.abs(got - rows[ids]).max() < 0.01
 
 
+def test_a_word_that_nobody_has_learnt_costs_nothing(server):
+    node, meters = Node(server, "fresh"), server.state.meters
+    words = [f"새{i}" for i in range(4_000)]
+    ids = node.client.admit(words, np.full(len(words), 9, dtype=np.int64))
+    node.pull(ids[:1])
+    before = meters.bytes_out
+    rows = node.client.pull(ids, ids, clock=node.clock)
+    assert meters.bytes_out - before < 1_500
+    assert np.array_equal(rows.vectors, first_vectors(ids, DIM, server.state.tables.seed))
+    assert not rows.contexts.any()
+    parts = meters.parts.describe()
+    assert sum(parts.values()) == meters.bytes_in + meters.bytes_out
+    assert {"pull in vectors", "pull out in.packed", "pull out frame", "admit in words"} <= set(
+        parts
+    )
+    node.client.close()
+
+
 def test_memory_is_bounded_alike_on_both_sides():
     rng = np.random.default_rng(1)
     limit = 8 * 3 * (4 * DIM + 32)  # eight rows of each table
@@ -185,7 +204,7 @@ def test_a_broken_stream_begins_anew(server, nodes):
 
 
 def test_rows_without_the_nodes_last_push_come_whole():
-    stream, ids = StreamMirror(1 << 20), np.arange(3)
+    stream, ids = StreamMirror(1 << 20, 0), np.arange(3)
     rows = Rows(0, np.ones((3, DIM), np.float32), np.ones((0, DIM), np.float32), sequence=1)
     asked = {Table.IN: ids, Table.OUT: ids[:0]}
     assert stream.changes(Wanted(0, 1 << 20, STEP, 0.0, 0), asked, rows) is not None

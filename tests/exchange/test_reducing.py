@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from nodes_in_step import DIM, WORD_TABLES, Block, Ran, in_step
 
 from embedding.exchange.topology import TopologyConfig
+from embedding.models.starting import first_vectors
 from embedding.records import Table
 from embedding.server.config import SyncConfig
-from embedding.server.rows.tables import first_vectors
 
 WORDS = [f"w{i}" for i in range(12)]
 BLOCKS = st.builds(

@@ -47,6 +47,35 @@ def test_sliced_words_are_sent_alone():
     assert roundtrip(Message({}, {}, {"w": words})).text("w").to_pylist() == ["나", "다"]
 
 
+def many_words() -> list[str]:
+    rng = np.random.default_rng(0)
+    return ["".join(chr(0xAC00 + c) for c in rng.integers(0, 40, n)) for n in [*range(1, 9)] * 60]
+
+
+def test_many_words_are_sent_short():
+    words = text_array(many_words())
+    batch, header = encode(Message({}, {}, {"w": words.slice(3, 400)}))
+    assert json.loads(header)["parts"] == [["w", "zstr", [400]]]
+    assert batch.nbytes < 0.6 * words.slice(3, 400).nbytes
+    back = roundtrip(Message({}, {}, {"w": words.slice(3, 400)})).text("w")
+    assert back.to_pylist() == words.to_pylist()[3:403]
+
+
+@given(st.integers(0, 1), st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=3))
+def test_damaged_words_are_refused_or_words(slot, changes):
+    batch, header = encode(Message({}, {}, {"w": text_array(many_words())}))
+    data = bytearray(batch.column(slot)[0].as_py())
+    for at, byte in changes:
+        data[at % len(data)] = byte
+    damaged = batch.set_column(slot, f"slot{slot}", pa.array([bytes(data)], pa.large_binary()))
+    with contextlib.suppress(RefusedError):
+        assert len(decode(damaged, pa.py_buffer(header)).text("w")) == 480
+    for part in (["w", "zstr", [479]], ["w", "zstr", [480, 1]], ["w", "zstr", [2**39]]):
+        named = json.dumps({"parts": [part]}).encode()
+        with pytest.raises(RefusedError, match="'w'"):
+            decode(batch, pa.py_buffer(named))
+
+
 def test_rows_are_not_copied_when_encoded():
     rows = np.ones((100, 8), dtype=np.float32)
     batch, header = encode(Message({}, {"rows": rows}))

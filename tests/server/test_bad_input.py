@@ -255,7 +255,7 @@ arrays = st.builds(
 @given(
     st.dictionaries(
         st.sampled_from(
-            ["in.ids", "in.values", "out.ids", "out.values", "counted", "counts", "documents"]
+            ["in.ids", "in.values", "out.ids", "out.values", "counted", "counts", "repeats"]
         ),
         arrays,
         min_size=1,

@@ -25,9 +25,9 @@ from embedding.exchange.wire import Message
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig
 from embedding.models.reference import TorchTrainer
+from embedding.models.starting import first_vectors
 from embedding.records import ScorePairs
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rows.tables import first_vectors
 from embedding.server.service import ParameterServer
 from embedding.server.shards.columns import moved
 

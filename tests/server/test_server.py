@@ -13,9 +13,9 @@ from named import QUICK, named
 from embedding.errors import AheadError, RefusedError, UnavailableError
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
+from embedding.models.starting import first_vectors
 from embedding.records import ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rows.tables import first_vectors
 from embedding.server.service import running_server
 
 DIM = 4

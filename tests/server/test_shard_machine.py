@@ -19,10 +19,10 @@ from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import Minibatches, draws_of
 from embedding.exchange.shards.split import split_deltas
 from embedding.models.config import ModelConfig
+from embedding.models.starting import first_vectors
 from embedding.records import Table
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
-from embedding.server.rows.tables import first_vectors
 from embedding.server.shards.columns import moved
 from embedding.server.shards.log import Admit, Change, CopyRows, ShardLog, as_json, from_json
 from embedding.server.shards.recovery import ShardRecovery

@@ -17,9 +17,9 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.shards.client import ShardedClient, reached
 from embedding.exchange.shards.client import connect as greet
+from embedding.models.starting import first_vectors
 from embedding.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.rows.tables import first_vectors
 from embedding.server.service import ParameterServer
 from embedding.snapshots.store import SnapshotStore
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.errors import ConfigError
+from embedding.models.starting import first_vectors
 from embedding.records import Table
-from embedding.server.rows.tables import Optimizer, Tables, first_vectors, pick_device
+from embedding.server.rows.tables import Optimizer, Tables, pick_device
 
 
 def ints(*values: int) -> np.ndarray:

@@ -31,7 +31,7 @@ Rows = tuple[IntArray, FloatArray]
 
 MOST_SQUARED_NORM = 1e12
 """As on the server: beyond it training has diverged; NaN and infinity exceed it too."""
-_FINEST, _FINE = 1e-7, 0.1
+_FINEST, _FINE = 1e-7, 0.5
 """Least and relative step of what is sent at the end."""
 
 
@@ -48,6 +48,7 @@ class Feedback:
         self.shards = 1
         self._memory = config.residual_bytes
         self._compressor: Compressor | None = None
+        self._finest = Threshold(_FINEST, _FINE, config.directions)
         if self.kind in PACKING:
             self._compressor = compressor(self.kind).of(config)
         self._held: dict[Table, Residuals] = {}
@@ -157,11 +158,10 @@ class Feedback:
     def whole(self, delta: RowDelta, node: str, sequence: int, clock: int) -> Push:
         """A push of what `drain` gave; the reader goes on where it did after the last one.
 
-        In steps of a tenth of what a row's entries are: a sixth of float16's bytes, and what is
-        lost is a few hundredths of what compression had kept back.
+        In steps of half of what a row's entries are: a seventh of float16's bytes, and what is lost
+        is a twentieth of the energy of what compression had kept back.
         """
-        finely = Threshold(_FINEST, _FINE)
-        packed = self._packed(finely, delta.table, delta.ids, widen(delta.values))
+        packed = self._packed(self._finest, delta.table, delta.ids, widen(delta.values))
         return Push(node, sequence, clock, packed=tuple(packed), place=self._place)
 
     def restore(self, deltas: Sequence[RowDelta]) -> None:

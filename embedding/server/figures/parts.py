@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 _MOST_KINDS = 500
-_WIDE = "str"
+_WIDE = ("str", "zstr")
 
 
 class Parts:
@@ -56,7 +56,7 @@ class Parts:
         self._bytes[f"{way} header"] += metadata
         at = 0
         for name, dtype, _ in header.get("parts", []):
-            wide = 2 if dtype == _WIDE else 1
+            wide = 2 if dtype in _WIDE else 1
             self._bytes[f"{way} {name[:30]}"] += sum(sizes[at : at + wide])
             at += wide
 

@@ -24,10 +24,12 @@ class StreamMirror:
     """What the node at the other end has; the stream's thread alone uses it.
 
     most_memory  bytes that it may take
+    seed         of the tables' first vectors
     """
 
-    def __init__(self, most_memory: int) -> None:
+    def __init__(self, most_memory: int, seed: int) -> None:
         self._most = most_memory
+        self._seed = seed % 2**32
         self._mirror: Mirror | None = None
         self._pushed = 0
 
@@ -38,7 +40,7 @@ class StreamMirror:
         it is in what it has but not yet in these rows.
         """
         if not wanted.pulls:
-            self._mirror, self._pushed = Mirror(min(wanted.memory, self._most)), 0
+            self._mirror, self._pushed = Mirror(min(wanted.memory, self._most), self._seed), 0
         mirror = self._mirror
         if mirror is None or mirror.pulls != wanted.pulls or rows.sequence < self._pushed:
             self._mirror = None
@@ -48,7 +50,7 @@ class StreamMirror:
                 raise RefusedError("pull: the ids of a pull of changes must increase.")
         whole = {table: widen(each) for table, each in rows.by_table().items()}
         packed = mirror.differences(asked, whole, wanted)
-        header = {"changes": mirror.memory, "packed": packed_header(packed)}
+        header = {"changes": mirror.memory, "start": self._seed, "packed": packed_header(packed)}
         return header, {f"{each.table}.packed": each.data for each in packed}
 
     def learnt(self, push: Push) -> None:

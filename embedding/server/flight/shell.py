@@ -176,7 +176,7 @@ class NodeSession:
         self.meters = state.meters
         self.node = ""
         self.number = 0
-        self._mirror = StreamMirror(state.config.mirror_bytes)
+        self._mirror = StreamMirror(state.config.mirror_bytes, state.tables.seed)
         self._calls = {
             "admit": self._admit,
             "vocabulary": self._vocabulary,

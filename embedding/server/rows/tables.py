@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Protocol
 
-import numpy as np
 import numpy.typing as npt
 import torch
 
 from embedding.errors import ConfigError, RefusedError
+from embedding.models.starting import first_vectors
 from embedding.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.rows.copying import RowCopy
 from embedding.server.rows.memory import zeros
@@ -280,27 +280,3 @@ class TablesCopy:
     def moved(self, table: Table) -> FloatArray:
         """float32 [n] by slot, once finished; with `accumulators` only."""
         return self._parts[table, True].rows
-
-
-def first_vectors(ids: IntArray, dim: int, seed: int, columns: slice = slice(None)) -> FloatArray:
-    """float32 [n, dim] uniform in ±0.5/dim, a function of (seed, id, column) alone.
-
-    So a row starts the same after a restart, whatever the order of admission (splitmix64 finaliser,
-    Steele 2014).
-    """
-    u64 = np.uint64
-    with np.errstate(over="ignore"):
-        cell = ids.astype(u64)[:, None] * u64(dim) + np.arange(dim, dtype=u64)[columns]
-        z = cell + u64(1) + u64(seed % 2**32) * u64(0xD1342543DE82EF95)
-        for shift, factor in (
-            (None, 0x9E3779B97F4A7C15),
-            (30, 0xBF58476D1CE4E5B9),
-            (27, 0x94D049BB133111EB),
-        ):
-            if shift is not None:
-                z = np.bitwise_xor(z, np.right_shift(z, u64(shift)))
-            z = np.multiply(z, u64(factor))
-        z = np.bitwise_xor(z, np.right_shift(z, u64(31)))
-    uniform = np.right_shift(z, u64(40)).astype(np.float32) / np.float32(2**24)
-    found: FloatArray = (uniform - np.float32(0.5)) / np.float32(dim)
-    return found

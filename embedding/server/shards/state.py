@@ -315,7 +315,7 @@ class ShardState:
         )
 
     def _admit(self, entry: Admit) -> None:
-        """Rows start as a function of seed and id alone (`tables.first_vectors`)."""
+        """Rows start as a function of seed and id alone (`models/starting.py`)."""
         spec = self.spec
         evicted = self.map.slots(entry.evicted[spec.layout.held(entry.evicted, spec.index)])
         gone = evicted[evicted >= 0]
