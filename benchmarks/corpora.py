@@ -48,14 +48,15 @@ def sentences(path: Path, words: int) -> Iterator[list[str]]:
         raise InputError(f"{path}: not UTF-8 text, one sentence a line: {error}.") from error
 
 
-def encode(lines: Sequence[Sequence[str]]) -> Corpus:
+def encode(lines: Sequence[Sequence[str]], least: int = MIN_COUNT) -> Corpus:
+    """In rows: words that occur at least `least` times."""
     counts = Counter(word for line in lines for word in line)
     frequent = sorted(
-        (word for word in counts if counts[word] >= MIN_COUNT),
+        (word for word in counts if counts[word] >= least),
         key=lambda word: (-counts[word], word),
     )
     if not frequent:
-        raise InputError(f"no word occurs {MIN_COUNT} times: a longer corpus is needed.")
+        raise InputError(f"no word occurs {least} times: a longer corpus is needed.")
     row = {word: at for at, word in enumerate(frequent)}
     tokens = np.fromiter((row.get(word, -1) for line in lines for word in line), np.int32)
     ends = np.cumsum([0, *(len(line) for line in lines)]).astype(np.int32)
