@@ -34,13 +34,15 @@ from embedding.errors import InputError, YeoronError
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim")
 REFERENCE = "fp16"
-SIDES = ("fp16", "none", "fp16+changes", "threshold+changes", "threshold=0.02:1.5+changes")
-SIDES += ("onebit+changes", "fp16+cache")
+SIDES = ("fp16", "none", "fp16+changes", "threshold+changes")
+SIDES += ("threshold=0.005:1+changes", "threshold=0.005:2.7+changes", "onebit+changes")
+SIDES += ("fp16+cache",)
 KEPT = ("tokens_trained", "vocabulary", "words_per_second", "loss", "bytes_per_entry")
-KEPT += ("bytes_pushed_per_token", "bytes_pulled_per_token")
+KEPT += ("bytes_pushed_per_token", "bytes_pulled_per_token", "bytes_by_part")
 COLUMNS = ("nodes", "pushes as", "pushed", "pulled", "both", "all-reduce", "all-reduce / both")
 COLUMNS += ("half of all-reduce / pushed", "loss", "quality", "±")
 CACHE_MB = 256
+LEAST_SHOWN = 0.02
 OPTIONS = {"threshold": "--threshold", "topk": "--top-share"}
 PULLS = {"": [], "cache": [f"--cache-mb={CACHE_MB}"], "changes": ["--pulls=changes"]}
 
@@ -219,9 +221,41 @@ def table(report: dict[str, Any]) -> str:
             f"{row['dense'] / both:.1f} | {row['dense'] / 2 / pushed:.1f} | {row['loss']:.4f} | "
             f"{quality} | {spread} |"
         )
+    for nodes in dict.fromkeys(run["nodes"] for run in report["runs"]):
+        lines += ["", *_account([run for run in report["runs"] if run["nodes"] == nodes])]
     if report["throttled"]:
         lines += ["", *_throttled(report)]
     return "\n".join([*lines, ""])
+
+
+def _account(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """Where each byte goes: bytes a token by kind of message, direction and part."""
+    sides = list(dict.fromkeys(run["side"] for run in runs))
+    first = {side: next(run for run in runs if run["side"] == side) for side in sides}
+    found = {
+        side: {part: size / run["tokens_trained"] for part, size in run["bytes_by_part"].items()}
+        for side, run in first.items()
+    }
+    sizes = {part: max(each.get(part, 0.0) for each in found.values()) for part in _parts(found)}
+    shown = sorted((part for part in sizes if sizes[part] >= LEAST_SHOWN), key=lambda p: -sizes[p])
+    about = (
+        f"Where they go with {runs[0]['nodes']} nodes (first seed; parts below {LEAST_SHOWN} bytes "
+        "a token are left out):"
+    )
+    lines = [
+        about,
+        "",
+        f"| message, direction at the server, part | {' | '.join(sides)} |",
+        "|---" * (1 + len(sides)) + "|",
+    ]
+    for part in shown:
+        cells = (f"{found[side].get(part, 0.0):.2f}" for side in sides)
+        lines.append(f"| {part} | {' | '.join(cells)} |")
+    return lines
+
+
+def _parts(found: dict[str, dict[str, float]]) -> list[str]:
+    return list(dict.fromkeys(part for each in found.values() for part in each))
 
 
 def _throttled(report: dict[str, Any]) -> list[str]:

@@ -31,14 +31,16 @@ class Parts:
         with self._lock:
             return dict(self._bytes.most_common())
 
-    def received(self, header: Mapping[str, Any], batch: pa.RecordBatch, metadata: int) -> None:
-        """A request that was decoded; `metadata`: bytes of its header."""
+    def received(
+        self, header: Mapping[str, Any], batch: pa.RecordBatch, metadata: int, size: int
+    ) -> None:
+        """A request that was decoded; `metadata`: bytes of its header, `size`: of its batch."""
         self._asked = str(header.get("op"))[:20]
-        self._weigh(f"{self._asked} in", header, batch, metadata)
+        self._weigh(f"{self._asked} in", header, batch, metadata, size)
 
     def sent(self, header: bytes, batch: pa.RecordBatch) -> None:
         """The answer to the request received last."""
-        self._weigh(f"{self._asked} out", json.loads(header), batch, len(header))
+        self._weigh(f"{self._asked} out", json.loads(header), batch, len(header), batch.nbytes)
 
     def add(self, other: Parts) -> None:
         """Take over another's figures, and leave it with none."""
@@ -49,10 +51,10 @@ class Parts:
         other._bytes.clear()
 
     def _weigh(
-        self, way: str, header: Mapping[str, Any], batch: pa.RecordBatch, metadata: int
+        self, way: str, header: Mapping[str, Any], batch: pa.RecordBatch, metadata: int, size: int
     ) -> None:
         sizes = [_content(column) for column in batch.columns]
-        self._bytes[f"{way} frame"] += batch.get_total_buffer_size() - sum(sizes)
+        self._bytes[f"{way} frame"] += size - sum(sizes)
         self._bytes[f"{way} header"] += metadata
         at = 0
         for name, dtype, _ in header.get("parts", []):

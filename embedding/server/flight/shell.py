@@ -198,7 +198,7 @@ class NodeSession:
             )
         with _of_kind("message"):
             message = decode(chunk.data, chunk.app_metadata)
-        parts.received(message.header, chunk.data, chunk.app_metadata.size)
+        parts.received(message.header, chunk.data, chunk.app_metadata.size, size)
         operation = message.header.get("op")
         if operation == "hello":
             return self._hello(message)

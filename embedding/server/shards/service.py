@@ -162,7 +162,7 @@ class ShardSession:
                 f"message of {size} bytes; max_message_bytes allows {limit}.", kind="size"
             )
         message = decode(chunk.data, chunk.app_metadata)
-        parts.received(message.header, chunk.data, chunk.app_metadata.size)
+        parts.received(message.header, chunk.data, chunk.app_metadata.size, size)
         operation = message.header.get("op")
         if operation == "hello":
             return self._hello(message)
