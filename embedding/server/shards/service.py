@@ -131,7 +131,7 @@ class ShardSession:
         self.number = 0
         self._leads = 0
         self._workspace: Workspace | None = None
-        self._mirror = StreamMirror(state.config.mirror_bytes)
+        self._mirror = StreamMirror(state.config.mirror_bytes, state.tables.seed)
         self._half = False
         self._calls: dict[str, Callable[[Message], Message]] = {
             "pull": self._pull,
