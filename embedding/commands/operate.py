@@ -71,6 +71,7 @@ def status(as_json: Json = False) -> None:
     """
     import httpx
 
+    from embedding.commands.group_table import following_line, group_table
     from embedding.commands.shard_table import shard_table
     from embedding.commands.source_table import balance_line, source_table
     from embedding.commands.sync_table import sync_table
@@ -106,6 +107,10 @@ def status(as_json: Json = False) -> None:
         console.print(sync)
     if (shards := shard_table(server)) is not None:
         console.print(shards)
+    if (groups := group_table(server)) is not None:
+        console.print(groups)
+    if (line := following_line(server)) is not None:
+        console.print(line, markup=False)
     console.print(
         f"{server['tokens']:,} tokens, {server['vocabulary']:,} words, "
         f"{server['words_per_second']:,.0f} words/s, policy {server['policy']}"

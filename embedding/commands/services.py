@@ -33,6 +33,14 @@ def serve(
     split: Annotated[
         str | None, typer.Option(help="What of the tables a shard holds: rows or columns.")
     ] = None,
+    leader: Annotated[
+        str | None,
+        typer.Option(help="Follow this server, grpc://HOST:PORT, as a replica of its rows."),
+    ] = None,
+    group: Annotated[str | None, typer.Option(help="Name of this group; with --leader.")] = None,
+    exchange_every: Annotated[
+        float | None, typer.Option(help="Seconds between two exchanges with the leader.")
+    ] = None,
     policy: Annotated[
         str | None,
         typer.Option(help="bsp, backup, ssp, asp, easgd, averaging, sandblaster, auto or hogwild."),
@@ -52,6 +60,7 @@ def serve(
 
     Examples: `yeoron serve` · `yeoron serve --device cuda --policy asp` ·
     `yeoron serve --shards 4 --split columns` · `yeoron serve --policy auto` ·
+    `yeoron serve --listen :8825 --leader grpc://127.0.0.1:8815 --group b` ·
     `yeoron serve --listen 0.0.0.0:8815 --token-file token --tls-cert cert.pem --tls-key key.pem`
     """
     from embedding.commands.address import parse_listen
@@ -69,6 +78,7 @@ def serve(
         "http_port": http_port,
         "shards": shards,
         "split": split,
+        **_grouped(chosen.server.group.model_dump(), leader, group, exchange_every),
         **({} if listen is None else parse_listen(listen)),
     }
     given = {name: value for name, value in changes.items() if value is not None}
@@ -79,6 +89,15 @@ def serve(
     run(chosen, server, sync, _tell)
 
 
+def _grouped(
+    group: dict[str, object], leader: str | None, name: str | None, every_s: float | None
+) -> dict[str, object]:
+    """The place among server groups, as the options change it."""
+    given = {"leader": leader, "name": name, "every_s": every_s}
+    changes = {key: value for key, value in given.items() if value is not None}
+    return {"group": {**group, **changes}} if changes else {}
+
+
 def _tell(running: ParameterServer) -> None:
     """Where a server that is ready is found."""
     state, shards = running.state, running.config.shards
@@ -86,6 +105,9 @@ def _tell(running: ParameterServer) -> None:
     rows = str(state.tables.device)
     if shards > 1 or columns:
         rows = f"{shards} shards" + (" of columns" if columns else "")
+    group = running.config.group
+    if group.leader is not None:
+        rows = f"{rows}, group {group.name} that follows {group.leader}"
     errors.print(
         f"yeoron: parameter server ready at {running.location}, status at "
         f"{running.http_url}/status, on {rows}, policy {state.machine.config.policy}",

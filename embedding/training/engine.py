@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from embedding.errors import PlatformError
 from embedding.records import Window, WindowUnit
 from embedding.server.config import ServerConfig
+from embedding.server.figures.ways import led_total
 from embedding.snapshots.store import SnapshotStore
 from embedding.training.checks import check_corpus, check_memory, check_options
 from embedding.training.grouping import refresh
@@ -165,8 +166,12 @@ def _result(server: ParameterServer, seconds: float, before: int) -> TrainResult
         vocabulary=int(status["vocabulary"]),
         documents=int(status["documents"]),
         late_documents=sum(source["late_documents"] for source in status["sources"].values()),
-        bytes_pushed=meters.bytes_in + _total(status["shards"], "bytes_in"),
-        bytes_pulled=meters.bytes_out + _total(status["shards"], "bytes_out"),
+        bytes_pushed=meters.bytes_in
+        + _total(status["shards"], "bytes_in")
+        + led_total(status["groups"], "node_bytes_in"),
+        bytes_pulled=meters.bytes_out
+        + _total(status["shards"], "bytes_out")
+        + led_total(status["groups"], "node_bytes_out"),
         bytes_per_entry=status["bytes"]["pushed_per_entry"],
         bytes_by_part=meters.parts.describe(),
         peak_memory={"train": peak_memory(), **_shard_peaks(server), **_peaks(reports)},

@@ -70,18 +70,19 @@ class Pieces:
 def encode_entry(entry: Entry, most_bytes: int) -> Iterator[Message]:
     """The messages of an entry; each brings rows of at most `most_bytes`."""
     pieces = list(_pieces(entry.rows, most_bytes))
-    for delta in pieces[:-1]:
+    for number, delta in enumerate(pieces[:-1]):
         arrays: dict[str, Array] = {
             f"{delta.table}.ids": delta.ids,
             f"{delta.table}.values": delta.values,
         }
-        yield Message({"op": PIECE, "sequence": entry.sequence}, arrays)
+        yield Message({"op": PIECE, "sequence": entry.sequence, "piece": number}, arrays)
     first = replace(entry.parts[0], deltas=tuple(pieces[-1:]))
     message = encode_together([first, *entry.parts[1:]], [0] * len(entry.parts))
     header = {
         **message.header,
         "op": MERGE,
         "sequence": entry.sequence,
+        "pieces": max(0, len(pieces) - 1),
         "after": list(entry.after),
         "digests": list(entry.digests),
         "scored": [list(each) for each in entry.scored],
@@ -90,10 +91,16 @@ def encode_entry(entry: Entry, most_bytes: int) -> Iterator[Message]:
 
 
 def decode_piece(message: Message, pieces: Pieces) -> None:
-    """Lay a piece's rows to those before it; pieces of another entry are forgotten."""
-    sequence = whole(message.header, "sequence", least=1)
-    if sequence != pieces.sequence:
+    """Lay a piece's rows to those before it; the first of an entry forgets all before."""
+    sequence, number = whole(message.header, "sequence", least=1), whole(message.header, "piece")
+    if number == 0:
         pieces.sequence, pieces.rows = sequence, []
+    if (sequence, number) != (pieces.sequence, len(pieces.rows)):
+        raise RefusedError(
+            f"{PIECE}: piece {number} of entry {sequence}; {len(pieces.rows)} of entry "
+            f"{pieces.sequence} is the next.",
+            kind="sequence",
+        )
     pieces.rows += [
         RowDelta(
             table,
@@ -117,6 +124,12 @@ def decode_entry(message: Message, node: str, pieces: Pieces) -> Entry:
     if any(part.sequence <= old for part, old in zip(parts, before, strict=True)):
         raise RefusedError(f"{MERGE}: a part whose sequence number is not above `after`.")
     held = pieces.rows if pieces.sequence == sequence else []
+    if len(held) != whole(header, "pieces"):
+        raise RefusedError(
+            f"{MERGE}: {len(held)} pieces of entry {sequence} came before it, not "
+            f"{header['pieces']}.",
+            kind="sequence",
+        )
     rows = _joined([*held, *parts[0].deltas])
     pieces.sequence, pieces.rows = 0, []
     plain = (replace(parts[0], deltas=()), *parts[1:])

@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 
 from embedding import __version__
 from embedding.server.figures.alarms import crawl_figures
+from embedding.server.figures.groupmetrics import group_metrics
 from embedding.server.figures.meters import Meters
 
 _BUCKETS = (0, 1, 2, 4, 8, 16, 32, 64, 128)
@@ -101,6 +102,7 @@ class _StatusCollector(Collector):
         yield from self._crawl()
         yield from self._reading()
         yield from self._shards()
+        yield from group_metrics(self._status["groups"])
         yield from self._ways()
         yield from self._rounds()
 

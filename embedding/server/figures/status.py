@@ -23,6 +23,7 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
         meters, sync = state.meters, state.machine.config
         watermark = state.accounts.tracker.advance(now=now)
         nodes, shards = _nodes(state, now), state.shards()
+        groups = state.groups.describe(state, now)
         return {
             "epoch": state.epoch,
             "uptime_s": now - state.started,
@@ -56,9 +57,9 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
                 "checkpoint": meters.checkpoint_pause_s * 1000,
                 "cut": meters.cut_pause_s * 1000,
             },
-            "topology": topology(state.reports, meters, shards),
+            "topology": topology(state.reports, meters, shards, groups),
             "shards": shards,
-            "groups": state.groups.describe(state, now),
+            "groups": groups,
             "usage": state.accounts.usage.describe(),
             "young_words": {"held": len(state.young), "mentions": state.young.mentions},
             "rows_per_second": {

@@ -7,17 +7,22 @@ from typing import Any
 
 from embedding.server.figures.meters import Meters
 
+NODE_FIGURES = ("rows_in", "rows_out", "bytes_in", "bytes_out")
+"""What a server group tells of its nodes' rows and bytes, each as `node_…`."""
+
 
 def topology(
     reports: Mapping[str, Mapping[str, Any]],
     meters: Meters,
     shards: Sequence[Mapping[str, Any]] = (),
+    groups: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """JSON-safe; the server's part is that of all its shards.
+    """JSON-safe; the server's part is that of all its shards, and of all server groups.
 
     kind        topology of the nodes, ps when none has told
-    bytes       by way: `server` as the server meters both directions, `allreduce` and `host`
-                (between nodes and the aggregator of their group) as the nodes sent them
+    bytes       by way: `server` as the server meters both directions, `groups` between server
+                groups, `allreduce` and `host` (between nodes and the aggregator of their group) as
+                the nodes sent them
     rows        by way: those that the server took and sent; those of blocks that were summed by
                 all-reduce; those that reached an aggregator
     dense_rows  by table, rows that go by all-reduce
@@ -32,6 +37,14 @@ def topology(
     for shard in shards:
         rows["server"] += sum(int(shard.get(name) or 0) for name in ("rows_in", "rows_out"))
         sent["server"] += sum(int(shard.get(name) or 0) for name in ("bytes_in", "bytes_out"))
+    if groups:
+        between = led_total(groups, "rows_in", "rows_out")
+        rows["server"] += led_total(groups, "node_rows_in", "node_rows_out")
+        # What groups merge is added like pushes.
+        rows["server"] -= led_total(groups, "rows_in")
+        rows["groups"] = between
+        sent["server"] += led_total(groups, "node_bytes_in", "node_bytes_out")
+        sent["groups"] = led_total(groups, "bytes_in", "bytes_out")
     for each in told:
         _add(rows, each.get("rows"))
         _add(sent, each.get("bytes"))
@@ -54,6 +67,12 @@ def topology(
             if (known := [float(each[table]) for each in densities if _number(each.get(table))])
         },
     }
+
+
+def led_total(groups: Sequence[Mapping[str, Any]], *figures: str) -> int:
+    """The sum of figures over all groups that follow."""
+    found: list[Any] = [group.get(figure) for group in groups for figure in figures]
+    return sum(int(each) for each in found if _number(each))
 
 
 def _add(totals: dict[str, int], part: object) -> None:

@@ -53,7 +53,6 @@ class GroupCalls:
             check_name("node", part.node)
             check_push(self._state, part)
         ack = self._state.groups.merge(self._state, group, session, entry)
-        self._count(group, message)
         return Message({"status": "ok", **asdict(ack), "pace": ack.pace.to_dict()})
 
     def _changes(self, message: Message) -> Message:
@@ -70,6 +69,8 @@ class GroupCalls:
 
     def _rows(self, message: Message) -> Message:
         group, _ = self._who()
+        if group not in self._state.groups.groups:
+            raise RefusedError("rows: `changes` comes first, by which a group is known.")
         ids = message.array("ids", "i8", 1)
         half = message.header.get("rows") == "float16"
         try:
@@ -81,10 +82,5 @@ class GroupCalls:
         with state.lock:
             slots = state.slots_of(table, ids, "rows")
             rows = as_sent(state.tables.gather(table, slots), half)
-            state.groups.sent(group, len(ids), rows.nbytes)
+            state.groups.sent(group, len(ids))
         return Message({"status": "ok"}, {"rows": rows})
-
-    def _count(self, group: str, message: Message) -> None:
-        with self._state.lock:
-            led = self._state.groups.groups[group]
-            led.bytes_in += sum(each.nbytes for each in message.arrays.values())

@@ -173,7 +173,6 @@ class NodeSession:
 
     def __init__(self, state: ServerState) -> None:
         self.state = state
-        self.meters = state.meters
         self.node = ""
         self.number = 0
         self._mirror = StreamMirror(state.config.mirror_bytes, state.tables.seed)
@@ -187,6 +186,11 @@ class NodeSession:
             "bye": self._bye,
             **GroupCalls(state, lambda: (self.node, self.number)).calls(),
         }
+
+    @property
+    def meters(self) -> Meters:
+        """Bytes of groups are not those of nodes."""
+        return self.state.groups.meters(self.node) or self.state.meters
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
         """Answer one message, and weigh its parts."""

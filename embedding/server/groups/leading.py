@@ -18,6 +18,7 @@ from embedding.errors import RefusedError
 from embedding.exchange.groups.entry import Entry
 from embedding.exchange.protocol import Push
 from embedding.records import IntArray, Table
+from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
 from embedding.server.flight.greeting import acknowledgement
 from embedding.server.flight.validation import check_words, checked
@@ -41,6 +42,7 @@ class Led:
     """A group that follows, as the leader sees it.
 
     taken_at  when the group took what it told last (this server's monotonic clock); seen likewise
+    meters    bytes of its stream, which are not those of nodes
     nodes     its nodes, as its status has them; figures: what else it tells of itself
     """
 
@@ -50,8 +52,7 @@ class Led:
     duplicates: int = 0
     rows_in: int = 0
     rows_out: int = 0
-    bytes_in: int = 0
-    bytes_out: int = 0
+    meters: Meters = field(default_factory=Meters)
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
     figures: dict[str, Any] = field(default_factory=dict)
 
@@ -116,11 +117,14 @@ class LedGroups:
             }
             return header, ids
 
-    def sent(self, group: str, rows: int, nbytes: int) -> None:
+    def sent(self, group: str, rows: int) -> None:
         """Rows went to a group."""
-        led = self.groups[group]
-        led.rows_out += rows
-        led.bytes_out += nbytes
+        self.groups[group].rows_out += rows
+
+    def meters(self, name: str) -> Meters | None:
+        """Where bytes of this group's stream are counted; None for a node's."""
+        led = self.groups.get(name)
+        return None if led is None else led.meters
 
     def check(self, policy: str) -> None:
         """RefusedError for a policy under which this server could not lead its groups."""
@@ -177,8 +181,8 @@ class LedGroups:
                     "duplicates": led.duplicates,
                     "rows_in": led.rows_in,
                     "rows_out": led.rows_out,
-                    "bytes_in": led.bytes_in,
-                    "bytes_out": led.bytes_out,
+                    "bytes_in": led.meters.bytes_in,
+                    "bytes_out": led.meters.bytes_out,
                 }
             )
         return found

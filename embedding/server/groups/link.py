@@ -18,6 +18,7 @@ from embedding.exchange.testimony import Attestation
 from embedding.records import IntArray, Table
 from embedding.server.config import ServerConfig
 from embedding.server.figures.status import build_status
+from embedding.server.figures.ways import NODE_FIGURES
 from embedding.server.groups.following import FollowingState, Taken
 
 logger = logging.getLogger(__name__)
@@ -271,6 +272,6 @@ class GroupLink:
         kept = ("waiting_pushes", "waiting_rows", "exchanges", "unconfirmed")
         figures = {name: own[name] for name in kept}
         meters = self.state.meters
-        figures["node_bytes"] = meters.bytes_in + meters.bytes_out
-        figures["node_rows"] = meters.rows_in + meters.rows_out
+        for name in NODE_FIGURES:
+            figures[f"node_{name}"] = getattr(meters, name)
         return {"nodes": status["nodes"], "figures": figures}

@@ -1,0 +1,41 @@
+"""The metrics of server groups, as their leader knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+_GAUGES = {
+    "lag_seconds": ("lag_s", "Seconds since the group took what it told last"),
+    "waiting_pushes": ("waiting_pushes", "Pushes of its nodes that the leader has not heard of"),
+    "waiting_rows": ("waiting_rows", "Rows that moved and that the leader has not heard of"),
+    "unconfirmed": ("unconfirmed", "Entries that are in no checkpoint of the leader"),
+    "nodes": ("nodes", "Nodes of the group"),
+}
+_COUNTERS = {
+    "entries": ("entries", "Entries applied"),
+    "duplicates": ("duplicates", "Entries that had been applied before"),
+    "rows_in": ("rows_in", "Rows that the group told of"),
+    "rows_out": ("rows_out", "Rows that the group fetched"),
+    "bytes_in": ("bytes_in", "Bytes received from the group"),
+    "bytes_out": ("bytes_out", "Bytes sent to the group"),
+}
+
+
+def group_metrics(groups: Sequence[dict[str, Any]]) -> Iterator[Metric]:
+    """A sample for each group; nothing where none follows."""
+    if not groups:
+        return
+    up = GaugeMetricFamily("yeoron_group_up", "Whether the group is heard of", labels=["group"])
+    for group in groups:
+        up.add_metric([group["group"]], float(group["state"] == "up"))
+    yield up
+    for kind, figures in ((GaugeMetricFamily, _GAUGES), (CounterMetricFamily, _COUNTERS)):
+        for name, (key, text) in figures.items():
+            family = kind(f"yeoron_group_{name}", text, labels=["group"])
+            for group in groups:
+                if isinstance(group.get(key), int | float):
+                    family.add_metric([group["group"]], group[key])
+            yield family
