@@ -1,0 +1,59 @@
+"""Servers that follow another, and what their nodes push."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
+from embedding.records import Table
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.groups.config import GroupConfig
+from embedding.server.service import ParameterServer, running_server
+
+DIM = 8
+
+
+def until(held: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not held():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def following(
+    leader: ParameterServer,
+    name: str = "b",
+    *,
+    sync: SyncConfig | None = None,
+    dim: int = DIM,
+    every_s: float = 0.1,
+    rows: str = "float32",
+    curvature: float = 0.0,
+    **given: object,
+) -> Iterator[ParameterServer]:
+    group = GroupConfig(
+        leader=leader.location, name=name, every_s=every_s, rows=rows, curvature=curvature
+    )
+    config = ServerConfig(min_count=1, half_life_tokens=None, group=group, **given)
+    with running_server(config, sync, dim=dim, seed=9) as server:
+        yield server
+
+
+def moved(ids: np.ndarray, by: float, table: Table = Table.OUT) -> tuple[RowDelta, ...]:
+    return (RowDelta(table, ids, np.full((len(ids), DIM), by, dtype=np.float32)),)
+
+
+def read(server: ParameterServer, ids: np.ndarray, table: Table = Table.OUT) -> np.ndarray:
+    state = server.state
+    with state.lock:
+        return state.tables.read(table, state.vocabulary.slots(ids, "test"))
+
+
+def counted(ids: np.ndarray, n: int = 1, *, window: int = 0) -> BlockCounts:
+    times = np.full(len(ids), n, dtype=np.int64)
+    return BlockCounts((CountGroup("뉴스", window, len(ids)),), ids, (), times, times * 0 + 1)

@@ -1,0 +1,167 @@
+"""Server groups: what cannot work is refused in a sentence, and nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from conftest import ints
+from grouped import DIM, following, moved, read, until
+from named import QUICK, named
+
+from embedding.errors import ConfigError, RefusedError
+from embedding.exchange.channel import Channel
+from embedding.exchange.groups.client import LeaderClient
+from embedding.exchange.wire import Message, text_array
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.service import ParameterServer, running_server
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture
+def leader() -> Iterator[ParameterServer]:
+    with running_server(ServerConfig(min_count=1, half_life_tokens=None), dim=DIM) as server:
+        yield server
+
+
+def configure(server: ParameterServer, policy: str) -> None:
+    """Ask a running server to change its policy."""
+    channel = Channel(server.location, QUICK)
+    try:
+        channel.action("configure", {"policy": policy})
+    finally:
+        channel.close()
+
+
+def test_a_group_of_another_model_is_refused(leader) -> None:
+    wrong = pytest.raises(ConfigError, match="8 columns, this server's 4")
+    with wrong, following(leader, dim=4):
+        pass
+
+
+@pytest.mark.parametrize("policy", ["hogwild", "sandblaster"])
+def test_policies_that_change_rows_otherwise_are_refused(leader, policy: str) -> None:
+    sync = SyncConfig(policy=policy)
+    wrong = pytest.raises(ConfigError, match=f"policy {policy} with server groups")
+    with wrong, following(leader, sync=sync):
+        pass
+    refused = pytest.raises(RefusedError, match=f"cannot lead a group: its policy is {policy}")
+    with running_server(ServerConfig(), sync, dim=DIM) as other, refused, following(other):
+        pass
+    with following(leader) as b:
+        with pytest.raises(RefusedError, match="while 1 groups follow"):
+            configure(leader, policy)
+        with pytest.raises(RefusedError, match="with server groups"):
+            configure(b, policy)
+
+
+def test_a_group_leads_no_other(leader) -> None:
+    refused = pytest.raises(RefusedError, match="it follows a leader itself")
+    with following(leader, "b") as b, refused, following(b, "c"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"group": {"leader": "grpc://h:1"}}, "without a name"),
+        ({"group": {"name": "b"}}, "without a leader"),
+        ({"group": {"leader": "h:1", "name": "b"}}, "pattern"),
+        ({"group": {"leader": "grpc://h:1", "name": "b", "every_s": 0}}, "greater than 0"),
+        ({"group": {"leader": "grpc://h:1", "name": "b"}, "shards": 2}, "holds its rows itself"),
+    ],
+)
+def test_a_place_that_cannot_be_is_refused(given, what: str) -> None:
+    with pytest.raises(ValueError, match=what):
+        ServerConfig(**given)
+
+
+def test_a_node_that_pushed_elsewhere_ends_the_group_that_would_push_twice(leader, connect) -> None:
+    with following(leader, every_s=0.5) as b:
+        there = connect(b, "n1")
+        ids = there.words("봄")
+        with b.state.lock:  # the group takes nothing meanwhile
+            connect(leader, "n1").push(moved(ids, 1.0))
+        there.push(moved(ids, 1.0))
+        until(lambda: b.status()["following"]["state"] == "failed")
+        assert "the node has pushed elsewhere" in b.ailing()[0]
+        assert read(leader, ids)[0, 0] == 1.0
+
+
+@pytest.fixture
+def raw(leader) -> Iterator[Callable[..., Message]]:
+    """Sends a group's messages as they are."""
+    client = LeaderClient(leader.location, node="g", config=QUICK)
+    client.hello()
+    client.changes(-1, 0, {})
+    client.admit(["봄", "여름"], ints(5, 5))
+
+    def send(header: dict, arrays: dict | None = None) -> Message:
+        return client._request(Message(header, arrays or {}, {"words": text_array([])}))
+
+    yield send
+    client.close()
+
+
+PART = {"op": "push", "node": "n1", "sequence": 1, "clock": 0, "tokens": 1, "loss_sum": 0.0}
+PART |= {"pairs": 0, "entries": 0, "busy_s": 0.0, "groups": [], "progress": []}
+GOOD = {"op": "merge", "sequence": 1, "pieces": 0, "after": [0], "digests": [], "scored": []}
+GOOD |= {"pushes": [PART], "sessions": [0], "counted": [0], "named": [0], "used": [0]}
+
+
+def parts(**rows: np.ndarray) -> dict[str, np.ndarray]:
+    """What travels beside the header: a row of `out`, unless told otherwise."""
+    empty = named([])
+    arrays = {"counted": empty.ids, "counts": empty.counts, "documents": empty.documents}
+    good = {"ids": ints(0), "values": np.ones((1, DIM), dtype=np.float32)}
+    return arrays | {f"out.{name}": rows.get(name, value) for name, value in good.items()}
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"sequence": 3}, "gap"),
+        ({"sequence": 0}, "sequence"),
+        ({"pieces": 2}, "0 pieces of entry 1 came before"),
+        ({"after": [1]}, "not above `after`"),
+        ({"after": []}, "`after` must be"),
+        ({"after": ["x"]}, "after"),
+        ({"digests": [1]}, "digest"),
+        ({"scored": [["s", 0, -1.0, 1]]}, "must be finite"),
+        ({"scored": [["s", 0, 1.0]]}, "scored row"),
+        ({"pushes": [{**PART, "node": "g"}]}, "g is a group"),
+        ({"pushes": [{**PART, "node": "a\nb"}]}, "control characters"),
+        ({"pushes": [{**PART, "sequence": 5}], "after": [3]}, "of which 0 are taken"),
+        ({"values": np.full((1, DIM), np.nan, dtype=np.float32)}, "not finite"),
+        ({"values": np.ones((1, 3), dtype=np.float32)}, "shape"),
+        ({"ids": ints(99)}, "outside"),
+        ({"ids": ints(0, 0), "values": np.ones((2, DIM), dtype=np.float32)}, "twice"),
+    ],
+)
+def test_an_entry_that_is_wrong_changes_nothing(leader, raw, changes, what: str) -> None:
+    before = read(leader, ints(0, 1)).tobytes()
+    changes = dict(changes)
+    rows = {name: changes.pop(name) for name in ("ids", "values") if name in changes}
+    with pytest.raises(RefusedError, match=what):
+        raw({**GOOD, **changes}, parts(**rows))
+    assert read(leader, ints(0, 1)).tobytes() == before
+    assert leader.state.ledger.of("g").accepted == leader.state.ledger.of("n1").accepted == 0
+    raw(GOOD, parts())
+    assert read(leader, ints(0))[0, 0] == 1.0  # the stream goes on
+
+
+@pytest.mark.parametrize(
+    ("header", "what"),
+    [
+        ({"op": "changes", "seen": -2, "epoch": 0, "told": {}}, "seen"),
+        ({"op": "changes", "seen": 0, "epoch": 0}, "told"),
+        ({"op": "rows", "table": "none"}, "in, out or sub"),
+        ({"op": "rows", "table": "sub"}, "n-grams"),
+        ({"op": "piece", "sequence": 1, "piece": 3}, "piece 3 of entry 1"),
+    ],
+)
+def test_questions_that_are_wrong_are_refused(raw, header: dict, what: str) -> None:
+    with pytest.raises(RefusedError, match=what):
+        raw(header, {"ids": ints(0)})
