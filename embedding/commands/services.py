@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from embedding.server.service import ParameterServer
 
 
+Leader = Annotated[
+    str | None,
+    typer.Option(help="Follow this server, grpc://HOST:PORT, as a replica of its rows."),
+]
+Group = Annotated[str | None, typer.Option(help="Name of this group; with --leader.")]
+ExchangeEvery = Annotated[
+    float | None, typer.Option(help="Seconds between two exchanges with the leader.")
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     app.command()(serve)
@@ -33,14 +43,9 @@ def serve(
     split: Annotated[
         str | None, typer.Option(help="What of the tables a shard holds: rows or columns.")
     ] = None,
-    leader: Annotated[
-        str | None,
-        typer.Option(help="Follow this server, grpc://HOST:PORT, as a replica of its rows."),
-    ] = None,
-    group: Annotated[str | None, typer.Option(help="Name of this group; with --leader.")] = None,
-    exchange_every: Annotated[
-        float | None, typer.Option(help="Seconds between two exchanges with the leader.")
-    ] = None,
+    leader: Leader = None,
+    group: Group = None,
+    exchange_every: ExchangeEvery = None,
     policy: Annotated[
         str | None,
         typer.Option(help="bsp, backup, ssp, asp, easgd, averaging, sandblaster, auto or hogwild."),

@@ -1,0 +1,124 @@
+"""kill -9 of a group that follows, of the leading one, and of both with a node."""
+
+from __future__ import annotations
+
+import multiprocessing
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from killing import (
+    CLIENT,
+    MODEL,
+    NODE,
+    SERVE,
+    Chaos,
+    chaos,
+    corpus,
+    free_port,
+    learnt_once,
+)
+
+from embedding.server.config import ServerConfig
+from embedding.server.groups.config import GroupConfig
+from embedding.stream.config import StreamConfig
+from embedding.text.config import TextConfig
+from embedding.worker.node import run_node
+from embedding.worker.spec import CorpusShare, NodeSpec
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+class Group:
+    """A group that follows, in a process of its own that can be killed."""
+
+    def __init__(self, found: Chaos) -> None:
+        place = GroupConfig(leader=found.client.location, name="b", every_s=0.2)
+        config = {"port": free_port(), "min_count": 2, "config_digest": MODEL.digest()}
+        self.config = ServerConfig(**config, group=place)
+        self.location = f"grpc://127.0.0.1:{self.config.port}"
+        self.policy = found.policy
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def serve(self) -> None:
+        command = [sys.executable, "-c", SERVE, self.config.model_dump_json(), self.policy]
+        self.process = subprocess.Popen(command)
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(30)
+
+
+@contextmanager
+def grouped(folder: Path, policy: str, lines: int) -> Iterator[tuple[Chaos, Group, Counter[str]]]:
+    """A leader with node n0 and a group with node n1, which learn a corpus."""
+    path = folder / "c.txt"
+    words = corpus(path, lines)
+    with chaos(folder, policy) as (found, pool):
+        group = Group(found)
+        group.serve()
+        try:
+            for i, server in enumerate((found.client.location, group.location)):
+                learn(found, pool, path, i, server)
+            yield found, group, words
+        finally:
+            found.stop.set()
+            for node in found.nodes:
+                node.exception(timeout=120)
+            group.kill()
+
+
+def learn(found: Chaos, pool: ThreadPoolExecutor, path: Path, index: int, server: str) -> None:
+    spec = NodeSpec(
+        name=f"n{index}",
+        server=server,
+        corpus=CorpusShare(path=str(path), index=index, count=2),
+        text=TextConfig(tokenizer="whitespace", mask=False),
+        model=MODEL,
+        node=NODE,
+        stream=StreamConfig(queue_tokens=4_000),
+        exchange=CLIENT,
+    )
+    found.nodes.append(pool.submit(run_node, spec, found.stop.is_set))
+
+
+def ended(found: Chaos, words: Counter[str]) -> None:
+    for node in found.nodes:
+        node.result(timeout=240)
+    status = learnt_once(found, words)
+    assert {name: node.get("group") for name, node in status["nodes"].items()} == {
+        "n0": None,
+        "n1": "b",
+    }
+
+
+def kill_gradient(node: str) -> None:
+    """kill -9 the process of a node that learns."""
+    for each in multiprocessing.active_children():
+        if each.name == f"{node}-gradient":
+            each.kill()
+            return
+    raise AssertionError(f"{node} has ended already")
+
+
+def test_groups_are_killed_one_after_the_other(tmp_path: Path) -> None:
+    with grouped(tmp_path, "ssp", 40_000) as (found, group, words):
+        found.reach(words.total() * 0.15)
+        kill_gradient("n1")
+        group.kill()
+        group.serve()
+        found.reach(words.total() * 0.35)
+        found.kill_server()
+        found.serve()
+        found.reach(words.total() * 0.55)
+        group.kill()
+        found.kill_server()
+        found.serve()
+        group.serve()
+        ended(found, words)
