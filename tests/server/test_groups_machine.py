@@ -21,6 +21,7 @@ from embedding.exchange.pushlog import PushLog
 from embedding.exchange.wire import decode, encode
 from embedding.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.figures.parts import Parts
 from embedding.server.flight.shell import NodeSession, _answer
 from embedding.server.groups.config import GroupConfig
 from embedding.server.groups.following import FollowingState, following_config
@@ -52,7 +53,7 @@ class Line:
             raise UnavailableError("the request was lost.")
         sent, header = encode(message)
         chunk = SimpleNamespace(data=sent, app_metadata=pa.py_buffer(header))
-        answer = _answer(lambda: self.session.handle(chunk, 0), self.world.leader)
+        answer = _answer(lambda: self.session.handle(chunk, 0, Parts()), self.world.leader)
         if fault == "answer lost":
             raise UnavailableError("the answer was lost.")
         batch, header = encode(answer)
