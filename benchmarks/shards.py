@@ -4,12 +4,20 @@
 
 Each shard is a process of its own, with no vocabulary and no checkpoint. This process plays the
 primary, which orders what is applied, and one node, which pushes and pulls rows (float16) over
-loopback. Every shard gets as many rows in a message whatever the number of shards, at random places
-of its table, which is the worst case for caches. Processor time is user and system time of the
-shards alone: other work on the machine spoils it less than time on a clock. Memory is what the
-processes grew by; where the tables are small that is the buffers of messages. `allocated` counts
-tables, accumulators and places as they are allocated, with the room that doubling leaves free; the
-pages of that room do not exist yet.
+loopback. Every message has as many rows, whatever the size and the number of shards, at random
+places of the shard's table, which is the worst case for caches. Processor time is user and system
+time of the shards alone: other work on the machine spoils it less than time on a clock.
+
+All sizes of a number of shards are there at the same time and are measured in turn, in an order
+drawn anew for each round, and with them one shard of 10^5 rows: what is compared are ratios within
+a round (`to the first`: median ratio to that shard), so that a machine that is loaded, or slows
+down, spoils no comparison. A spread is the largest of them over the smallest, less one.
+
+Memory is what the processes grew by, divided by the rows; where there are few rows that is mostly
+buffers of a process, so that what a further row takes (`bytes_more`: the difference to the next
+smaller size) is what tells whether it is flat. `allocated` counts tables, accumulators
+and places as they are allocated, with the room that doubling leaves free; the pages of that room
+do not exist yet.
 
 Caches and the processor's address cache (TLB) make memory itself slower as tables grow. `memory` is
 what the same reads and additions at random rows cost in this process on a bare array of the same
@@ -21,6 +29,7 @@ from __future__ import annotations
 import gc
 import json
 import mmap
+import os
 import statistics
 import sys
 import time
@@ -35,8 +44,11 @@ import psutil
 import torch
 
 from benchmarks.machine import hardware, versions
+from embedding.errors import ConfigError
 from embedding.exchange.codec import encode_push
+from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.split import Layout
@@ -44,13 +56,20 @@ from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message
 from embedding.records import IntArray, Table
 from embedding.server.config import ServerConfig
+from embedding.server.rows.steps import pick_steps
 from embedding.server.shards.fleet import Fleet, shard_specs
 from embedding.server.shards.link import ShardLinks
 from embedding.server.shards.log import Change, ShardLog
 
 RESULTS = Path(__file__).parent / "results"
-BATCH = 8_192
-"""Rows of each table in a message to one shard."""
+BATCH = 2_048
+"""Rows of each table in a message to one shard: the fewest that a shard has here."""
+TICKS = 40
+"""Messages of a measurement."""
+FIRST = (1, 100_000)
+"""Shards and rows of what all others are compared with."""
+PROCESS = 400 * 2**20
+"""Bytes of a process before it holds a row, about."""
 ADMITTED = 250_000
 """Ids that are given at a time, so that tables grow as they do in a training."""
 WARM = 2_000
@@ -67,23 +86,24 @@ def memory_us(rows: int, dim: int, *, large: bool, repeats: int = 5) -> float:
     table.fill_(1.0)
     rng = np.random.default_rng(1)
     size = min(BATCH, rows)
-    delta, found = torch.ones((size, dim)), []
+    steps, delta, found = pick_steps(torch.device("cpu"), dim), torch.ones((size, dim)), []
     for _ in range(repeats):
         drawn = [np.sort(rng.choice(rows, size, replace=False)) for _ in range(20)]
         batches = [torch.from_numpy(each) for each in drawn]
         began = time.process_time()
         for where in batches:
-            table.index_add_(0, where, delta)
-            table.index_select(0, where)
+            steps.add(table, where, delta, 1.0)
+            steps.gather(table, where, gaps=False)
         found.append((time.process_time() - began) / (2 * size * len(batches)) * 1e6)
     return statistics.median(found)
 
 
-def columns(rows: int, dim: int) -> int:
-    """The dimension, halved until both tables fit."""
-    while 8 * rows * dim > FREE_SHARE * psutil.virtual_memory().available and dim > 1:
-        dim //= 2
-    return dim
+def processor_s(pid: int) -> float:
+    """User and system time of a process; to the nanosecond on Linux, where psutil has 10 ms."""
+    if sys.platform == "linux":
+        return time.clock_gettime((~pid << 3) | 2)
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system
 
 
 class Rig:
@@ -105,7 +125,8 @@ class Rig:
                 node="bench",
                 config=line,
                 unconfirmed=lambda _: [],
-                first=lambda: self.sequence + 1,
+                held=lambda: (self.sequence + 1, self.sequence),
+                rows=OwnRows(line, Feedback(line)),
             )
             for location in locations
         ]
@@ -119,8 +140,7 @@ class Rig:
         self.fleet.stop()
 
     def processor_s(self) -> float:
-        times = [psutil.Process(pid).cpu_times() for pid in self.fleet.pids]
-        return sum(each.user + each.system for each in times)
+        return sum(processor_s(pid) for pid in self.fleet.pids)
 
     def resident(self) -> int:
         return sum(psutil.Process(pid).memory_info().rss for pid in self.fleet.pids)
@@ -160,69 +180,148 @@ def drawn(shards: int, rows: int, rng: np.random.Generator) -> list[IntArray]:
     return found
 
 
-def measure(shards: int, rows: int, dim: int, repeats: int) -> dict[str, Any]:
-    """One size: bytes a row, and the median of `repeats` runs of microseconds a row and way."""
-    gc.collect()
-    rig = Rig(shards, dim)
-    rng = np.random.default_rng(1)
-    try:
-        values = rng.normal(size=(BATCH, dim)).astype(np.float16)
-        # What the first messages import, compile and buffer is not the rows' cost.
-        rig.admit(WARM)
-        for _ in range(20):
-            rig.tick(drawn(shards, WARM, rng), values)
-        before, began = rig.resident(), rig.processor_s()
-        rig.admit(rows)
-        rig.tick(drawn(shards, rows, rng), values)
-        held, made = rig.resident() - before, rig.processor_s() - began
-        found, wall = [], []
-        for _ in range(repeats):
-            batches = [drawn(shards, rows, rng) for _ in range(20)]
-            moved = 2 * 2 * sum(len(own) for ids in batches for own in ids)
-            cpu, clock = rig.processor_s(), time.perf_counter()
-            for ids in batches:
-                rig.tick(ids, values)
-            found.append((rig.processor_s() - cpu) / moved * 1e6)
-            wall.append((time.perf_counter() - clock) / moved * 1e6)
+class Subject:
+    """A rig of one size, filled and ready to be measured."""
+
+    def __init__(self, shards: int, rows: int, dim: int) -> None:
+        gc.collect()
+        self.shards, self.rows, self.rig = shards, rows, Rig(shards, dim)
+        self.rng = np.random.default_rng(1)
+        self.values = self.rng.normal(size=(BATCH, dim)).astype(np.float16)
+        self.costs: list[float] = []
+        self.clocks: list[float] = []
+        try:
+            # What the first messages import, compile and buffer is not the rows' cost.
+            self.rig.admit(min(WARM * shards, rows // 2))
+            warm = self.rig.admitted
+            for _ in range(TICKS):
+                self.rig.tick(drawn(shards, warm, self.rng), self.values)
+            before, began = self.rig.resident(), self.rig.processor_s()
+            self.rig.admit(rows)
+            made = self.rig.processor_s() - began
+            for _ in range(TICKS):
+                self.rig.tick(drawn(shards, rows, self.rng), self.values)
+            self.grown = self.rig.resident() - before
+            self.bytes = self.grown / (rows - warm)
+            self.made_us = made / (rows - warm) * 1e6
+        except BaseException:
+            self.rig.close()
+            raise
+
+    def turn(self) -> None:
+        """One measurement: processor time of the shards, and time on the clock, a row and way."""
+        batches = [drawn(self.shards, self.rows, self.rng) for _ in range(TICKS)]
+        moved = 2 * 2 * sum(len(own) for ids in batches for own in ids)
+        cpu, clock = self.rig.processor_s(), time.perf_counter()
+        for ids in batches:
+            self.rig.tick(ids, self.values)
+        self.costs.append((self.rig.processor_s() - cpu) / moved * 1e6)
+        self.clocks.append((time.perf_counter() - clock) / moved * 1e6)
+
+    def figures(self, first: Sequence[float]) -> dict[str, Any]:
+        """What was measured; `first`: costs of the one to compare with, of the same rounds."""
+        dim, per_shard = self.rig.dim, -(-self.rows // self.shards)
+        ratios = [own / other for own, other in zip(self.costs, first, strict=True)]
+        allocated = sum(link.figures["bytes"] for link in self.rig.links.links)
         return {
-            "shards": shards,
-            "rows": rows,
+            "shards": self.shards,
+            "rows": self.rows,
             "dim": dim,
-            "processor_us": statistics.median(found),
-            "processor_ns_a_number": statistics.median(found) * 1000 / dim,
-            "clock_us": statistics.median(wall),
-            "memory_us": memory_us(-(-rows // shards), dim, large=True),
-            "memory_4k_us": memory_us(-(-rows // shards), dim, large=False),
-            "made_us": made / (rows - WARM) * 1e6,
-            "bytes": held / (rows - WARM),
-            "bytes_allocated": sum(link.figures["bytes"] for link in rig.links.links) / rows,
-            "bytes_over_tables": held / (rows - WARM) - 8 * dim,
+            "processor_us": statistics.median(self.costs),
+            "to_first": statistics.median(ratios),
+            "clock_us": statistics.median(self.clocks),
+            "memory_us": memory_us(per_shard, dim, large=True),
+            "memory_4k_us": memory_us(per_shard, dim, large=False),
+            "made_us": self.made_us,
+            "bytes": self.bytes,
+            "bytes_allocated": allocated / self.rows,
+            "bytes_over_tables": self.bytes - 8 * dim,
+            "bytes_more": None,
         }
+
+
+def measured(shards: int, rows: Sequence[int], dim: int, repeats: int) -> list[dict[str, Any]]:
+    """All sizes at the same time, in turn."""
+    order, subjects = np.random.default_rng(2), []
+    try:
+        for count, n in dict.fromkeys([FIRST, *((shards, n) for n in rows)]):
+            subjects.append(Subject(count, n, dim))
+        for _ in range(repeats):
+            for at in order.permutation(len(subjects)):
+                subjects[at].turn()
+        found, smaller = [], None
+        for subject in sorted(subjects, key=lambda each: each.rows):
+            if subject.shards != shards or subject.rows not in rows:
+                continue
+            figures = subject.figures(subjects[0].costs)
+            if smaller is not None:
+                more = subject.grown - smaller.grown
+                figures["bytes_more"] = more / (subject.rows - smaller.rows)
+            smaller = subject
+            found.append(figures)
+            print(json.dumps(figures), file=sys.stderr, flush=True)
+        return found
     finally:
-        rig.close()
+        for subject in subjects:
+            subject.rig.close()
+
+
+def fitting(shards: Sequence[int], rows: Sequence[int], dim: int) -> int:
+    """The dimension, halved until all sizes of the most shards fit into the free memory."""
+    free = FREE_SHARE * psutil.virtual_memory().available
+    processes = PROCESS * (1 + max(shards) * len(rows))
+    # Growing by doubling, the largest table is there one and a half times for a moment.
+    while dim > 1 and processes + 4 * sum(2 * rows) * dim + 4 * max(rows) * dim > free:
+        dim //= 2
+    return dim
+
+
+def spread(sizes: Sequence[dict[str, Any]], figure: str) -> float | None:
+    """How much more the dearest costs than the cheapest, as a share; None of fewer than two."""
+    found = [size[figure] for size in sizes if size[figure] is not None]
+    return max(found) / min(found) - 1 if len(found) > 1 else None
+
+
+def spreads(sizes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of time and memory: as rows grow, for each number of shards, and over all sizes."""
+    by_shards = {
+        str(count): [size for size in sizes if size["shards"] == count]
+        for count in dict.fromkeys(size["shards"] for size in sizes)
+    }
+    return {
+        "time": {count: spread(own, "to_first") for count, own in by_shards.items()},
+        "memory": {count: spread(own, "bytes_more") for count, own in by_shards.items()},
+        "time_all": spread(sizes, "to_first"),
+        "memory_all": spread(sizes, "bytes_more"),
+    }
 
 
 def bench_shards(
     shards: Sequence[int] = (1, 2, 4),
     rows: Sequence[int] = (10_000, 100_000, 1_000_000, 10_000_000),
     dim: int = 32,
-    repeats: int = 5,
+    repeats: int = 9,
     *,
     results: Path = RESULTS,
 ) -> dict[str, Any]:
     """Measure every size, print a table, write a dated JSON and Markdown file."""
-    sizes = []
-    for n in rows:
-        fitting = columns(n, dim)
-        for count in shards:
-            sizes.append(measure(count, n, fitting, repeats))
-            print(json.dumps(sizes[-1]), file=sys.stderr, flush=True)
+    if min(rows) < 2 * BATCH or min(rows) < max(shards) * BATCH:
+        raise ConfigError(
+            f"rows {min(rows)} on {max(shards)} shards: every message has {BATCH} rows of one "
+            f"shard; at least {max(2, max(shards)) * BATCH} rows are accepted."
+        )
+    dim = fitting(shards, list(rows), dim)
+    load = [os.getloadavg()[0]]
+    sizes = [each for count in shards for each in measured(count, rows, dim, repeats)]
+    load.append(os.getloadavg()[0])
     report = {
         "bench": "shards",
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(("numpy", "pyarrow", "torch")),
+        "hardware": {**hardware(), "load_1min_before_and_after": load},
+        "versions": versions(("numba", "numpy", "pyarrow", "torch")),
         "rows_a_message": BATCH,
+        "repeats": repeats,
+        "spread": spreads(sizes),
         "sizes": sizes,
     }
     results.mkdir(parents=True, exist_ok=True)
@@ -234,26 +333,44 @@ def bench_shards(
     return report
 
 
+def share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
+def shares(found: dict[str, float | None]) -> str:
+    return ", ".join(f"{share(value)} with {count} shards" for count, value in found.items())
+
+
 def table(report: dict[str, Any]) -> str:
-    hard = report["hardware"]
+    hard, far = report["hardware"], report["spread"]
+    before, after = hard["load_1min_before_and_after"]
     lines = [
         f"# What a row costs on shards, {report['when'][:10]}",
         "",
         (
-            f"{hard['cpu']}, {hard['cores']} cores, load {hard['load_1min']:.1f}; messages of "
-            f"{report['rows_a_message']:,} rows a table and shard, pushed and pulled as float16."
+            f"{hard['cpu']}, {hard['cores']} cores, load {before:.1f} before and {after:.1f} "
+            f"after; messages of {report['rows_a_message']:,} rows a table and shard, pushed and "
+            f"pulled as float16; {report['repeats']} rounds in turn."
         ),
         "",
         (
-            "| rows | dim | shards | processor µs a row | memory µs | with 4 KB pages "
-            "| on the clock µs | made µs | bytes a row | beside the rows | allocated |"
+            f"Spread as rows grow: time a row {shares(far['time'])}; memory of a further row "
+            f"{shares(far['memory'])}. Of all sizes: {share(far['time_all'])} and "
+            f"{share(far['memory_all'])}."
         ),
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "",
+        (
+            "| rows | dim | shards | processor µs a row | to the first | memory µs "
+            "| with 4 KB pages | on the clock µs | made µs | bytes a row | of a further row "
+            "| beside the rows | allocated |"
+        ),
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [
         f"| {size['rows']:,} | {size['dim']} | {size['shards']} | {size['processor_us']:.3f} "
-        f"| {size['memory_us']:.3f} | {size['memory_4k_us']:.3f} "
+        f"| {size['to_first']:.2f} | {size['memory_us']:.3f} | {size['memory_4k_us']:.3f} "
         f"| {size['clock_us']:.3f} | {size['made_us']:.2f} | {size['bytes']:,.0f} "
+        f"| {'-' if size['bytes_more'] is None else format(size['bytes_more'], ',.0f')} "
         f"| {size['bytes_over_tables']:,.0f} | {size['bytes_allocated']:,.0f} |"
         for size in report["sizes"]
     ]
@@ -265,7 +382,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--rows", type=int, nargs="+", default=[10**4, 10**5, 10**6, 10**7])
     parser.add_argument("--dim", type=int, default=32)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
     bench_shards(given.shards, given.rows, given.dim, given.repeats, results=given.results)

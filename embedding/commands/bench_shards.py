@@ -26,7 +26,7 @@ def shards(
     dim: Annotated[
         int, typer.Option(help="Length of the rows; halved where they do not fit.")
     ] = 32,
-    repeats: Annotated[int, typer.Option(help="Repeats; the median counts.")] = 5,
+    repeats: Annotated[int, typer.Option(help="Rounds in turn; the median counts.")] = 9,
 ) -> None:
     """Time and memory of a row as shards and rows grow.
 

@@ -10,19 +10,23 @@ import torch
 
 from embedding.errors import ConfigError
 from embedding.records import Table
-from embedding.server.rows.steps import RowSteps, TorchSteps, pick_steps
+from embedding.server.rows.steps import FetchingSteps, RowSteps, TorchSteps, pick_steps
 from embedding.server.rows.tables import Optimizer, Tables, pick_device
 from embedding.server.rows.transfer import to_device, to_host
 
 ROWS = 50
 
 
-@pytest.fixture(params=["torch", "triton"])
+@pytest.fixture(params=["torch", "fetching", "triton"])
 def steps(request, device) -> tuple[RowSteps, torch.device]:
     """Each way to change rows, with the device that it is for."""
     where = torch.device(device)
     if request.param == "torch":
         return TorchSteps(), where
+    if request.param == "fetching":
+        if device != "cpu":
+            pytest.skip("for the CPU")
+        return FetchingSteps(), where
     if device == "cpu":
         if torch.cuda.is_available():
             pytest.skip("kernels are compiled for the GPU here")
@@ -87,9 +91,9 @@ def test_a_row_that_never_moved_stays_finite_under_adagrad(steps):
     assert rows.tolist() == [[1.0] * 4] * 2
 
 
-def test_a_gpu_gets_kernels_and_everything_else_gets_torch(device):
+def test_each_device_gets_its_kernels(device):
     kind = pick_steps(torch.device(device), 100)
-    assert isinstance(kind, TorchSteps) is (device == "cpu")
+    assert isinstance(kind, FetchingSteps) is (device == "cpu")
     assert isinstance(pick_steps(torch.device(device), 100_000), TorchSteps)
 
 

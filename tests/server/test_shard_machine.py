@@ -373,14 +373,13 @@ def test_a_shard_refuses_another_primary_a_gap_and_ids_that_are_not_its_own(stat
     with pytest.raises(RefusedError, match="log 4"):
         state.take(4, 1, [CopyRows(1)])
     state.take(3, 1, [Admit(0, 4)])
-    none = np.empty(0, dtype=np.int64)
     with pytest.raises(RefusedError, match="id mod 2 = 1"):
-        state.pull(np.array([0]), none, (3, 1))
+        state.rows(Table.IN, np.array([0]), (3, 1))
     with pytest.raises(RefusedError, match="outside 0 … 3"):
-        state.pull(np.array([5]), none, (3, 1))
+        state.rows(Table.IN, np.array([5]), (3, 1))
     with pytest.raises(RefusedError, match="gap, shard 1 expects 1"):
         state.push(Push("a", 2, 0))
-    assert state.pull(np.array([3]), none, (3, 1)) is not None
+    assert state.rows(Table.IN, np.array([3]), (3, 1)) is not None
 
 
 def test_what_the_primary_refused_is_replaced_by_what_comes_under_its_number(state):

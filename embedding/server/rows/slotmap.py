@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from embedding.records import CodeArray, IntArray
+from embedding.server.rows.fetching import find_slots
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LEAST = 4096
@@ -46,18 +47,8 @@ class SlotMap:
 
     def slots(self, ids: IntArray) -> IntArray:
         """Slots int64 [n] of ids (none negative); -1 for an id that is not alive."""
-        slots = self._table[ids & self._mask]
-        hit = self._ids[slots] == ids
-        found: IntArray = np.where(hit, slots, -1).astype(np.int64)
-        rest = np.flatnonzero(~hit & (slots >= 0))
-        step = 1
-        while len(rest):
-            keys = ids[rest]
-            slots = self._table[self._places(keys, step)]
-            hit = self._ids[slots] == keys
-            found[rest[hit]] = slots[hit]
-            rest = rest[~hit & (slots >= 0)]
-            step += 1
+        found: IntArray = np.empty(len(ids), dtype=np.int64)
+        find_slots(ids, self._table, self._ids, self._shift, _GOLDEN, found)
         return found
 
     def used(self) -> IntArray:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from embedding.server.rows.fetching import add_rows, gather_rows
 
 logger = logging.getLogger(__name__)
 
@@ -76,8 +79,26 @@ class TorchSteps:
         rows.index_add_(0, where, step)
 
 
+class FetchingSteps(TorchSteps):
+    """On the CPU, with rows on their way from memory while others are worked on."""
+
+    def gather(self, rows: Tensor, where: Tensor, *, gaps: bool) -> Tensor:
+        """See RowSteps."""
+        del gaps
+        found = torch.empty((len(where), rows.shape[1]), dtype=torch.float32)
+        gather_rows(rows.numpy(), where.numpy(), found.numpy())
+        return found
+
+    def add(self, rows: Tensor, where: Tensor, delta: Tensor, scale: float) -> None:
+        """See RowSteps."""
+        whole = delta.float().contiguous()
+        add_rows(rows.numpy(), where.numpy(), whole.numpy(), np.float32(scale))
+
+
 def pick_steps(device: torch.device, dim: int) -> RowSteps:
-    """Kernels that pass over the rows once where there is a GPU and Triton; torch elsewhere."""
+    """Kernels that pass over the rows once, where there are such; torch elsewhere."""
+    if device.type == "cpu":
+        return FetchingSteps()
     if device.type != "cuda" or dim > _WIDEST:
         return TorchSteps()
     try:
