@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from calling import sentences
 
-WORDS = 60_000
-FIXED = ("--dim", "16", "--sample", "0", "--min-count", "1", "--nodes", "2", "--json")
-FIXED += ("--learning-rate", "0.1", "--epochs", "6")
+from embedding.config import validate
+from embedding.training import TrainRequest, train_corpus
+
+WORDS = 20_000
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_loss_stays_and_bytes_go(process, tmp_path: Path) -> None:
+def test_loss_stays_and_bytes_go(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_text(sentences(WORDS), encoding="utf-8")
-    done = process("train", corpus, *FIXED, "--pulls", "changes", "--compression", "threshold")
-    assert done.code == 0, done.err
-    told = json.loads(done.out)
-    assert told["tokens_trained"] == 6 * WORDS
-    assert told["loss"] < 4.1, "untrained: 4.16"
-    assert told["bytes_per_entry"] < 1.0, "float16 takes more than 2"
+    asked = {
+        "corpus": corpus,
+        "epochs": 3,
+        "min_count": 1,
+        "nodes": 2,
+        "model": {"dim": 16, "sample": 0, "learning_rate": 0.2},
+        "node": {"replay_ratio": 0.0, "block_tokens": 2_000},
+        "exchange": {"pulls": "changes", "compression": "threshold", "cache_bytes": 1 << 24},
+    }
+    done = train_corpus(validate(TrainRequest, asked, "test"))
+    assert done.tokens_trained == 3 * WORDS
+    assert done.loss < 2.5, "untrained: 4.16"
+    assert done.bytes_per_entry < 1.0, "float16 takes more than 2"
     # As many numbers are pulled as pushed: in float16 they would take twice what is pushed now.
-    assert told["bytes_pulled_per_token"] < told["bytes_pushed_per_token"]
+    assert done.bytes_pulled < done.bytes_pushed
 
 
 @pytest.mark.parametrize(

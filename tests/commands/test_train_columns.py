@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
-from test_train_shards import digest, kill_a_shard
+from test_train_shards import Killer, digest
 
 from embedding.config import validate
 from embedding.training import TrainRequest, train_corpus
@@ -16,23 +14,17 @@ from embedding.training import TrainRequest, train_corpus
 def test_a_shard_killed_in_the_middle_changes_no_byte(corpus, tmp_path):
     base = {
         "corpus": corpus,
-        "epochs": 12,
+        "epochs": 2,
         "min_count": 2,
         "shards": 2,
         "split": "columns",
-        "model": {"dim": 16},
-        "node": {"replay_ratio": 0.0, "block_tokens": 2_000, "minibatch": 4_096},
+        "model": {"dim": 16, "learning_rate": 0.1},
+        "node": {"replay_ratio": 0.0, "block_tokens": 2_000, "minibatch": 512},
     }
     plain = train_corpus(validate(TrainRequest, {**base, "out": tmp_path / "plain"}, "test"))
-    out, killed, stop = tmp_path / "killed", [], threading.Event()
-    killer = threading.Thread(target=kill_a_shard, args=(stop, killed))
-    killer.start()
-    try:
-        result = train_corpus(validate(TrainRequest, {**base, "out": out}, "test"))
-    finally:
-        stop.set()
-        killer.join(10)
-    assert killed
+    out, killer = tmp_path / "killed", Killer(10_000)
+    result = train_corpus(validate(TrainRequest, {**base, "out": out}, "test"), killer)
+    assert killer.killed
     assert result.tokens_trained == plain.tokens_trained
     assert digest(out) == digest(tmp_path / "plain")
     assert plain.loss < 4.0, "it learns: an untrained pair has 4.16 nats"

@@ -6,14 +6,13 @@ import hashlib
 import json
 import os
 import signal
-import threading
 from pathlib import Path
 
 import psutil
 import pytest
 
 from embedding.config import validate
-from embedding.training import TrainRequest, train_corpus
+from embedding.training import TrainProgress, TrainRequest, train_corpus
 
 SHORT = ("--dim", 16, "--epochs", 2, "--min-count", 2, "--json")
 
@@ -38,51 +37,38 @@ def test_two_shards_give_the_same_bytes_as_one(process, corpus, tmp_path):
     assert found[2]["bytes_sent_per_token"] > 0.5 * found[1]["bytes_sent_per_token"]
 
 
-def kill_a_shard(stop: threading.Event, killed: list[int]) -> None:
-    """Kill the first shard of this process that has worked for a moment."""
-    while not stop.wait(0.02):
+class Killer:
+    """Told of a training's progress: kills a shard of this process once some words are learnt."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+        self.killed: list[int] = []
+
+    def __call__(self, told: TrainProgress) -> None:
+        if self.killed or told.tokens < self.after:
+            return
         for child in psutil.Process().children():
-            try:
-                command = " ".join(child.cmdline())
-            except psutil.Error:
-                continue
-            if "shards.service" in command and learning():
+            if "shards.service" in " ".join(child.cmdline()):
                 os.kill(child.pid, signal.SIGKILL)
-                killed.append(child.pid)
+                self.killed.append(child.pid)
                 return
-
-
-def learning() -> bool:
-    """Whether a node's gradient process is at work: it is some way into its corpus."""
-    for child in psutil.Process().children():
-        try:
-            if "spawn_main" in " ".join(child.cmdline()) and child.cpu_times().user > 1.5:
-                return True
-        except psutil.Error:
-            continue
-    return False
 
 
 @pytest.mark.slow
 def test_a_shard_killed_in_the_middle_changes_no_byte(corpus, tmp_path):
     """One node: the shard gets what it lost, in the same order."""
-    out, killed, stop = tmp_path / "killed", [], threading.Event()
-    killer = threading.Thread(target=kill_a_shard, args=(stop, killed))
+    out, killer = tmp_path / "killed", Killer(10_000)
     base = {
         "corpus": corpus,
-        "epochs": 40,
+        "epochs": 20,
         "min_count": 2,
         "model": {"dim": 16},
         "node": {"replay_ratio": 0.0, "block_tokens": 2_000},
     }
     plain = train_corpus(validate(TrainRequest, {**base, "out": tmp_path / "plain"}, "test"))
-    killer.start()
-    try:
-        result = train_corpus(validate(TrainRequest, {**base, "shards": 2, "out": out}, "test"))
-    finally:
-        stop.set()
-        killer.join(10)
-    assert killed
+    asked = validate(TrainRequest, {**base, "shards": 2, "out": out}, "test")
+    result = train_corpus(asked, killer)
+    assert killer.killed
     assert result.tokens_trained == plain.tokens_trained
     assert digest(out) == digest(tmp_path / "plain")
 
