@@ -68,6 +68,7 @@ def node_specs(settings: Settings, sources: Sequence[SourceConfig] | None = None
             node=settings.node,
             min_count=settings.server.min_count,
             exchange=settings.exchange,
+            evidence=settings.paths.evidence.resolve(),
         )
         for name in names
     ]

@@ -58,6 +58,11 @@ class PathsConfig(Config):
         return self.home / "trends"
 
     @property
+    def evidence(self) -> Path:
+        """Addresses of documents by word."""
+        return self.home / "evidence"
+
+    @property
     def checkpoints(self) -> Path:
         """The parameter server's checkpoints."""
         return self.home / "checkpoints"
@@ -230,6 +235,7 @@ class Settings(BaseSettings):
         here = {
             "snapshots": str(self.paths.snapshots),
             "reports": self.paths.trends,
+            "evidence": self.paths.evidence,
             "status_url": self.server_status_url,
             "token_file": self.paths.home / "web-token",
         }

@@ -118,19 +118,42 @@ class Snapshot:
             return None
         return read_usage(_map(self.path / USAGE), self.dim)
 
+    def read_vectors(self, rows: IntArray) -> FloatArray:
+        """float32 [len(rows), dim]: a copy of some rows of the `in` table.
+
+        Read and not mapped: pages of a file that were looked at once do not stay in memory.
+        """
+        column = self._batch.schema.get_field_index("in")
+        options = pa.ipc.IpcReadOptions(included_fields=[column])
+        with (
+            pa.OSFile(str(self.path / VECTORS)) as source,
+            pa.ipc.open_file(source, options=options) as reader,
+        ):
+            flat = reader.get_batch(0).column(0).flatten().to_numpy()
+        found: FloatArray = flat.reshape(len(self), self.dim)[rows]
+        return found
+
     def source_counts(self, word: str) -> dict[str, tuple[int, int]]:
         """(occurrences, documents) of one word by source in this window."""
         table = self.counts_table
-        at = _position(table.column("word").dictionary, word)
-        rows = table.filter(pc.equal(table.column("word").indices, at))
+        at = _bisect(table.column("word").dictionary, word)
+        codes = table.column("word").indices.to_numpy()
+        # In their own type: else all codes are converted.
+        ends = np.array([at, at + 1], dtype=codes.dtype)
+        first, last = np.searchsorted(codes, ends) if at >= 0 else (0, 0)
         out: dict[str, tuple[int, int]] = {}
-        for row in rows.to_pylist():
+        for row in table.slice(int(first), int(last - first)).to_pylist():
             count, documents = out.get(row["source"], (0, 0))
             out[row["source"]] = (count + row["count"], documents + row["documents"])
         return out
 
-    def index(self, word: str) -> int | None:
-        """Row of `word`, None when the snapshot does not hold it."""
+    def index(self, word: str, guess: int = -1) -> int | None:
+        """Row of `word`, None when the snapshot does not hold it.
+
+        guess  a row to look at first: a word keeps its row as long as no other leaves
+        """
+        if 0 <= guess < len(self) and self._batch.column("word")[guess].as_py() == word:
+            return guess
         row = _position(self._batch.column("word"), word)
         return None if row < 0 else row
 
@@ -230,6 +253,18 @@ def _position(column: pa.StringArray, word: str) -> int:
     except UnicodeEncodeError:
         return -1
     return position
+
+
+def _bisect(column: pa.StringArray, word: str) -> int:
+    """Place of `word` in a sorted column (by code points, as Arrow sorts), -1: not there."""
+    low, high = 0, len(column)
+    while low < high:
+        middle = (low + high) // 2
+        if column[middle].as_py() < word:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < len(column) and column[low].as_py() == word else -1
 
 
 def _map(path: Path) -> pa.RecordBatch:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from embedding.errors import SnapshotError
-from embedding.records import SnapshotRef
+from embedding.records import CodeArray, FloatArray, SnapshotRef
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends import noise
+from embedding.trends.compass import Compass
 from embedding.trends.config import TrendsConfig
 from embedding.trends.lineage import lineage
 from embedding.trends.material import Snapshots
@@ -94,21 +95,28 @@ def word_history(
     *,
     id: str = "latest",  # noqa: A002 - as the store names it
     reports: Mapping[str, TrendReport] | None = None,
+    compass: Compass | None = None,
 ) -> WordHistory:
     """Follow `word` through the windows up to snapshot `id`.
 
     reports  saved reports by snapshot id: where one is there, a shift is set against its noise
              floor
+    compass  keeps the frequent words of snapshots from one word to the next
+
+    Nearest words are those among the `candidate_words` most frequent of each snapshot.
 
     Raises SnapshotError when the last snapshot cannot be read; an earlier one that cannot be
     read is left out and noted.
     """
     config = config or TrendsConfig()
+    compass = compass or Compass(config.candidate_words)
     last = store.open(id)
     chain = lineage(store.list(), last.ref)[-config.history_windows :]
     snapshots, notes = _open(chain, store)
-    near = [_Nearby.of(snapshot, word, config) for snapshot in snapshots]
-    first = next((one for one in near if one.words), None)
+    near: list[_Nearby] = []
+    for snapshot in snapshots:
+        near.append(_Nearby.of(snapshot, word, compass, near[-1].row if near else -1, config))
+    first = next((one for one in near if len(one.codes)), None)
     points = []
     previous: _Nearby | None = None
     for snapshot, nearby in zip(snapshots, near, strict=True):
@@ -131,26 +139,36 @@ def _open(chain: Sequence[SnapshotRef], store: Snapshots) -> tuple[list[Snapshot
 
 @dataclass(frozen=True)
 class _Nearby:
-    """A word's nearest words in one snapshot, as far as they are needed to compare times."""
+    """A word's nearest words in one snapshot, as far as they are needed to compare times.
+
+    row       of the word, -1: the snapshot does not hold it
+    codes     int32 [n], nearest first; cosines float32 [n]
+    """
 
     snapshot: Snapshot
+    compass: Compass
+    row: int
     count: int
-    words: tuple[tuple[str, float], ...]
+    codes: CodeArray
+    cosines: FloatArray
 
     @classmethod
-    def of(cls, snapshot: Snapshot, word: str, config: TrendsConfig) -> _Nearby:
-        row = snapshot.index(word)
-        if row is None or not np.any(snapshot.vectors[row]):
-            return cls(snapshot, 0, ())
-        # Twice as many as are compared: some of them are unknown to the other snapshot.
-        n = max(2 * config.neighbours, config.shown_neighbours)
-        return cls(snapshot, int(snapshot.counts[row]), tuple(snapshot.neighbours(word, n)))
+    def of(
+        cls, snapshot: Snapshot, word: str, compass: Compass, guess: int, config: TrendsConfig
+    ) -> _Nearby:
+        found = snapshot.index(word, guess)
+        row = -1 if found is None else found
+        codes, cosines = np.empty(0, np.int32), np.empty(0, np.float32)
+        if row >= 0:
+            # Twice as many as are compared: some of them are unknown to the other snapshot.
+            n = max(2 * config.neighbours, config.shown_neighbours)
+            codes, cosines = compass.nearest(snapshot, row, n)
+        count = int(snapshot.counts[row]) if len(codes) else 0
+        return cls(snapshot, compass, row, count, codes, cosines)
 
-    def shared_with(self, other: _Nearby, k: int) -> list[str]:
-        """The k nearest words that the other snapshot holds too."""
-        names = [name for name, _ in self.words]
-        known = other.snapshot.rows(names) >= 0
-        return [name for name, there in zip(names, known, strict=True) if there][:k]
+    def shared_with(self, other: _Nearby, k: int) -> CodeArray:
+        """The k nearest words that are frequent in the other snapshot too."""
+        return self.codes[self.compass.of(other.snapshot).knows(self.codes)][:k]
 
 
 def _point(
@@ -168,13 +186,15 @@ def _point(
     tokens = sum(s.read_tokens for s in sources)
     read = sum(s.read_documents for s in sources)
     back = None if first is nearby else first
-    then = {name for name, _ in previous.words[: config.shown_neighbours]} if previous else set()
+    shown_now = nearby.codes[: config.shown_neighbours]
+    then = previous.codes[: config.shown_neighbours] if previous else nearby.codes[:0]
+    fresh = ~np.isin(shown_now, then) if len(then) else np.zeros(len(shown_now), bool)
     return HistoryPoint(
         snapshot=snapshot.id,
         label=window.label,
         start=window.start.isoformat(),
         end=window.end.isoformat(),
-        in_vocabulary=nearby.count > 0 or snapshot.index(word) is not None,
+        in_vocabulary=nearby.row >= 0,
         count=count,
         documents=held,
         read_tokens=tokens,
@@ -185,8 +205,10 @@ def _point(
         shift_previous=_shift(previous, nearby, count, report, config),
         shift_first=_shift(back, nearby, count, None, config),
         neighbours=tuple(
-            Neighbour(name, similarity, bool(then) and name not in then)
-            for name, similarity in nearby.words[: config.shown_neighbours]
+            Neighbour(nearby.compass.names[code], float(cosine), bool(new))
+            for code, cosine, new in zip(
+                shown_now.tolist(), nearby.cosines, fresh.tolist(), strict=False
+            )
         ),
     )
 
@@ -225,14 +247,14 @@ def _shift(
     config: TrendsConfig,
 ) -> ShiftFigure | None:
     """Neighbour overlap (Gonen et al. 2020) of one word; None when either has no vector."""
-    if before is None or not before.words or not after.words:
+    if before is None or not len(before.codes) or not len(after.codes):
         return None
     old = before.shared_with(after, config.neighbours)
     new = after.shared_with(before, config.neighbours)
     k = min(len(old), len(new))
     if k == 0:
         return None
-    moved = 1.0 - len({*old[:k]} & {*new[:k]}) / k
+    moved = 1.0 - len(np.intersect1d(old[:k], new[:k])) / k
     low, high = wilson(moved, k)
     figure = ShiftFigure(before.snapshot.id, moved, low, high)
     compared = report.compared_with if report is not None else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import lru_cache
+from typing import Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,29 @@ class Snapshots(Protocol):
         """One snapshot by id, or the `latest`; raises SnapshotError."""
 
 
+class Windows(Sequence[Frequency]):
+    """What the windows of snapshots hold: read when it is asked for, the last ones asked kept.
+
+    A long stream has more windows than fit into memory, and most are looked at once.
+    """
+
+    def __init__(self, snapshots: Sequence[Snapshot], keep: int = 16) -> None:
+        self._snapshots = tuple(snapshots)
+        self._read = lru_cache(maxsize=keep)(Frequency.read)
+
+    def __len__(self) -> int:
+        return len(self._snapshots)
+
+    @overload
+    def __getitem__(self, at: int) -> Frequency: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Frequency, ...]: ...
+    def __getitem__(self, at: int | slice) -> Frequency | tuple[Frequency, ...]:
+        if isinstance(at, slice):
+            return tuple(self._read(one) for one in self._snapshots[at])
+        return self._read(self._snapshots[at])
+
+
 @dataclass(frozen=True)
 class Material:
     """Everything a report is computed from.
@@ -42,7 +66,7 @@ class Material:
     snapshot: Snapshot
     earlier: tuple[Snapshot, ...]
     now: Frequency
-    past: tuple[Frequency, ...]
+    past: Sequence[Frequency]
     notes: tuple[Note, ...]
 
 
@@ -51,17 +75,16 @@ def gather(store: Snapshots, id: str = "latest") -> Material:  # noqa: A002
     snapshot = store.open(id)
     chain = lineage(store.list(), snapshot.ref)[:-1]
     earlier: list[Snapshot] = []
-    past: list[Frequency] = []
     notes: list[Note] = []
     for ref in chain:
         try:
             one = store.open(ref.id)
-            past.append(Frequency.read(one))
+            _ = one.counts_table  # mapped: damage shows now
             earlier.append(one)
         except SnapshotError as error:
             notes.append(Note("broken_snapshot", str(error)))
     now = Frequency.read(snapshot)
-    return Material(snapshot, tuple(earlier), now, tuple(past), tuple(notes))
+    return Material(snapshot, tuple(earlier), now, Windows(earlier), tuple(notes))
 
 
 def figures(snapshot: Snapshot) -> WindowFigures:

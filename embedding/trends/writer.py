@@ -23,7 +23,7 @@ class RowWriter:
         self._baseline = baseline
         self._config = config
         shown = config.series_windows
-        self._series = (*material.past, material.now)[-shown:]
+        self._series = (*material.past[-shown:], material.now)[-shown:]
         labels = (*material.earlier, material.snapshot)[-shown:]
         self.windows = tuple(one.manifest.window.label for one in labels)
 

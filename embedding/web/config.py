@@ -19,6 +19,9 @@ class WebConfig(Config):
     reports: Path | None = None
     """Folder of saved trend reports; a report that is not there is computed while serving."""
 
+    evidence: Path | None = None
+    """Folder of addresses of documents by word, which nodes write; None shows none."""
+
     status_url: str | None = None
     """The parameter server's `/status`, for the panel of live figures; None leaves it out."""
 

@@ -17,6 +17,7 @@ from embedding.records import SnapshotRef
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import LATEST, SnapshotStore
 from embedding.trends import storage
+from embedding.trends.compass import Compass
 from embedding.trends.history import WordHistory, word_history
 from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport
@@ -74,6 +75,7 @@ class Reader:
         self._store = SnapshotStore(config.snapshots)
         self._snapshots: Recent[Snapshot] = Recent(config.open_snapshots)
         self._histories: Recent[WordHistory] = Recent(512)
+        self.compass = Compass(config.trends.candidate_words, config.open_snapshots)
         self._vocabularies: Recent[Vocabulary] = Recent(2)
         self._saved: Recent[TrendReport] = Recent(config.open_snapshots)
         self._computed: Recent[Future[TrendReport]] = Recent(config.open_snapshots)
@@ -155,7 +157,10 @@ class Reader:
         reports = {ref.id: report for ref in chosen if (report := self.known_report(ref.id))}
         key = (word, tuple(ref.id for ref in refs), tuple(sorted(reports)))
         return self._histories.get(
-            key, lambda: word_history(self, word, self._config.trends, reports=reports)
+            key,
+            lambda: word_history(
+                self, word, self._config.trends, reports=reports, compass=self.compass
+            ),
         )
 
     def vocabulary(self) -> Vocabulary:

@@ -29,6 +29,7 @@ from embedding.stream.queue import BlockQueue
 from embedding.stream.replay import make_replay
 from embedding.worker.batch import BatchWork
 from embedding.worker.columns import ColumnLearner
+from embedding.worker.evidence import EvidenceKeeper
 from embedding.worker.hogwild import HogwildLearner, MappedTables
 from embedding.worker.learner import Learner
 from embedding.worker.lifetime import end_with_parent, peak_memory, stop_on_signals
@@ -113,6 +114,8 @@ class GradientProcess:
             welcome.young_mentions,
         )
         self.learner.usage = UsageReader.of(spec.model, self.learner.unit, welcome.usage)
+        if spec.evidence is not None:
+            self.learner.lexicon.evidence = EvidenceKeeper(spec.evidence, spec.name)
         self._listen(welcome)
         self.learner.pace = welcome.pace
         self.learner.active = 1 if spec.ring is None else spec.ring.size
@@ -150,6 +153,7 @@ class GradientProcess:
             if self.spec.ring is None or not self.stop.is_set():
                 raise
         finally:
+            self._write_evidence()
             self.stop.set()
             reporter.join(timeout=5)
             self.route.close()
@@ -293,6 +297,10 @@ class GradientProcess:
         if self.spec.corpus is not None:
             self._tell_reader()
 
+    def _write_evidence(self) -> None:
+        if self.learner.lexicon.evidence is not None:
+            self.learner.lexicon.evidence.write()
+
     def _follow_restart(self) -> None:
         """A restarted server may have lost the words it admitted last."""
         welcome = self.client.welcome
@@ -314,6 +322,7 @@ class GradientProcess:
         if not self._idle and not kept:
             self._settle()
             self.client.idle()
+            self._write_evidence()
             self._idle = True
 
     def _settle(self) -> None:

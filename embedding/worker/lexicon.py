@@ -11,6 +11,7 @@ from embedding.exchange.protocol import VocabularyDelta
 from embedding.exchange.testimony import Attestation
 from embedding.models.sampling import NoiseTable, keep_probabilities
 from embedding.records import FloatArray, IntArray, TimeArray, TokenBlock
+from embedding.worker.evidence import EvidenceKeeper
 from embedding.worker.listening import Listener
 
 REMEMBERED = 1_000_000
@@ -44,11 +45,13 @@ class Lexicon:
     least  a word without a row is offered to the server once this node has read it so often: the
            server's min_count, or this node's part of it where several read
     listener  remembers who used the words without a row; None where nobody asks
+    evidence  notes where the words with a row were read; None where nobody asks
     """
 
     def __init__(self) -> None:
         self.least = 1.0
         self.listener: Listener | None = None
+        self.evidence: EvidenceKeeper | None = None
         self.ids: IntArray = np.empty(0, dtype=np.int64)
         self.counts: TimeArray = np.empty(0, dtype=np.float64)
         self._ids: dict[str, int] = {}
@@ -90,6 +93,8 @@ class Lexicon:
         for table, counts in zip(tables, occurrences, strict=True):
             known = table >= 0
             self.counts[self.places(table[known])] += counts[known]
+        if self.evidence is not None:
+            self.evidence.read(blocks, tables)
         return tables
 
     def known(self, rows: IntArray) -> IntArray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import Field, model_validator
 
 from embedding.config import Config
@@ -103,6 +105,8 @@ class NodeSpec(Config):
     """Occurrences after which the server gives a word a row."""
     exchange: ExchangeConfig = ExchangeConfig()
     """The wire."""
+    evidence: Path | None = None
+    """Folder for addresses of documents by word (`snapshots/evidence.py`); None notes none."""
     topology: TopologyConfig = TopologyConfig()
     """Which way rows travel."""
     ring: MeetingSpec | None = None

@@ -1,0 +1,70 @@
+"""A large store of snapshots for `yeoron bench page`: invented words, drifting vectors, counts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+
+from embedding.records import SnapshotData, Window, WordCounts
+from embedding.snapshots.store import SnapshotStore
+
+SOURCES = ("뉴스", "게시판", "댓글")
+SYLLABLES = np.array(list("가나다라마바사아자차카타파하고노도로모보소오조초구누두루무부수우주추"))
+DOCUMENTS = 40_000
+TOPICS = 400
+
+
+def vocabulary(n: int, rng: np.random.Generator) -> list[str]:
+    """n distinct words of two to four syllables."""
+    words: dict[str, None] = {}
+    while len(words) < n:
+        length = rng.integers(2, 5, size=n)
+        drawn = rng.choice(SYLLABLES, size=(n, 4))
+        words.update({"".join(row[:k]): None for row, k in zip(drawn, length, strict=True)})
+    return list(words)[:n]
+
+
+def make(folder: Path, snapshots: int, words: int, dim: int, seed: int = 1) -> SnapshotStore:
+    """Publish daily snapshots; every day some words take the company of another topic."""
+    rng = np.random.default_rng(seed)
+    store = SnapshotStore(str(folder))
+    names = vocabulary(words, rng)
+    topics = rng.standard_normal((TOPICS, dim)).astype(np.float32)
+    topic = rng.integers(TOPICS, size=words)
+    own = rng.standard_normal((words, dim)).astype(np.float32) * 0.8
+    share = np.minimum(0.3, 2.0 / (np.arange(words) + 8.0))
+    running = np.zeros(words, np.int64)
+    parent = None
+    for at in range(snapshots):
+        topic[rng.integers(words, size=words // 500)] = rng.integers(TOPICS)
+        held = np.stack([rng.binomial(DOCUMENTS, share) for _ in SOURCES], axis=1)
+        running += held.sum(axis=1) + 1
+        noise = rng.standard_normal((words, dim)).astype(np.float32)
+        scale = 0.15 + 1.5 / np.sqrt(running + 10.0)
+        vectors = topics[topic] + own + noise * scale[:, None].astype(np.float32)
+        start = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=at)
+        rows, columns = np.nonzero(held)
+        counts = held[rows, columns]
+        data = SnapshotData(
+            window=Window(start, start + timedelta(days=1)),
+            words=names,
+            ids=np.arange(words, dtype=np.int64),
+            counts=running.copy(),
+            last_seen=np.full(words, start.timestamp()),
+            vectors=vectors.astype(np.float32),
+            contexts=vectors[::-1].astype(np.float32),
+            by_source=WordCounts(
+                words=[names[row] for row in rows.tolist()],
+                sources=[SOURCES[column] for column in columns.tolist()],
+                windows=np.full(len(rows), int(start.timestamp()), dtype=np.int64),
+                counts=(counts * 1.4).astype(np.int64) + 1,
+                documents=counts.astype(np.int64),
+            ),
+            tokens=dict.fromkeys(SOURCES, 60 * DOCUMENTS),
+            documents=dict.fromkeys(SOURCES, DOCUMENTS),
+            tokenizer_digest="t1",
+        )
+        parent = store.publish(SnapshotData(**{**vars(data), "parent": parent})).id
+    return store

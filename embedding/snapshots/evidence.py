@@ -1,0 +1,175 @@
+"""Where words were read: addresses of a few documents by word, source and day. Never any text.
+
+A word's documents are sampled by the smallest values of a hash of address and word (bottom-k,
+Cohen and Kaplan 2007), so that nodes sample alike without asking each other, a document read twice
+counts once, and no document is listed with all its words. Parquet files sorted by word, one folder
+for each month:
+
+    <folder>/2020-02/<node>-<number>.parquet    word, source, day int32, hash int64, url,
+                                                published float64 (Unix seconds)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from embedding.errors import SnapshotError
+
+SCHEMA = pa.schema(
+    [
+        ("word", pa.string()),
+        ("source", pa.string()),
+        ("day", pa.int32()),
+        ("hash", pa.int64()),
+        ("url", pa.string()),
+        ("published", pa.float64()),
+    ]
+)
+PER_DAY = 3
+"""Addresses kept of a word by source and day."""
+MOST_PARTS = 8
+"""Files of one writer and month; beyond it, they are joined."""
+DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A document that holds the word."""
+
+    url: str
+    source: str
+    published: datetime
+
+
+class EvidenceStore:
+    """Addresses of documents by word, in a folder; several nodes write, anybody reads."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def add(self, table: pa.Table, writer: str) -> None:
+        """Publish rows of `SCHEMA` as new files, each by one rename.
+
+        writer  name of the node, of which no two are the same
+        """
+        month = _months(table.column("day").to_numpy())
+        for label in sorted(set(month.tolist())):
+            part = sampled(table.filter(pa.array(month == label)))
+            _publish(self.folder / label, part, writer)
+            self._join(self.folder / label, writer)
+
+    def find(self, word: str, start: datetime, end: datetime, n: int = 20) -> list[Evidence]:
+        """At most n documents published in [start, end) that hold `word`: newest first, sources in
+        turn. Raises SnapshotError when a file cannot be read.
+        """
+        tables = [self._read(path, word, start, end) for path in self._files(start, end)]
+        found = [table for table in tables if table.num_rows]
+        if not found:
+            return []
+        rows = sampled(pa.concat_tables(found)).sort_by([("published", "descending")]).to_pylist()
+        once = {row["url"]: row for row in reversed(rows)}
+        by_source: dict[str, list[Evidence]] = {}
+        for row in sorted(once.values(), key=lambda row: (-row["published"], row["url"])):
+            published = datetime.fromtimestamp(row["published"], UTC)
+            one = Evidence(row["url"], row["source"], published)
+            by_source.setdefault(row["source"], []).append(one)
+        return _in_turn(list(by_source.values()), n)
+
+    def _files(self, start: datetime, end: datetime) -> list[Path]:
+        first, last = f"{start:%Y-%m}", f"{end:%Y-%m}"
+        if not self.folder.is_dir():
+            return []
+        months = sorted(p for p in self.folder.iterdir() if first <= p.name <= last)
+        return [path for month in months for path in sorted(month.glob("*.parquet"))]
+
+    @staticmethod
+    def _read(path: Path, word: str, start: datetime, end: datetime) -> pa.Table:
+        low, high = start.timestamp(), end.timestamp()
+        try:
+            return pq.read_table(
+                path,
+                partitioning=None,
+                filters=(pc.field("word") == word)
+                & (pc.field("published") >= low)
+                & (pc.field("published") < high),
+            )
+        except FileNotFoundError:
+            return SCHEMA.empty_table()  # joined with others by its writer in the meantime
+        except UnicodeEncodeError:
+            return SCHEMA.empty_table()
+        except (pa.ArrowException, OSError) as error:
+            raise SnapshotError(f"evidence {path}: cannot be read: {error}.") from error
+
+    def _join(self, folder: Path, writer: str) -> None:
+        parts = sorted(folder.glob(f"{_safe(writer)}-*.parquet"))
+        if len(parts) <= MOST_PARTS:
+            return
+        whole = sampled(pa.concat_tables([pq.read_table(p, partitioning=None) for p in parts]))
+        _publish(folder, whole, writer)
+        for path in parts:
+            path.unlink()
+
+
+def sampled(table: pa.Table) -> pa.Table:
+    """Sorted by word; of each word, source and day the `PER_DAY` rows of smallest hash, once."""
+    keys = ("word", "source", "day", "hash")
+    table = table.sort_by([(name, "ascending") for name in keys]).combine_chunks()
+    if not table.num_rows:
+        return table
+    codes = [_codes(table.column(name)) for name in keys]
+    group = np.any([np.diff(code) != 0 for code in codes[:3]], axis=0)
+    first = np.flatnonzero(np.concatenate([[True], group]))
+    again = np.concatenate([[False], ~group & (np.diff(codes[3]) == 0)])
+    kept = np.flatnonzero(~again)
+    # The place within its group, counted among those that are there once.
+    start = np.searchsorted(kept, first)
+    own = np.searchsorted(first, kept, side="right") - 1
+    return table.take(pa.array(kept[np.arange(len(kept)) - start[own] < PER_DAY]))
+
+
+def _codes(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    if pa.types.is_string(column.type):
+        column = pc.dictionary_encode(column.combine_chunks()).indices
+    return np.asarray(column.to_numpy()).astype(np.int64)
+
+
+def _months(days: np.ndarray[tuple[int], np.dtype[np.int32]]) -> np.ndarray:
+    return np.asarray(days).astype("datetime64[D]").astype("datetime64[M]").astype(str)
+
+
+def _in_turn(groups: Sequence[list[Evidence]], n: int) -> list[Evidence]:
+    chosen = []
+    for at in range(max(len(group) for group in groups)):
+        chosen += [group[at] for group in groups if at < len(group)]
+    return sorted(chosen[:n], key=lambda one: (-one.published.timestamp(), one.url))
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^0-9A-Za-z_.]", "_", name)[:80]
+
+
+def _publish(folder: Path, table: pa.Table, writer: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{_safe(writer)}-{uuid.uuid4().hex[:12]}"
+    draft = folder / f".{name}"
+    try:
+        with draft.open("wb") as file:
+            pq.write_table(table, file, compression="zstd", row_group_size=20_000)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.rename(folder / f"{name}.parquet")
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            draft.unlink()
