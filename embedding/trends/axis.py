@@ -8,7 +8,7 @@ source, and one for each replica, whose spread gives the interval (Student's t).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,8 @@ from embedding.trends.config import TrendsConfig
 from embedding.trends.contrast import pooled
 from embedding.trends.lineage import lineage
 from embedding.trends.material import Snapshots
+
+Kept = MutableMapping[tuple[str, tuple[str, ...], tuple[str, ...]], tuple[FloatArray, FloatArray]]
 
 ALL = "all"
 """Stands for all sources together."""
@@ -62,8 +64,11 @@ def axis_history(
     config: TrendsConfig | None = None,
     *,
     id: str = "latest",  # noqa: A002 - as the store names it
+    kept: Kept | None = None,
 ) -> AxisHistory:
     """Follow a word along an axis through the windows up to snapshot `id`.
+
+    kept  remembers the axes of snapshots from one word to the next
 
     Raises InputError when a list has no word that the last window used, or there are no sums of
     usage; SnapshotError when the last snapshot cannot be read.
@@ -84,26 +89,48 @@ def axis_history(
             )
     points: list[AxisPoint] = []
     for ref in lineage(store.list(), last.ref)[-config.history_windows :]:
-        points += _points(store.open(ref.id), word, positive, negative)
+        points += _points(store.open(ref.id), word, positive, negative, kept)
     return AxisHistory(word, tuple(positive), tuple(negative), (known[0], known[1]), tuple(points))
 
 
 def _points(
-    snapshot: Snapshot, word: str, positive: Sequence[str], negative: Sequence[str]
+    snapshot: Snapshot,
+    word: str,
+    positive: Sequence[str],
+    negative: Sequence[str],
+    kept: Kept | None,
 ) -> list[AxisPoint]:
     usage, row = snapshot.usage, snapshot.index(word)
-    poles = [_known(snapshot, names) for names in (positive, negative)]
-    if usage is None or row is None or not all(len(pole) for pole in poles):
+    if usage is None or row is None:
         return []
-    rows, means = pooled(usage)
-    centre = means.mean(axis=0)
-    axis = means[np.isin(rows, poles[0])].mean(axis=0) - means[np.isin(rows, poles[1])].mean(axis=0)
+    key = (snapshot.id, tuple(positive), tuple(negative))
+    found = None if kept is None else kept.get(key)
+    if found is None:
+        found = _axis(snapshot, usage, positive, negative)
+        if kept is not None:
+            kept[key] = found
+    centre, axis = found
+    if not len(axis):
+        return []
     own = np.flatnonzero(usage.rows == row)
     by_source = [(usage.sources[at], np.array([at])) for at in own.tolist()]
     groups = [(ALL, own), *by_source] if len(own) > 1 else [(ALL, own)] if len(own) else []
-    return [
-        _point(snapshot, name, at, usage, centre.astype(np.float32), axis) for name, at in groups
-    ]
+    return [_point(snapshot, name, at, usage, centre, axis) for name, at in groups]
+
+
+def _axis(
+    snapshot: Snapshot, usage: Usage, positive: Sequence[str], negative: Sequence[str]
+) -> tuple[FloatArray, FloatArray]:
+    """What all words have in common and the axis, float32 [dim]; the axis is empty where a list
+    has no word that was used.
+    """
+    poles = [_known(snapshot, names) for names in (positive, negative)]
+    none = np.empty(0, dtype=np.float32)
+    if not all(len(pole) for pole in poles):
+        return none, none
+    rows, means = pooled(usage)
+    ends = [means[np.isin(rows, pole)].mean(axis=0) for pole in poles]
+    return means.mean(axis=0).astype(np.float32), ends[0] - ends[1]
 
 
 def _point(

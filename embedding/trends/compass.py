@@ -103,7 +103,8 @@ class Compass:
         length = float(np.linalg.norm(vector))
         if not length:
             return np.empty(0, np.int32), np.empty(0, np.float32)
-        cosines = frequent.rows @ (vector / length)
+        # Not a product of BLAS: for so little, its threads cost more than they save.
+        cosines = np.vecdot(frequent.rows, vector / length)
         own = self.names.code(snapshot.word_column[row].as_py())
         if own >= 0:
             cosines[frequent.codes == own] = -np.inf

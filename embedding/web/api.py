@@ -27,7 +27,7 @@ def api_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
 
     @routes.get("/report")
     def report(id: str = LATEST) -> Response:  # noqa: A002
-        return _text(storage.dumps(_report(site, id)))
+        return as_text(storage.dumps(_report(site, id)))
 
     @routes.get("/word/{word:path}")
     def word(word: str) -> Response:
@@ -41,23 +41,23 @@ def api_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
     def snapshots() -> Response:
         listing = site.reader.listing()
         rows = [{**ref.to_dict(), "uri": None} for ref in listing.refs]
-        return _json({"snapshots": rows, "broken": sorted(listing.broken)})
+        return as_answer({"snapshots": rows, "broken": sorted(listing.broken)})
 
     @routes.get("/suggest")
     def suggest(q: str = "", n: Annotated[int, Query(ge=1, le=100)] = 10) -> Response:
         if not site.reader.listing().refs:
-            return _json({"query": q, "words": []})
-        return _json({"query": q, "words": site.reader.vocabulary().suggest(q, n)})
+            return as_answer({"query": q, "words": []})
+        return as_answer({"query": q, "words": site.reader.vocabulary().suggest(q, n)})
 
     @routes.get("/stream")
     def stream() -> Response:
-        return _json(site.stream.read())
+        return as_answer(site.stream.read())
 
     @routes.get("/{ranking}")
     def ranking(ranking: str, id: str = LATEST, limit: Limit = None) -> Response:  # noqa: A002
         if ranking not in RANKINGS:
             raise HTTPException(404, f"api/{ranking[:40]}: there is no such answer.")
-        return _text(table.ranking_json(_report(site, id), ranking, limit))
+        return as_text(table.ranking_json(_report(site, id), ranking, limit))
 
     return routes
 
@@ -66,23 +66,30 @@ def _report(site: Site, id: str) -> TrendReport:  # noqa: A002
     known = site.reader.open(id).id
     report = site.reader.report(known, wait_s=WAIT_S)
     if report is None:
-        raise HTTPException(
-            503, "the report is being computed: ask again.", headers={"Retry-After": str(RETRY_S)}
-        )
+        raise not_yet()
     return report
+
+
+def not_yet() -> HTTPException:
+    """The answer to ask again for."""
+    return HTTPException(
+        503, "the answer is being computed: ask again.", headers={"Retry-After": str(RETRY_S)}
+    )
 
 
 def _word(site: Site, word: str) -> Response:
     history = site.reader.history(word)
     if history.known:
-        return _text(table.word_json(history))
+        return as_text(table.word_json(history))
     nearest = site.reader.vocabulary().nearest_spellings(word)
-    return _json({"error": "no snapshot holds this word.", "nearest": nearest}, 404)
+    return as_answer({"error": "no snapshot holds this word.", "nearest": nearest}, 404)
 
 
-def _json(value: Any, status: int = 200) -> Response:
-    return _text(json.dumps(value, ensure_ascii=False, sort_keys=True), status)
+def as_answer(value: Any, status: int = 200) -> Response:
+    """A value as JSON."""
+    return as_text(json.dumps(value, ensure_ascii=False, sort_keys=True), status)
 
 
-def _text(text: str, status: int = 200) -> Response:
+def as_text(text: str, status: int = 200) -> Response:
+    """A text that is JSON."""
     return Response(text, status, media_type="application/json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
@@ -13,8 +14,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from embedding.errors import InputError, SnapshotError, YeoronError
+from embedding.web.answers import Answers
 from embedding.web.api import api_routes
+from embedding.web.api_compare import comparing_routes
 from embedding.web.config import WebConfig
+from embedding.web.exploring import exploring_routes
 from embedding.web.headers import HEADERS, SecurityHeaders
 from embedding.web.live import Stream
 from embedding.web.login import Login, LoginRequiredError, ensure_token, local_path, read_form
@@ -44,7 +48,8 @@ def create_app(
     if not dependencies:
         login = Login(ensure_token(config.token_file), config.session_hours)
     stream = Stream(config.status_url, config.status_timeout_s)
-    site = Site(config, Reader(config), stream, login)
+    reader = Reader(config)
+    site = Site(config, reader, Answers(config, reader), stream, login)
     guards = [*dependencies] if login is None else [Depends(login.require)]
     app = FastAPI(
         title="Yeoron",
@@ -56,8 +61,11 @@ def create_app(
     app.add_middleware(SecurityHeaders)
     _errors(app, site)
     _open_routes(app, site, [] if login is not None else guards)
+    app.include_router(comparing_routes(site, guards))
     app.include_router(api_routes(site, guards))
     app.include_router(page_routes(site, guards))
+    app.include_router(exploring_routes(site, guards))
+    threading.Thread(target=reader.warm, name="read-ahead", daemon=True).start()
     return app
 
 

@@ -10,6 +10,24 @@ from embedding.config import Config
 from embedding.trends.config import TrendsConfig
 
 
+class AxisConfig(Config):
+    """An axis that a word's page shows: a name and the words of its two ends."""
+
+    name: str = Field(min_length=1, max_length=40)
+    """What the page calls it."""
+    positive: tuple[str, ...] = Field(min_length=1)
+    """Words of one end."""
+    negative: tuple[str, ...] = Field(min_length=1)
+    """Words of the other end."""
+
+
+SENTIMENT = AxisConfig(
+    name="sentiment",
+    positive=("좋다", "훌륭하다", "최고", "만족", "감동", "행복", "good", "great", "best", "love"),
+    negative=("나쁘다", "최악", "실망", "분노", "불안", "싫다", "bad", "terrible", "worst", "hate"),
+)
+
+
 class WebConfig(Config):
     """Where the trends page reads from, and how it is served alone."""
 
@@ -39,6 +57,12 @@ class WebConfig(Config):
 
     front_rows: int = Field(default=10, ge=1, le=100)
     """Words shown in each ranking of the front page."""
+
+    axes: tuple[AxisConfig, ...] = (SENTIMENT,)
+    """Axes that a word's page shows; words of an end that no window uses are passed over."""
+
+    watch: tuple[str, ...] = Field(default=(), max_length=40)
+    """Words that everybody's watch list begins with."""
 
     open_snapshots: int = Field(default=64, ge=2, le=1000)
     """Snapshots kept open (memory-mapped) between requests."""

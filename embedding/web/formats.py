@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from urllib.parse import unquote
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -83,6 +84,15 @@ def moment(iso: str) -> str:
 def short_word(word: str, longest: int = LONGEST_WORD) -> str:
     """A word cut to a length that a page can hold."""
     return word if len(word) <= longest else word[: longest - 1] + "…"
+
+
+def short_address(url: str, longest: int = 90) -> str:
+    """An address without its scheme, decoded as far as it is text, cut in the middle."""
+    plain = unquote(url.partition("://")[2] or url)
+    plain = "".join(c if c.isprintable() else "\ufffd" for c in plain)
+    if len(plain) <= longest:
+        return plain
+    return f"{plain[: longest - 25]}…{plain[-24:]}"
 
 
 def seconds(value: float | None) -> str:

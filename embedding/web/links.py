@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
@@ -39,6 +40,31 @@ class Links:
         """A word's page; empty when no browser would carry so long an address."""
         return self._word("word", word)
 
+    def map(self, word: str) -> str:
+        """A word's map; empty when no browser would carry so long an address."""
+        return self._query("map", w=word)
+
+    def compare(self, first: str, second: str = "") -> str:
+        """Two words side by side."""
+        return self._query("compare", a=first, b=second)
+
+    def windows(self, then: str, now: str, ranking: str = "") -> str:
+        """Two windows side by side, or one of their rankings as CSV."""
+        page = f"windows/{ranking}.csv" if ranking else "windows"
+        return self._query(page, then=then, now=now)
+
+    def sources(self, first: str, second: str, id: str, page: str = "sources") -> str:  # noqa: A002
+        """Two sources side by side; page `sources.csv` as CSV."""
+        return self._query(page, a=first, b=second, id=id)
+
+    def watch(self, words: Sequence[str]) -> str:
+        """A watch list that others can open."""
+        return f"{self.root}/watch?{urlencode([('w', word) for word in words])}"
+
+    def axis(self, word: str, name: str) -> str:
+        """A word's position on an axis, for its chart."""
+        return self._query("api/axis", w=word, name=name)
+
     def word_csv(self, word: str) -> str:
         """A word's history as CSV."""
         return f"{self.root}/word.csv?{urlencode({'w': word})}"
@@ -46,6 +72,10 @@ class Links:
     def word_json(self, word: str) -> str:
         """A word's history as JSON."""
         return self._word("api/word", word)
+
+    def _query(self, page: str, **values: str) -> str:
+        coded = urlencode({name: value for name, value in values.items() if value})
+        return "" if len(coded) > LONGEST else f"{self.root}/{page}?{coded}"
 
     def _word(self, base: str, word: str) -> str:
         coded = quote(word, safe="")

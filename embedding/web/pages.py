@@ -9,14 +9,17 @@ from fastapi.params import Depends
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
+from embedding.errors import InputError, SnapshotError
 from embedding.records import SnapshotRef
 from embedding.trends import table
+from embedding.trends.contrast import SourceContrast
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
 from embedding.web.site import Site
 from embedding.web.wordview import word_view
 
 RETRY_S = 3
+SOON_S = 0.3
 
 
 def page_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
@@ -28,26 +31,26 @@ def page_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
         refs = site.reader.listing().refs
         if not refs:
             return site.render(request, "empty.html", broken=site.reader.listing().broken)
-        report, newer = _latest_report(site, refs)
+        report, newer = latest_known(site, refs)
         if report is None:
-            return _computing(site, request)
+            return computing(site, request)
         return _brief(site, request, report, newer=newer)
 
     @routes.get("/window/{id}")
     def window(request: Request, id: str) -> Response:  # noqa: A002
         report = site.reader.report(id)
-        return _computing(site, request) if report is None else _brief(site, request, report)
+        return computing(site, request) if report is None else _brief(site, request, report)
 
     @routes.get("/window/{id}/{ranking}.csv")
     def ranking_csv(id: str, ranking: str) -> Response:  # noqa: A002
         if ranking not in RANKINGS:
             raise HTTPException(404)
         report = _wait(site, id)
-        return _csv(table.ranking_csv(report, ranking), f"{ranking}-{report.snapshot.id}.csv")
+        return csv_file(table.ranking_csv(report, ranking), f"{ranking}-{report.snapshot.id}.csv")
 
     @routes.get("/word.csv")
     def word_csv(w: str) -> Response:
-        return _csv(table.word_csv(site.reader.history(w)), "word.csv")
+        return csv_file(table.word_csv(site.reader.history(w)), "word.csv")
 
     @routes.get("/word")
     def word_by_query(
@@ -74,10 +77,10 @@ def page_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
     return routes
 
 
-def _latest_report(
-    site: Site, refs: Sequence[SnapshotRef]
-) -> tuple[TrendReport | None, str | None]:
+def latest_known(site: Site, refs: Sequence[SnapshotRef]) -> tuple[TrendReport | None, str | None]:
     """The latest report and, when it is not of the latest window, that window's label."""
+    if not refs:
+        return None, None
     report = site.reader.report(refs[-1].id)
     if report is not None:
         return report, None
@@ -111,6 +114,7 @@ def _brief(
         lede=brief.lede(report, t),
         notes=notes,
         sources=brief.completeness(report),
+        contrast=_contrast(site, report),
         rows=site.config.front_rows,
     )
 
@@ -120,19 +124,40 @@ def _word(
 ) -> HTMLResponse:
     history = site.reader.history(word)
     if not history.known:
-        nearest = site.reader.vocabulary().nearest_spellings(word)
-        return site.render(request, "unknown.html", 404, word=word, nearest=nearest)
+        return unknown(site, request, word)
     t = site.words(request)
     latest = history.points[-1]
+    view = word_view(history, then, now, t, lambda p, o: site.answers.exact(word, p, o))
     return site.render(
         request,
         "word.html",
         history=history,
-        view=word_view(history, then, now, t),
+        view=view,
+        evidence=site.answers.evidence(word, view.now.start, view.now.end),
+        has_evidence=site.answers.has_evidence,
+        axes=site.config.axes,
         latest=latest,
         before=history.points[-2] if len(history.points) > 1 else None,
         notes=brief.say(history.notes, latest.label, t),
     )
+
+
+def _contrast(site: Site, report: TrendReport) -> SourceContrast | None:
+    """What the two sources with most documents disagree on; None: nothing can be said (yet)."""
+    read = report.snapshot.documents
+    names = sorted((name for name in read if read[name]), key=lambda name: (-read[name], name))
+    if len(names) < 2:
+        return None
+    try:
+        return site.answers.contrast(names[0], names[1], report.snapshot.id, SOON_S)
+    except (InputError, SnapshotError):
+        return None
+
+
+def unknown(site: Site, request: Request, word: str) -> HTMLResponse:
+    """No snapshot holds the word: the nearest spellings."""
+    nearest = site.reader.vocabulary().nearest_spellings(word)
+    return site.render(request, "unknown.html", 404, word=word, nearest=nearest)
 
 
 def _search(site: Site, request: Request, query: str) -> HTMLResponse:
@@ -142,13 +167,15 @@ def _search(site: Site, request: Request, query: str) -> HTMLResponse:
     return site.render(request, "search.html", query=query, found=found, nearest=nearest)
 
 
-def _computing(site: Site, request: Request) -> HTMLResponse:
+def computing(site: Site, request: Request) -> HTMLResponse:
+    """Asks again by itself."""
     response = site.render(request, "computing.html", 202)
     response.headers["Refresh"] = str(RETRY_S)
     return response
 
 
-def _csv(text: str, name: str) -> Response:
+def csv_file(text: str, name: str) -> Response:
+    """A file to save."""
     # A byte order mark: spreadsheets take UTF-8 for another encoding without it.
     return Response(
         "\ufeff" + text,

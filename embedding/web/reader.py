@@ -26,6 +26,7 @@ from embedding.web.search import Vocabulary
 
 log = logging.getLogger(__name__)
 V = TypeVar("V")
+A = TypeVar("A")
 
 
 class Recent(Generic[V]):
@@ -147,6 +148,21 @@ class Reader:
         if task is not None and task.done() and task.exception() is None:
             return task.result()
         return saved
+
+    def submit(self, make: Callable[[], A]) -> Future[A]:
+        """Compute something that takes long, after what was asked for before."""
+        return self._worker.submit(make)
+
+    def warm(self) -> None:
+        """Read the frequent words of all windows before somebody waits for them."""
+        try:
+            refs = self.listing().refs
+            for ref in refs[-self._config.trends.history_windows :]:
+                self.compass.of(self.open(ref.id))
+            if refs:
+                self.vocabulary().suggest("가", 1)
+        except Exception as error:  # noqa: BLE001 - whoever asks for it gets the sentence
+            log.warning("not read ahead: %s", error)
 
     def history(self, word: str) -> WordHistory:
         """A word through all windows, kept until a snapshot is added; raises SnapshotError."""

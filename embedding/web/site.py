@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
 from embedding.web import charts, formats
+from embedding.web.answers import Answers
 from embedding.web.config import WebConfig
 from embedding.web.links import Links
 from embedding.web.live import Stream
@@ -22,6 +24,7 @@ from embedding.web.reader import Reader
 from embedding.web.text import LANGUAGES, Words, choose
 
 HERE = Path(__file__).parent
+FOLDERS = ("static", "vendor")
 LANGUAGE_COOKIE = "yeoron_lang"
 FILTERS: tuple[Callable[..., str], ...] = (
     formats.number,
@@ -32,11 +35,16 @@ FILTERS: tuple[Callable[..., str], ...] = (
     formats.seconds,
     formats.short_word,
     formats.short_label,
+    formats.short_address,
 )
 STATIC_TYPES = {
     "app.css": "text/css; charset=utf-8",
+    "views.css": "text/css; charset=utf-8",
     "app.js": "text/javascript; charset=utf-8",
+    "charts.js": "text/javascript; charset=utf-8",
+    "map.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
+    "echarts.common.min.js": "text/javascript; charset=utf-8",
 }
 
 
@@ -46,13 +54,17 @@ class Site:
 
     config: WebConfig
     reader: Reader
+    answers: Answers
     stream: Stream
     login: Login | None
 
     @cached_property
     def static(self) -> dict[str, bytes]:
         """The shipped files by name."""
-        return {name: (HERE / "static" / name).read_bytes() for name in STATIC_TYPES}
+        return {
+            name: next(p for f in FOLDERS if (p := HERE / f / name).is_file()).read_bytes()
+            for name in STATIC_TYPES
+        }
 
     @cached_property
     def version(self) -> str:
@@ -75,6 +87,9 @@ class Site:
         for filter_ in FILTERS:
             environment.filters[filter_.__name__] = filter_
         environment.globals.update(charts=charts)
+        environment.filters["tojson_attribute"] = lambda value: json.dumps(
+            value, ensure_ascii=False
+        )
         return environment
 
     def links(self, request: Request) -> Links:

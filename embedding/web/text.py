@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from embedding.web import phrases
+
 LANGUAGES = ("ko", "en")
 
 KO: Mapping[str, str] = {
@@ -18,7 +20,7 @@ KO: Mapping[str, str] = {
     "logout": "나가기",
     "skip": "본문으로",
     "kicker": "{window}의 말",
-    "against": "{window}와 견줌",
+    "against": "{window} 대비",
     "nothing_moved": "뚜렷이 달라진 말이 없습니다",
     "lede_moved": "뜻이 가장 크게 움직인 말은 ‘{word}’입니다.",
     "lede_born": "처음 나타난 말은 ‘{word}’ 등 {n}개입니다.",
@@ -251,7 +253,10 @@ EN: Mapping[str, str] = {
     "chart_hint": "Arrow keys move from window to window",
 }
 
-TEXTS: Mapping[str, Mapping[str, str]] = {"ko": KO, "en": EN}
+TEXTS: Mapping[str, Mapping[str, str]] = {
+    "ko": {**KO, **phrases.KO},
+    "en": {**EN, **phrases.EN},
+}
 
 
 class Words:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-from markupsafe import Markup
 
 from embedding.trends.history import HistoryPoint, ShiftFigure, WordHistory
 from embedding.web import formats
-from embedding.web.charts import Line, line_chart
+from embedding.web.charts import Line, lines
 from embedding.web.text import Words
 
 
@@ -26,8 +24,8 @@ class NearLine:
 class WordView:
     """What the template shows."""
 
-    frequency: Markup
-    shift: Markup | None
+    frequency: dict[str, object]
+    shift: dict[str, object] | None
     sources: tuple[str, ...]
     then: HistoryPoint | None
     now: HistoryPoint
@@ -36,7 +34,13 @@ class WordView:
     has_noise: bool
 
 
-def word_view(history: WordHistory, then: str | None, now: str | None, t: Words) -> WordView:
+Sharper = Callable[[HistoryPoint, HistoryPoint | None], HistoryPoint]
+"""Gives a point the nearest of all words; the other point says which of them are new."""
+
+
+def word_view(
+    history: WordHistory, then: str | None, now: str | None, t: Words, sharper: Sharper
+) -> WordView:
     """Charts over all windows, and the neighbours of two of them (snapshot ids; None: choose).
 
     Without a choice, `now` is the latest window that knows the word and `then` the one before.
@@ -47,10 +51,11 @@ def word_view(history: WordHistory, then: str | None, now: str | None, t: Words)
     now_at = _find(history, now, latest)
     before = [at for at in with_near if at < now_at]
     then_at = _find(history, then, before[-1] if before else -1)
-    then_point = history.points[then_at] if then_at >= 0 else None
-    now_point = history.points[now_at]
+    found_then = history.points[then_at] if then_at >= 0 else None
+    now_point = sharper(history.points[now_at], found_then)
+    then_point = None if found_then is None else sharper(found_then, history.points[now_at])
     return WordView(
-        frequency=_frequency(history, sources, t),
+        frequency=frequency_chart(history, sources, t),
         shift=_shift(history, t) if len(history.points) > 1 else None,
         sources=sources,
         then=then_point,
@@ -84,9 +89,10 @@ def _labels(history: WordHistory) -> list[str]:
     return [formats.short_label(point.label) for point in history.points]
 
 
-def _frequency(history: WordHistory, sources: Sequence[str], t: Words) -> Markup:
+def frequency_chart(history: WordHistory, sources: Sequence[str], t: Words) -> dict[str, object]:
+    """Documents that hold the word, per 1,000 of each source."""
     tables = [{s.source: s for s in point.sources} for point in history.points]
-    lines = [
+    shown = [
         Line(
             name,
             [row[name].per_1000_documents if name in row else None for row in tables],
@@ -102,26 +108,31 @@ def _frequency(history: WordHistory, sources: Sequence[str], t: Words) -> Markup
             for s in point.sources
         ]
         tips.append("\n".join(parts))
-    title = f"{t('frequency')}: {formats.short_word(history.word)}. {t('chart_hint')}"
-    return line_chart(lines, _labels(history), tips, title=title)
+    title = f"{t('frequency')}: {formats.short_word(history.word)}"
+    return lines(shown, _labels(history), tips, title=title)
 
 
-def _shift(history: WordHistory, t: Words) -> Markup:
+def _shift(history: WordHistory, t: Words) -> dict[str, object]:
     previous = [point.shift_previous for point in history.points]
     first = [point.shift_first for point in history.points]
-    lines = [
-        Line("noise", [f.expected_high if f else None for f in previous], dashed=True, colour=6),
-        Line("first", [f.shift if f else None for f in first], dashed=True, colour=7),
+    shown = [
         Line(
-            "previous",
+            t("noise_line"),
+            [f.expected_high if f else None for f in previous],
+            dashed=True,
+            colour=6,
+        ),
+        Line(t("shift_first"), [f.shift if f else None for f in first], dashed=True, colour=7),
+        Line(
+            t("shift_previous"),
             [f.shift if f else None for f in previous],
             low=[f.low if f else None for f in previous],
             high=[f.high if f else None for f in previous],
         ),
     ]
     tips = [_tip(point, t) for point in history.points]
-    title = f"{t('shift_over')}: {formats.short_word(history.word)}. {t('chart_hint')}"
-    return line_chart(lines, _labels(history), tips, title=title, top=1.0)
+    title = f"{t('shift_over')}: {formats.short_word(history.word)}"
+    return lines(shown, _labels(history), tips, title=title, top=1.0)
 
 
 def _tip(point: HistoryPoint, t: Words) -> str:

@@ -9,18 +9,26 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 
 import httpx
+import numpy as np
+import pyarrow as pa
 import pytest
 import uvicorn
 from fastapi import Depends, FastAPI
 
+from embedding.records import SnapshotData
+from embedding.snapshots.evidence import SCHEMA, EvidenceStore
+from embedding.snapshots.store import SnapshotStore
+from embedding.snapshots.usage import Usage
 from embedding.trends import storage
 from embedding.trends.report import build_report
 from embedding.web.app import create_app
-from embedding.web.config import WebConfig
+from embedding.web.config import AxisConfig, WebConfig
 
 HOSTILE = {
     "script": "<script>alert(1)</script>",
@@ -33,6 +41,11 @@ HOSTILE = {
     "percent": "100%25&w=#x",
     "template": "{{7*7}}",
 }
+
+
+ODD = "배"
+BRIGHT = ("좋다", "최고", "만족")
+DARK = ("나쁘다", "최악", "실망")
 
 
 @pytest.fixture(scope="session")
@@ -53,19 +66,79 @@ def config(planted, tmp_path_factory) -> WebConfig:
     """Five windows with planted changes and hostile words, and the latest report saved."""
     root = tmp_path_factory.mktemp("page")
     plan = planted.Plan(
+        seed=2,
         windows=5,
         fillers=300,
         moved={"코로나": ("영화", "바이러스", 4)},
         born={"신천지": ("바이러스", 4), HOSTILE["script"]: ("정치", 4)},
         risen={"마스크": 4},
         lone={},
-        extra=tuple(HOSTILE[name] for name in HOSTILE if name != "script"),
+        extra=(*(HOSTILE[name] for name in HOSTILE if name != "script"), ODD, *BRIGHT, *DARK),
     )
-    store = planted.make_store(str(root / "snapshots"), plan)
+    store = SnapshotStore(root / "snapshots")
+    parent = None
+    for data in planted.stream(plan):
+        data = replace(data, parent=parent)
+        parent = store.publish(data, use_of(data)).id
     storage.save(build_report(store), root / "trends")
+    note_addresses(root / "evidence")
     return WebConfig(
-        snapshots=str(root / "snapshots"), reports=root / "trends", token_file=root / "token"
+        snapshots=str(root / "snapshots"),
+        reports=root / "trends",
+        evidence=root / "evidence",
+        token_file=root / "token",
+        axes=(AxisConfig(name="sentiment", positive=BRIGHT, negative=DARK),),
+        watch=("마스크",),
     )
+
+
+def use_of(data: SnapshotData) -> Usage:
+    """Sums of usage: the board uses `ODD` as it does dark words; 코로나 goes over to them."""
+    rng = np.random.default_rng(5)
+    sources = sorted(data.documents)
+    n, dim, replicas = len(data.words), data.vectors.shape[1], 4
+    true = data.vectors / np.linalg.norm(data.vectors, axis=1, keepdims=True)
+    bright, dark = np.eye(dim)[0] * 1.5, np.eye(dim)[1] * 1.5
+    place = {word: at for at, word in enumerate(data.words)}
+    for words, end in ((BRIGHT, bright), (DARK, dark)):
+        for word in words:
+            true[place[word]] = end + rng.normal(size=dim) * 0.1
+    late = data.window.start.year == 2020 and data.window.start.month >= 3
+    true[place["코로나"]] = dark if late else bright
+    means = np.stack([true] * len(sources))
+    for at, source in enumerate(sources):
+        means[at, place[ODD]] = dark if source == "게시판" else bright
+    pairs = rng.uniform(20, 60, (len(sources) * n, replicas)).astype(np.float32)
+    noise = rng.normal(size=(len(sources) * n, replicas, dim)) * 0.4 / np.sqrt(pairs)[..., None]
+    return Usage(
+        rows=np.tile(np.arange(n), len(sources)),
+        sources=[source for source in sources for _ in range(n)],
+        mentions=np.full(len(sources) * n, 40),
+        pairs=pairs,
+        means=(means.reshape(-1, 1, dim) + noise).astype(np.float32),
+    )
+
+
+def note_addresses(folder: Path) -> None:
+    """Two documents of the last window that hold 코로나, one of them with a hostile address."""
+    rows = [
+        (source, f"https://{source_host}.example/{at}", datetime(2020, 3, 2 + at, 9, tzinfo=UTC))
+        for at, (source, source_host) in enumerate([("뉴스", "news"), ("게시판", "board")])
+    ]
+    rows.append(("댓글", 'https://x.example/"><script>alert(1)</script>', rows[0][2]))
+    rows.append(("댓글", "javascript:alert(1)", rows[0][2]))
+    table = pa.table(
+        {
+            "word": ["코로나"] * len(rows),
+            "source": [row[0] for row in rows],
+            "day": [int(row[2].timestamp() // 86_400) for row in rows],
+            "hash": list(range(len(rows))),
+            "url": [row[1] for row in rows],
+            "published": [row[2].timestamp() for row in rows],
+        },
+        schema=SCHEMA,
+    )
+    EvidenceStore(folder).add(table, "node-1")
 
 
 def let_in() -> None:

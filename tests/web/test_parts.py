@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import string
 import xml.etree.ElementTree as ET
 
@@ -11,49 +12,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.web import formats
-from embedding.web.charts import Line, line_chart, share_bar, shift_bar, sparkline
+from embedding.web.charts import Line, chart, lines, share_bar, shift_bar, sparkline
 from embedding.web.links import Links
 from embedding.web.search import Vocabulary
 from embedding.web.text import EN, KO, Words, choose
 
 values = st.lists(st.none() | st.floats(0, 1e7, allow_nan=False), min_size=1, max_size=40)
+names = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20)
 
 
-@given(values, st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20))
+@given(values, names)
 def test_charts_are_well_formed_for_any_figures_and_names(figures, name):
     n = len(figures)
     high = [None if v is None else v * 1.1 for v in figures]
-    lines = [Line(name, figures, low=figures, high=high), Line(name, figures, dashed=True)]
-    chart = line_chart(lines, [name] * n, [name] * n, title=name)
-    root = ET.fromstring(chart)
-    assert len(root.findall("svg")) == 2
-    for svg in root.findall("svg"):
-        assert len([g for g in svg if g.get("class") == "hit"]) == n
+    shown = [Line(name, figures, low=figures, high=high), Line(name, figures, dashed=True)]
+    data = lines(shown, [name] * n, [name] * n, title=name)
+    box = ET.fromstring(chart(data, "frequency", name)).find("div")
+    held = json.loads(box.get("data-chart"))
+    assert held == json.loads(json.dumps(data))
+    assert [len(line["values"]) for line in held["lines"]] == [n, n]
+    assert box.get("aria-label").startswith(name)
     for small in (sparkline(figures, name), shift_bar(0.5, None, name), share_bar(2.0, name)):
         if small:
             ET.fromstring(small)
-
-
-def drawn(figures):
-    return ET.fromstring(line_chart([Line("a", figures)], list("abc"), list("abc"), title=""))
-
-
-def test_points_lie_where_their_figures_say():
-    svg = ET.fromstring(
-        line_chart([Line("a", [0.0, 5.0, 10.0])], list("abc"), list("abc"), title="")
-    )
-    points = svg.find("svg").find("polyline").get("points").split()
-    (x0, y0), (x1, y1), (x2, y2) = (tuple(map(float, p.split(","))) for p in points)
-    assert x1 - x0 == pytest.approx(x2 - x1)
-    assert y0 - y1 == pytest.approx(y1 - y2)
-    assert y2 == 12.0
-
-
-def test_a_gap_parts_a_line():
-    svg = ET.fromstring(
-        line_chart([Line("a", [1.0, None, 2.0])], list("abc"), list("abc"), title="")
-    )
-    assert len(svg.find("svg").findall("polyline")) == 2
 
 
 @given(st.text(min_size=1, max_size=50))

@@ -1,4 +1,4 @@
-// Suggestions, chart tooltips and the live panel. Every page works without this file.
+// Suggestions, the live panel, the watch list. Every page can be read without this file.
 "use strict";
 
 function suggestions(input) {
@@ -80,52 +80,6 @@ function suggestions(input) {
   });
 }
 
-function chart(svg) {
-  const box = svg.parentElement;
-  const hits = [...svg.querySelectorAll(".hit")];
-  if (hits.length === 0) return;
-  const tip = document.createElement("div");
-  tip.className = "tip";
-  tip.setAttribute("role", "status");
-  tip.hidden = true;
-  box.append(tip);
-  // The native tooltip would cover ours.
-  hits.forEach((hit) => hit.querySelector("title").remove());
-  let at = -1;
-  const show = (index) => {
-    at = index;
-    hits.forEach((hit, i) => hit.classList.toggle("at", i === index));
-    if (index < 0) {
-      tip.hidden = true;
-      return;
-    }
-    tip.textContent = hits[index].dataset.tip;
-    tip.hidden = false;
-    const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-    const x = Number(hits[index].dataset.x) * scale;
-    const wide = tip.offsetWidth;
-    const left = x + 14 + wide > box.clientWidth ? x - 14 - wide : x + 14;
-    // Set through the object model, which the content policy allows.
-    tip.style.left = `${Math.max(left, 0)}px`;
-  };
-  hits.forEach((hit, i) => hit.addEventListener("pointerenter", () => show(i)));
-  svg.addEventListener("pointerleave", () => show(-1));
-  svg.addEventListener("blur", () => show(-1));
-  svg.addEventListener("keydown", (event) => {
-    const last = hits.length - 1;
-    const next = {
-      ArrowRight: Math.min(at + 1, last),
-      ArrowLeft: at < 0 ? last : Math.max(at - 1, 0),
-      Home: 0,
-      End: last,
-      Escape: -1,
-    }[event.key];
-    if (next === undefined) return;
-    event.preventDefault();
-    show(next);
-  });
-}
-
 function duration(s) {
   if (s < 120) return `${s.toFixed(s < 10 ? 1 : 0)} s`;
   return s < 7200 ? `${Math.round(s / 60)} min` : `${(s / 3600).toFixed(1)} h`;
@@ -172,8 +126,52 @@ function live(panel) {
   ask();
 }
 
+// The watch list is this browser's own: the page writes nothing on the server.
+const KEY = "yeoron-watch";
+const watched = () => {
+  try {
+    const kept = JSON.parse(localStorage.getItem(KEY) || "[]");
+    return Array.isArray(kept) ? kept.filter((word) => typeof word === "string") : [];
+  } catch {
+    return [];
+  }
+};
+
+function star(button) {
+  const word = button.dataset.watch;
+  const show = (on) => {
+    button.setAttribute("aria-pressed", String(on));
+    button.textContent = on ? button.dataset.on : button.dataset.off;
+  };
+  button.hidden = false;
+  show(watched().includes(word));
+  button.addEventListener("click", () => {
+    const others = watched().filter((one) => one !== word);
+    const on = others.length === watched().length;
+    try {
+      localStorage.setItem(KEY, JSON.stringify(on ? [...others, word].slice(-100) : others));
+      show(on);
+      mine();
+    } catch {
+      button.disabled = true;
+    }
+  });
+}
+
+function mine() {
+  const words = watched();
+  if (words.length === 0) return;
+  const query = new URLSearchParams(words.map((word) => ["w", word])).toString();
+  document.querySelectorAll("a[data-watch-page]").forEach((link) => {
+    link.href = `${link.href.split("?")[0]}?${query}`;
+  });
+  const list = document.querySelector("[data-watch-list=own]");
+  if (list) location.replace(`${location.pathname}?${query}`);
+}
+
+document.querySelectorAll("button[data-watch]").forEach(star);
+mine();
 document.querySelectorAll("input[data-suggest]").forEach(suggestions);
-document.querySelectorAll("svg.chart").forEach(chart);
 document.querySelectorAll("[data-stream]").forEach(live);
 document.querySelectorAll(".then-now select").forEach((select) => {
   select.addEventListener("change", () => select.form.requestSubmit());

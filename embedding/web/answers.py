@@ -1,0 +1,142 @@
+"""What the pages compare: words, windows, sources, positions, maps. Each is kept for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as Late
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from embedding.errors import InputError
+from embedding.snapshots.evidence import Evidence, EvidenceStore
+from embedding.trends.axis import AxisHistory, Kept, axis_history
+from embedding.trends.between import build_between
+from embedding.trends.contrast import SourceContrast, source_contrast
+from embedding.trends.evidence import nearest_words
+from embedding.trends.history import HistoryPoint
+from embedding.trends.mapping import NeighbourMap, neighbour_map
+from embedding.trends.rows import Neighbour, TrendReport
+from embedding.trends.together import Together, together
+from embedding.web.config import AxisConfig, WebConfig
+from embedding.web.reader import Reader, Recent
+
+A = TypeVar("A")
+KEPT = 256
+
+
+class Answers:
+    """Computes over the snapshots that a reader keeps open; writes nothing."""
+
+    def __init__(self, config: WebConfig, reader: Reader) -> None:
+        self._config = config
+        self._reader = reader
+        self._values: Recent[Any] = Recent(KEPT)
+        self._slow: Recent[Future[Any]] = Recent(32)
+        self._axes: Kept = {}
+        self._evidence = None if config.evidence is None else EvidenceStore(config.evidence)
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether addresses of documents are kept anywhere."""
+        return self._evidence is not None
+
+    def exact(self, word: str, point: HistoryPoint, other: HistoryPoint | None) -> HistoryPoint:
+        """The point with the nearest of all words, not of the frequent ones alone."""
+        n = self._config.trends.shown_neighbours
+        own = self._nearest(point.snapshot, word, n)
+        there = (
+            {w for w, _ in self._nearest(other.snapshot, word, n)} if other is not None else set()
+        )
+        near = tuple(Neighbour(w, s, bool(there) and w not in there) for w, s in own)
+        return replace(point, neighbours=near)
+
+    def _nearest(self, id: str, word: str, n: int) -> list[tuple[str, float]]:  # noqa: A002
+        return self._kept(
+            ("nearest", id, word, n), lambda: nearest_words(self._reader.open(id), word, n)
+        )
+
+    def evidence(self, word: str, start: str, end: str, n: int = 12) -> list[Evidence]:
+        """Documents of a window (ISO times) that hold the word; none where nobody kept any."""
+        if self._evidence is None:
+            return []
+        found = self._evidence.find(
+            word, datetime.fromisoformat(start), datetime.fromisoformat(end), n
+        )
+        return [one for one in found if one.url.startswith(("http://", "https://"))]
+
+    def together(self, first: str, second: str) -> tuple[Together, ...]:
+        """Two words' cosine through all windows."""
+        trends = self._config.trends
+        return self._kept(
+            ("together", first, second, self._latest()),
+            lambda: together(self._reader, first, second, trends),
+        )
+
+    def map(self, word: str) -> NeighbourMap:
+        """A word's map through all windows."""
+        trends, compass = self._config.trends, self._reader.compass
+        return self._kept(
+            ("map", word, self._latest()),
+            lambda: neighbour_map(self._reader, word, trends, compass=compass),
+        )
+
+    def axis(self, word: str, name: str) -> tuple[AxisConfig, AxisHistory]:
+        """A word along one of the configured axes; raises InputError for an unknown one.
+
+        The words of an end that no window uses are passed over, and said as `poles`.
+        """
+        found = next((one for one in self._config.axes if one.name == name), None)
+        if found is None:
+            known = ", ".join(one.name for one in self._config.axes) or "none"
+            raise InputError(f"axis {name[:40]!r}: there are {known}.")
+        return found, self._kept(
+            ("axis", word, name, self._latest()),
+            lambda: axis_history(
+                self._reader,
+                word,
+                found.positive,
+                found.negative,
+                self._config.trends,
+                kept=self._axes,
+            ),
+        )
+
+    def contrast(
+        self,
+        first: str,
+        second: str,
+        id: str,  # noqa: A002
+        wait_s: float,
+    ) -> SourceContrast | None:
+        """Two sources in one window; None while it is still being computed."""
+        trends = self._config.trends
+        return self._later(
+            ("contrast", first, second, id),
+            lambda: source_contrast(self._reader, first, second, trends, id=id),
+            wait_s,
+        )
+
+    def between(self, before: str, after: str, wait_s: float) -> TrendReport | None:
+        """The report of one window against any earlier one; None while it is being computed."""
+        trends = self._config.trends
+        return self._later(
+            ("between", before, after),
+            lambda: build_between(self._reader, before, after, trends),
+            wait_s,
+        )
+
+    def _latest(self) -> str:
+        return self._reader.open().id
+
+    def _kept(self, key: tuple[object, ...], make: Callable[[], A]) -> A:
+        value: A = self._values.get(key, make)
+        return value
+
+    def _later(self, key: tuple[object, ...], make: Callable[[], A], wait_s: float) -> A | None:
+        task: Future[A] = self._slow.get(key, lambda: self._reader.submit(make))
+        try:
+            return task.result(timeout=wait_s)
+        except Late:
+            return None

@@ -1,0 +1,80 @@
+"""A word between two poles, as the page shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from embedding.trends.axis import ALL, AxisHistory, AxisPoint
+from embedding.web import formats
+from embedding.web.charts import Line, lines
+from embedding.web.text import Words
+
+
+def axis_view(history: AxisHistory, t: Words) -> dict[str, Any]:
+    """`chart` (None when the word was used too rarely), `sentence` for the last window, and the
+    words of both ends.
+    """
+    labels = list(dict.fromkeys(point.label for point in history.points))
+    chosen = [point for point in history.points if point.source == ALL]
+    return {
+        "chart": _chart(history, labels, t) if labels else None,
+        "sentence": _sentence(chosen[-1], t) if chosen else t("axis_none"),
+        "positive": " ".join(history.positive),
+        "negative": " ".join(history.negative),
+        "sources": sorted({point.source for point in history.points} - {ALL}),
+    }
+
+
+def _chart(history: AxisHistory, labels: list[str], t: Words) -> dict[str, object]:
+    at = {(point.label, point.source): point for point in history.points}
+    sources = sorted({point.source for point in history.points} - {ALL})
+    shown = [_line(name, at, labels, colour=i + 1) for i, name in enumerate(sources)]
+    overall = _line(ALL, at, labels, colour=0)
+    overall = Line(
+        t("all_sources"),
+        overall.values,
+        low=[_low(at.get((label, ALL))) for label in labels],
+        high=[_high(at.get((label, ALL))) for label in labels],
+    )
+    tips = []
+    for label in labels:
+        parts = [formats.window_name(label, t.language)]
+        for name in (ALL, *sources):
+            point = at.get((label, name))
+            if point is not None:
+                said = t("all_sources") if name == ALL else name
+                parts.append(f"{said}: {_figure(point)} ({point.mentions:,})")
+        tips.append("\n".join(parts))
+    title = f"{t('axis')}: {formats.short_word(history.word)}"
+    short = [formats.short_label(label) for label in labels]
+    return lines([*shown, overall], short, tips, title=title, bottom=-1.0, top=1.0)
+
+
+def _line(name: str, at: dict[tuple[str, str], AxisPoint], labels: list[str], colour: int) -> Line:
+    values = [p.position if (p := at.get((label, name))) else None for label in labels]
+    return Line(name, values, dashed=name != ALL, colour=colour)
+
+
+def _low(point: AxisPoint | None) -> float | None:
+    return None if point is None else point.low
+
+
+def _high(point: AxisPoint | None) -> float | None:
+    return None if point is None else point.high
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
+
+
+def _figure(point: AxisPoint) -> str:
+    if point.low is None or point.high is None:
+        return _signed(point.position)
+    return f"{_signed(point.position)} ({_signed(point.low)} … {_signed(point.high)})"
+
+
+def _sentence(point: AxisPoint, t: Words) -> str:
+    sure = point.low is not None and point.high is not None and (point.low > 0 or point.high < 0)
+    key = "axis_unsure" if not sure else "axis_positive" if point.position > 0 else "axis_negative"
+    window = formats.window_name(point.label, t.language)
+    return t(key, window=window, figure=_figure(point))

@@ -1,0 +1,178 @@
+"""The pages that compare: two words, two windows, two sources; the map and the watch list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.params import Depends
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, Response
+
+from embedding.errors import InputError
+from embedding.snapshots.store import LATEST
+from embedding.trends import comparisons, table
+from embedding.trends.history import WordHistory
+from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.web import brief, formats
+from embedding.web.mapview import map_view
+from embedding.web.pages import computing, csv_file, latest_known, unknown
+from embedding.web.pairview import pair_view
+from embedding.web.site import Site
+from embedding.web.watchview import watch_line
+
+PATIENCE_S = 3.0
+LONG_S = 60.0
+WATCHED = 24
+Watched = Annotated[list[str] | None, Query()]
+
+
+def exploring_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
+    """These pages; `dependencies` guard each of them."""
+    routes = APIRouter(dependencies=list(dependencies), default_response_class=HTMLResponse)
+
+    @routes.get("/compare")
+    def compare(request: Request, a: str = "", b: str = "") -> Response:
+        return _compare(site, request, a.strip(), b.strip())
+
+    @routes.get("/windows")
+    def windows(request: Request, then: str = "", now: str = "") -> Response:
+        return _windows(site, request, then, now)
+
+    @routes.get("/windows/{ranking}.csv")
+    def windows_csv(ranking: str, then: str, now: str) -> Response:
+        report = site.answers.between(then, now, LONG_S)
+        if ranking not in RANKINGS or report is None:
+            raise HTTPException(404 if report is not None else 503)
+        return csv_file(table.ranking_csv(report, ranking), f"{ranking}-{then}-{now}.csv")
+
+    @routes.get("/sources")
+    def sources(request: Request, a: str = "", b: str = "", id: str = LATEST) -> Response:  # noqa: A002
+        return _sources(site, request, a, b, id)
+
+    @routes.get("/sources.csv")
+    def sources_csv(a: str, b: str, id: str = LATEST) -> Response:  # noqa: A002
+        found = site.answers.contrast(a, b, site.reader.open(id).id, LONG_S)
+        if found is None:
+            raise HTTPException(503)
+        return csv_file(comparisons.contrast_csv(found), f"sources-{found.snapshot}.csv")
+
+    @routes.get("/map")
+    def map_by_query(request: Request, w: str = "") -> Response:
+        return _map(site, request, w)
+
+    @routes.get("/watch")
+    def watch(request: Request, w: Watched = None) -> Response:
+        return _watch(site, request, w)
+
+    return routes
+
+
+def _compare(site: Site, request: Request, a: str, b: str) -> HTMLResponse:
+    if not a or not b:
+        return site.render(request, "compare.html", a=a, b=b, view=None, histories=())
+    histories = (site.reader.history(a), site.reader.history(b))
+    for history in histories:
+        if not history.known:
+            return unknown(site, request, history.word)
+    points = [_last_known(history) for history in histories]
+    sharp = [
+        site.answers.exact(history.word, history.points[at], None)
+        for history, at in zip(histories, points, strict=True)
+    ]
+    view = pair_view(
+        *histories, (sharp[0], sharp[1]), site.answers.together(a, b), site.words(request)
+    )
+    return site.render(request, "compare.html", a=a, b=b, view=view, histories=histories)
+
+
+def _last_known(history: WordHistory) -> int:
+    known = [at for at, point in enumerate(history.points) if point.neighbours]
+    return known[-1] if known else len(history.points) - 1
+
+
+def _windows(site: Site, request: Request, then: str, now: str) -> HTMLResponse:
+    refs = site.reader.listing().refs
+    if len(refs) < 2:
+        return site.render(request, "windows.html", refs=refs, report=None, then="", now="")
+    now, then = now or refs[-1].id, then or refs[0].id
+    report = site.answers.between(then, now, PATIENCE_S)
+    if report is None:
+        return computing(site, request)
+    return _between(site, request, report, then, now)
+
+
+def _between(
+    site: Site, request: Request, report: TrendReport, then: str, now: str
+) -> HTMLResponse:
+    return site.render(
+        request,
+        "windows.html",
+        refs=site.reader.listing().refs,
+        report=report,
+        then=then,
+        now=now,
+        notes=brief.say(report.notes, report.snapshot.label, site.words(request)),
+        rows=site.config.front_rows,
+    )
+
+
+def _sources(site: Site, request: Request, a: str, b: str, id: str) -> HTMLResponse:  # noqa: A002
+    refs = site.reader.listing().refs
+    if not refs:
+        return site.render(request, "empty.html", broken=site.reader.listing().broken)
+    manifest = site.reader.open(id).manifest
+    names = sorted(manifest.documents, key=lambda name: (-manifest.documents[name], name))
+    chosen = _two(names, a, b)
+    found, sentence = None, ""
+    if len(chosen) == 2:
+        try:
+            found = site.answers.contrast(chosen[0], chosen[1], manifest.id, PATIENCE_S)
+        except InputError as error:
+            sentence = str(error)
+        if found is None and not sentence:
+            return computing(site, request)
+    return site.render(
+        request,
+        "sources.html",
+        refs=refs,
+        names=names,
+        chosen=chosen,
+        manifest=manifest,
+        found=found,
+        sentence=sentence,
+        rows=site.config.front_rows,
+    )
+
+
+def _two(names: Sequence[str], a: str, b: str) -> list[str]:
+    """The sources asked for; the two largest where none are."""
+    first = a or next((name for name in names if name != b), "")
+    second = b or next((name for name in names if name != first), "")
+    return [name for name in (first, second) if name]
+
+
+def _map(site: Site, request: Request, word: str) -> HTMLResponse:
+    if not word:
+        raise HTTPException(404)
+    found = site.answers.map(word)
+    if not found.windows:
+        return unknown(site, request, word)
+    t = site.words(request)
+    return site.render(request, "map.html", word=word, view=map_view(found, t))
+
+
+def _watch(site: Site, request: Request, asked: Sequence[str] | None) -> HTMLResponse:
+    words = list(dict.fromkeys(w.strip() for w in (asked or site.config.watch) if w.strip()))
+    report, _ = latest_known(site, site.reader.listing().refs)
+    listed = site.reader.listing().refs
+    lines = [watch_line(site.reader.history(word), report) for word in words[:WATCHED] if listed]
+    return site.render(
+        request,
+        "watch.html",
+        lines=lines,
+        chosen=asked is not None,
+        passed_over=words[WATCHED:],
+        label=formats.window_name(lines[0].label, site.words(request).language) if lines else "",
+    )

@@ -1,0 +1,93 @@
+"""Two words side by side: frequency, nearness to each other, company they share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from embedding.trends.history import HistoryPoint, WordHistory
+from embedding.trends.together import Together
+from embedding.web import formats
+from embedding.web.charts import Line, lines
+from embedding.web.text import Words
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One neighbour; `both` when it is near both words."""
+
+    word: str
+    similarity: float
+    both: bool
+
+
+@dataclass(frozen=True)
+class PairView:
+    """What the template shows."""
+
+    frequency: dict[str, object]
+    nearness: dict[str, object]
+    last: Together | None
+    points: tuple[HistoryPoint, HistoryPoint]
+    near: tuple[tuple[Shared, ...], tuple[Shared, ...]]
+
+
+def pair_view(
+    first: WordHistory,
+    second: WordHistory,
+    points: tuple[HistoryPoint, HistoryPoint],
+    nearness: Sequence[Together],
+    t: Words,
+) -> PairView:
+    """points: of both words in one window, with their nearest words."""
+    names = [{n.word for n in point.neighbours} for point in points]
+    near = tuple(
+        tuple(Shared(n.word, n.similarity, n.word in names[1 - at]) for n in point.neighbours)
+        for at, point in enumerate(points)
+    )
+    known = [one for one in nearness if one.cosine is not None]
+    return PairView(
+        frequency=_frequency(first, second, t),
+        nearness=_nearness(nearness, t),
+        last=known[-1] if known else None,
+        points=points,
+        near=(near[0], near[1]),
+    )
+
+
+def _frequency(first: WordHistory, second: WordHistory, t: Words) -> dict[str, object]:
+    other = {point.snapshot: point for point in second.points}
+    pairs = [(point, other.get(point.snapshot)) for point in first.points]
+    shown = [
+        Line(formats.short_word(first.word, 24), [a.per_1000_documents for a, _ in pairs]),
+        Line(
+            formats.short_word(second.word, 24),
+            [None if b is None else b.per_1000_documents for _, b in pairs],
+            colour=1,
+        ),
+    ]
+    tips = []
+    for a, b in pairs:
+        parts = [formats.window_name(a.label, t.language)]
+        for word, point in ((first.word, a), (second.word, b)):
+            if point is not None:
+                figure = formats.rate(point.per_1000_documents)
+                parts.append(f"{formats.short_word(word, 24)}: {figure} ({point.documents:,})")
+        tips.append("\n".join(parts))
+    labels = [formats.short_label(point.label) for point, _ in pairs]
+    return lines(shown, labels, tips, title=t("per_1000"))
+
+
+def _nearness(points: Sequence[Together], t: Words) -> dict[str, object]:
+    values = [point.cosine for point in points]
+    tips = [
+        f"{formats.window_name(point.label, t.language)}\n"
+        f"{'–' if point.cosine is None else f'{point.cosine:.2f}'.replace('-', '−')}"
+        for point in points
+    ]
+    labels = [formats.short_label(point.label) for point in points]
+    low = min((value for value in values if value is not None), default=0.0)
+    bottom = 0.0 if low >= 0 else -1.0
+    return lines(
+        [Line(t("nearness"), values)], labels, tips, title=t("nearness"), bottom=bottom, top=1.0
+    )
