@@ -47,7 +47,7 @@ def map_view(found: NeighbourMap, t: Words) -> MapView:
             }
         )
         before = here
-    data = {
+    data: dict[str, object] = {
         "word": formats.short_word(found.word, 24),
         "title": t("map_title", word=formats.short_word(found.word, 40)),
         "bounds": bounds,

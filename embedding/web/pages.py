@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
@@ -11,12 +12,16 @@ from starlette.responses import HTMLResponse, Response
 
 from embedding.errors import InputError, SnapshotError
 from embedding.records import SnapshotRef
+from embedding.snapshots.evidence import Evidence
 from embedding.trends import table
 from embedding.trends.contrast import SourceContrast
+from embedding.trends.history import HistoryPoint
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
 from embedding.web.site import Site
 from embedding.web.wordview import word_view
+
+log = logging.getLogger(__name__)
 
 RETRY_S = 3
 SOON_S = 0.3
@@ -133,7 +138,7 @@ def _word(
         "word.html",
         history=history,
         view=view,
-        evidence=site.answers.evidence(word, view.now.start, view.now.end),
+        evidence=_evidence(site, word, view.now),
         has_evidence=site.answers.has_evidence,
         axes=site.config.axes,
         latest=latest,
@@ -151,6 +156,15 @@ def _contrast(site: Site, report: TrendReport) -> SourceContrast | None:
     try:
         return site.answers.contrast(names[0], names[1], report.snapshot.id, SOON_S)
     except (InputError, SnapshotError):
+        return None
+
+
+def _evidence(site: Site, word: str, point: HistoryPoint) -> list[Evidence] | None:
+    """Addresses of documents of a window; None when they cannot be read."""
+    try:
+        return site.answers.evidence(word, point.start, point.end)
+    except SnapshotError as error:
+        log.warning("%s", error)
         return None
 
 

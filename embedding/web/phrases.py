@@ -68,6 +68,7 @@ KO: Mapping[str, str] = {
     "evidence_about": "{window}에 이 낱말을 쓴 문서 가운데 고루 뽑은 것. 글은 보관하지 않고 "
     "주소와 때만 남깁니다.",
     "evidence_none": "이 창에는 남긴 주소가 없습니다.",
+    "evidence_broken": "원문 주소를 읽을 수 없습니다. 서버의 기록에 까닭이 있습니다.",
     "evidence_off": "주소를 남기지 않도록 설정되어 있습니다.",
     "published": "쓴 때",
     "address": "주소",
@@ -156,6 +157,7 @@ EN: Mapping[str, str] = {
     "evidence_about": "An even sample of the documents that used the word in {window}. No text is "
     "stored: only addresses and times.",
     "evidence_none": "No addresses were kept for this window.",
+    "evidence_broken": "The addresses cannot be read; the server’s log says why.",
     "evidence_off": "Addresses are not kept here.",
     "published": "Published",
     "address": "Address",

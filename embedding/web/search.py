@@ -6,10 +6,12 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
 from embedding.records import IntArray
+from embedding.web.jamo import fold, initials, is_initials, typed
 
 NEAREST_WITHIN = 50_000
 LONGEST_QUERY = 200
@@ -35,19 +37,32 @@ class Vocabulary:
                 index[piece].append(at)
         return index
 
+    @cached_property
+    def _typed(self) -> list[str]:
+        return [typed(word) for word in self._folded]
+
+    @cached_property
+    def _initials(self) -> list[str]:
+        return [initials(word) for word in self._folded]
+
     def suggest(self, query: str, n: int = 10) -> list[str]:
-        """Words that are, begin with, or hold the query, in that order, frequent ones first."""
+        """Words for what was typed so far: the word itself, words that begin with it (in letters:
+        콜 begins 코로나, ㅋㄹㄴ are its first letters), words that hold it. Frequent ones first.
+        """
         text = fold(query)[:LONGEST_QUERY]
         if not text:
             return []
-        begin: list[int] = []
-        hold: list[int] = []
-        for at, word in enumerate(self._folded):
-            if word.startswith(text):
-                begin.append(at)
-            elif len(hold) < n and text in word:
-                hold.append(at)
+        if is_initials(text) and len(text) > 1:
+            same = [at for at, word in enumerate(self._initials) if word.startswith(text)]
+            return [self.words[at] for at in same[:n]]
+        letters = typed(text)
+        begin = [at for at, word in enumerate(self._typed) if word.startswith(letters)]
         begin.sort(key=lambda at: (self._folded[at] != text, at))
+        hold: list[int] = []
+        if len(begin) < n:
+            seen = set(begin)
+            held = (at for at, word in enumerate(self._folded) if text in word and at not in seen)
+            hold = list(islice(held, n))
         return [self.words[at] for at in (*begin, *hold)[:n]]
 
     def nearest_spellings(self, word: str, n: int = 8) -> list[str]:
@@ -62,11 +77,6 @@ class Vocabulary:
         ]
         close = sorted((-score, at) for score, at in scored if score >= 0.35)
         return [self.words[at] for _, at in close[:n]]
-
-
-def fold(text: str) -> str:
-    """Composed, without case and outer blanks: how words are compared."""
-    return unicodedata.normalize("NFC", text).strip().casefold()
 
 
 def pieces(word: str) -> set[str]:

@@ -9,17 +9,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from embedding.crawl.frontier import key_digest
 from embedding.records import IntArray, TokenBlock
 from embedding.snapshots.evidence import DAY, SCHEMA, EvidenceStore, sampled
 
+Hashes = npt.NDArray[np.uint64]
+
 logger = logging.getLogger(__name__)
 
 WRITE_SECONDS = 20.0
 MOST_ROWS = 400_000
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+_STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 class EvidenceKeeper:
@@ -64,7 +67,7 @@ def _rows_of(block: TokenBlock, ids: IntArray) -> pa.Table:
     pairs = np.unique(document[wanted] * len(block.words) + code[wanted])
     at, word = np.divmod(pairs, max(len(block.words), 1))
     digests = np.array([key_digest(key) for key in block.keys], dtype=np.uint64)
-    mixed = (digests[at] ^ (np.asarray(ids)[word].astype(np.uint64) * _MIX)) * _MIX
+    mixed = _mixed(digests[at] + np.asarray(ids)[word].astype(np.uint64) * _STEP)
     return pa.table(
         {
             "word": pa.array(block.words, pa.string()).take(pa.array(word)),
@@ -76,3 +79,11 @@ def _rows_of(block: TokenBlock, ids: IntArray) -> pa.Table:
         },
         schema=SCHEMA,
     )
+
+
+def _mixed(values: Hashes) -> Hashes:
+    """Splitmix64 (Steele et al. 2014): every bit of the result depends on all bits."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Hashes = values ^ (values >> np.uint64(31))
+    return mixed

@@ -66,6 +66,15 @@ async def headed(page, text: str) -> None:
     await playwright.expect(page.locator("h1")).to_have_text(text, timeout=PATIENCE)
 
 
+async def drawn(page) -> None:
+    """Wait until every chart and the position on the axis are there."""
+    await page.wait_for_function(
+        "[...document.querySelectorAll('[data-chart], [data-map]')].every(e => e.dataset.drawn)"
+        " && [...document.querySelectorAll('[data-axis]')].every(e => e.querySelector('.chart')"
+        " || !/…$/.test(e.querySelector('.state').textContent))"
+    )
+
+
 def let_in() -> None:
     """A guard that lets everybody in."""
 
@@ -95,7 +104,7 @@ async def test_the_word_page_by_keyboard_and_by_choice(page_of, address):
     async with page_of(viewport={"width": 1280, "height": 900}) as page:
         await page.goto(address + "/word/코로나")
         assert await page.locator(".near-list .new").count() >= 5
-        chart = page.locator("svg.chart:visible").first
+        chart = page.locator(".chart[data-drawn]").first
         await chart.focus()
         await page.keyboard.press("End")
         tip = page.locator(".tip:visible")
@@ -122,10 +131,18 @@ async def test_hostile_words_run_nothing(page_of, address):
         assert await page.locator("#suggestions script").count() == 0
 
 
-@pytest.mark.parametrize("path", ["/", "/word/코로나", "/snapshots", "/search?q=가", "/word/쀍쀍"])
+VIEWS = (
+    *("/", "/word/코로나", "/compare", "/compare?a=코로나&b=마스크", "/windows"),
+    *("/sources?a=뉴스&b=게시판", "/map?w=코로나", "/watch?w=코로나&w=마스크&w=없음"),
+    *("/snapshots", "/search?q=가", "/word/쀍쀍"),
+)
+
+
+@pytest.mark.parametrize("path", [*VIEWS, "/word?w=" + "가" * 1500])
 async def test_a_narrow_screen_needs_no_sideways_scrolling(page_of, address, path):
     async with page_of(viewport={"width": 390, "height": 844}) as page:
         await page.goto(address + path)
+        await drawn(page)
         assert await page.evaluate("document.documentElement.scrollWidth") <= 390
         small = await page.evaluate(
             "[...document.querySelectorAll('button,select,input:not([type=hidden])')]"
@@ -168,9 +185,9 @@ CONTRAST = """
 async def test_text_is_readable_in_both_themes(page_of, address, scheme):
     async with page_of(color_scheme=scheme) as page:
         grounds = set()
-        for path in ("/", "/word/코로나", "/snapshots"):
+        for path in VIEWS:
             await page.goto(address + path)
-            assert await page.evaluate(CONTRAST) == []
+            assert await page.evaluate(CONTRAST) == [], path
             grounds.add(await page.evaluate("getComputedStyle(document.body).backgroundColor"))
         (ground,) = grounds
         bright = sum(int(v) for v in ground[4:-1].split(","))
@@ -185,7 +202,7 @@ NAMELESS = """
 """
 
 
-@pytest.mark.parametrize("path", ["/", "/word/코로나", "/snapshots", "/search?q=가"])
+@pytest.mark.parametrize("path", VIEWS)
 async def test_everything_one_can_use_has_a_name_and_headings_go_in_order(page_of, address, path):
     async with page_of() as page:
         await page.goto(address + path)
@@ -229,3 +246,106 @@ async def test_an_empty_store_in_the_browser(page_of, serve, tmp_path, config):
     async with page_of() as page:
         await page.goto(address + "/")
         assert "아직 창이 하나도" in await page.locator("h1").inner_text()
+
+
+@pytest.mark.parametrize(("language", "scheme"), [("ko-KR", "light"), ("en-GB", "dark")])
+async def test_axe_finds_nothing_serious_in_any_view(page_of, address, language, scheme):
+    axe = pytest.importorskip("axe_playwright_python.async_playwright").Axe()
+    # Run beside the page's own scripts, which its content policy allows and an injected one's not.
+    async with page_of(locale=language, color_scheme=scheme, bypass_csp=True) as page:
+        for path in VIEWS:
+            await page.goto(address + path)
+            await drawn(page)
+            found = (await axe.run(page)).response["violations"]
+            serious = [one for one in found if one["impact"] in ("serious", "critical")]
+            nodes = [(one["id"], one["nodes"][0]["html"][:200]) for one in serious]
+            assert nodes == [], path
+
+
+async def test_the_map_moves_through_time_by_slider_and_keys(page_of, address):
+    async with page_of(viewport={"width": 1000, "height": 900}) as page:
+        await page.goto(address + "/map?w=코로나")
+        await drawn(page)
+        words = page.locator(".map-list a")
+        late = await words.all_inner_texts()
+        assert await page.locator(".map-list .new").count() >= 6
+        await page.locator("#map-time").focus()
+        await page.keyboard.press("Home")
+        await playwright.expect(page.locator(".map-window")).to_have_text("2019년 11월")
+        assert await page.get_attribute("#map-time", "aria-valuetext") == "2019년 11월"
+        early = await words.all_inner_texts()
+        assert len(set(early) & set(late)) <= 3
+        await page.click("[data-play]")
+        await playwright.expect(page.locator(".map-window")).to_have_text("2020년 3월")
+        await words.first.click()
+        await headed(page, late[0])
+
+
+async def test_a_word_is_watched_in_this_browser_and_its_list_can_be_sent(page_of, address):
+    async with page_of() as page:
+        await page.goto(address + "/word/신천지")
+        star = page.locator("button.star")
+        await star.focus()
+        await page.keyboard.press("Enter")
+        assert await star.get_attribute("aria-pressed") == "true"
+        await page.locator("header a[data-watch-page]").click()
+        await headed(page, "지켜보는 말")
+        assert "신천지" in await page.locator("table.watch").inner_text()
+        assert "%EC%8B%A0" in page.url
+        await page.goto(address + "/word/신천지")
+        await star.click()
+        assert await star.get_attribute("aria-pressed") == "false"
+
+
+@pytest.mark.parametrize("path", ["/word/코로나", "/map?w=코로나"])
+async def test_a_chart_is_saved_as_a_picture(page_of, address, path):
+    async with page_of(viewport={"width": 900, "height": 900}) as page:
+        await page.goto(address + path)
+        await drawn(page)
+        async with page.expect_download() as saved:
+            await page.locator("[data-png]:visible").first.click()
+        file = await (await saved.value).path()
+        assert (await saved.value).suggested_filename.startswith("yeoron-")
+        assert file.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+        assert file.stat().st_size > 3000
+
+
+async def test_everything_is_reached_by_keys_alone(page_of, address):
+    async with page_of() as page:
+        await page.goto(address + "/compare?a=코로나&b=마스크")
+        await drawn(page)
+        wanted = await page.evaluate(
+            '[...document.querySelectorAll(\'a[href], button, input, select, [tabindex="0"],'
+            " summary')].filter(e => e.checkVisibility()).length"
+        )
+        seen = set()
+        for _ in range(wanted + 5):
+            await page.keyboard.press("Tab")
+            seen.add(
+                await page.evaluate(
+                    "(() => { const e = document.activeElement;"
+                    " if (e === document.body) return 'the end'; e.dataset.seen ||= Math.random();"
+                    " const s = getComputedStyle(e);"
+                    " return e.dataset.seen + (s.outlineStyle === 'none' ? ' unseen' : ''); })()"
+                )
+            )
+        assert not [one for one in seen if one.endswith("unseen")]
+        assert len(seen) >= wanted
+
+
+async def test_the_axis_comes_after_the_page_and_says_what_it_shows(page_of, address):
+    async with page_of(locale="en-GB") as page:
+        await page.goto(address + "/word/코로나")
+        await drawn(page)
+        chart = page.locator(".axis-card .chart")
+        assert "below 0" in await chart.get_attribute("aria-label")
+        await chart.focus()
+        await page.keyboard.press("End")
+        assert "All sources: −0.7" in await page.locator(".axis-card .tip").inner_text()
+
+
+async def test_half_a_syllable_suggests_the_word(page_of, address):
+    async with page_of() as page:
+        await page.goto(address + "/")
+        await page.fill("#q", "신천ㅈ")
+        await playwright.expect(page.locator("#suggestions li").first).to_have_text("신천지")

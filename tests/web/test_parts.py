@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import string
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embedding import web
 from embedding.web import formats
 from embedding.web.charts import Line, chart, lines, share_bar, shift_bar, sparkline
 from embedding.web.links import Links
@@ -140,3 +143,14 @@ def test_any_query_is_answered(query):
     vocabulary = Vocabulary(WORDS, np.arange(len(WORDS)))
     assert set(vocabulary.suggest(query)) <= set(WORDS)
     assert set(vocabulary.nearest_spellings(query)) <= set(WORDS)
+
+
+def test_the_chart_library_is_the_published_one_and_calls_nobody():
+    folder = Path(web.__file__).parent / "vendor"
+    code = (folder / "echarts.common.min.js").read_bytes()
+    assert hashlib.sha256(code).hexdigest() in (folder / "README.md").read_text()
+    for name in ("charts.js", "map.js", "app.js"):
+        own = (folder.parent / "static" / name).read_text()
+        assert "http://" not in own
+        assert "https://" not in own
+        assert "innerHTML" not in own

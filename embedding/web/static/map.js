@@ -13,19 +13,50 @@ function roles() {
   };
 }
 
-function points(window, chosen) {
-  const places = [...window.places].sort((a, b) => b.near - a.near || b.similarity - a.similarity);
-  return places.map((place) => ({
+// A label goes where no other label lies; where all four places are taken, it waits for the pointer.
+function placed(places, chart, taken) {
+  return places.map((place) => {
+    const [x, y] = chart.convertToPixel({ seriesId: "centre" }, [place.x, place.y]);
+    const size = place.near ? 13 : 11;
+    const wide = [...place.word].reduce((sum, c) => sum + (c > "\u1100" ? 1 : 0.62), 0) * size;
+    const gap = symbol(place) / 2 + 4;
+    const boxes = {
+      right: [x + gap, y - size / 2, wide, size],
+      left: [x - gap - wide, y - size / 2, wide, size],
+      top: [x - wide / 2, y - gap - size, wide, size],
+      bottom: [x - wide / 2, y + gap, wide, size],
+    };
+    const free = Object.keys(boxes).find((side) => {
+      const [bx, by, w, h] = boxes[side];
+      if (bx < 0 || bx + w > chart.getWidth()) return false;
+      return taken.every(([ox, oy, ow, oh]) => bx > ox + ow || ox > bx + w || by > oy + oh || oy > by + h);
+    });
+    if (free) taken.push(boxes[free]);
+    return { ...place, side: free };
+  });
+}
+
+function symbol(place) {
+  return place.near ? 8 + 12 * Math.max(place.similarity, 0) : 6;
+}
+
+function points(window, chosen, chart, word) {
+  const order = [...window.places].sort((a, b) => b.near - a.near || b.similarity - a.similarity);
+  const [cx, cy] = chart.convertToPixel({ seriesId: "centre" }, [0, 0]);
+  const own = word.length * 17;
+  const taken = [[cx - own / 2, cy - 30, own, 40]];
+  return placed(order, chart, taken).map((place) => ({
     name: place.word,
     value: [place.x, place.y],
     symbol: place.new ? "diamond" : place.near ? "circle" : "emptyCircle",
-    symbolSize: place.near ? 8 + 12 * Math.max(place.similarity, 0) : 6,
+    symbolSize: symbol(place),
     itemStyle: {
       color: place.new ? chosen.heat : place.near ? chosen.accent : chosen.gone,
-      opacity: place.near ? 0.9 : 0.6,
+      opacity: place.near ? 0.9 : 0.7,
     },
     label: {
-      show: true,
+      show: Boolean(place.side),
+      position: place.side || "right",
       color: place.new ? chosen.heat : place.near ? chosen.ink : chosen.gone,
       fontWeight: place.new ? 700 : 400,
       fontSize: place.near ? 13 : 11,
@@ -48,24 +79,23 @@ function frame(bounds, box) {
   return { xAxis: axis(0), yAxis: axis(1) };
 }
 
-function picture(data, at, chosen, box) {
-  const label = { position: "right", formatter: "{b}", fontFamily: chosen.font, distance: 4 };
+function still(data, chosen, box) {
+  const label = { formatter: "{b}", fontFamily: chosen.font, distance: 4 };
   return {
+    animation: !calm,
     animationDuration: calm ? 0 : 300,
     animationDurationUpdate: calm ? 0 : 500,
-    animation: !calm,
     grid: { left: 0, right: 0, top: 0, bottom: 0 },
     ...frame(data.bounds, box),
     series: [
       {
-        type: "scatter", id: "near", data: points(data.windows[at], chosen), label,
-        labelLayout: { hideOverlap: true }, cursor: "pointer",
+        type: "scatter", id: "near", label, cursor: "pointer",
         emphasis: { focus: "self", label: { show: true, fontWeight: 700 } },
       },
       {
         type: "scatter", id: "centre", silent: true, z: 5,
         data: [{ name: data.word, value: [0, 0] }], symbol: "circle", symbolSize: 16,
-        itemStyle: { color: chosen.ink, borderColor: chosen.card, borderWidth: 2 },
+        itemStyle: { color: chosen.ink, opacity: 1, borderColor: chosen.card, borderWidth: 2 },
         label: { ...label, show: true, position: "top", color: chosen.ink, fontWeight: 700, fontSize: 16 },
       },
     ],
@@ -100,7 +130,9 @@ function map(box) {
   const show = (index) => {
     at = index;
     const window = data.windows[index];
-    chart.setOption(picture(data, index, roles(), box));
+    const chosen = roles();
+    chart.setOption(still(data, chosen, box));
+    chart.setOption({ series: [{ id: "near", data: points(window, chosen, chart, data.word) }] });
     card.querySelector(".map-window").textContent = window.label;
     card.querySelector(".map-kept").textContent = window.kept;
     slider.value = String(index);

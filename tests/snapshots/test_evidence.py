@@ -1,0 +1,94 @@
+"""Addresses of documents by word: sampled alike by everybody, found again, never text."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embedding.errors import SnapshotError
+from embedding.snapshots.evidence import DAY, MOST_PARTS, PER_DAY, SCHEMA, EvidenceStore, sampled
+
+START = datetime(2020, 2, 28, tzinfo=UTC)
+
+
+def table(rows) -> pa.Table:
+    """rows: (word, source, hours after START, hash)."""
+    times = [(START + timedelta(hours=row[2])).timestamp() for row in rows]
+    return pa.table(
+        {
+            "word": [row[0] for row in rows],
+            "source": [row[1] for row in rows],
+            "day": [int(time // DAY) for time in times],
+            "hash": [row[3] for row in rows],
+            "url": [f"https://{row[1]}.example/{row[3]}" for row in rows],
+            "published": times,
+        },
+        schema=SCHEMA,
+    )
+
+
+rows = st.lists(
+    st.tuples(
+        st.sampled_from(["가", "나"]),
+        st.sampled_from(["a", "b"]),
+        st.integers(0, 60),
+        st.integers(0, 30),
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(rows, st.integers(0, 59))
+def test_a_sample_of_samples_is_the_sample_of_all(found, cut):
+    whole = sampled(table(found))
+    parts = [sampled(table(part)) for part in (found[:cut], found[cut:]) if part]
+    again = sampled(pa.concat_tables(parts))
+    keys = ("word", "source", "day", "hash")
+    assert whole.select(keys).equals(again.select(keys))
+    groups: dict[tuple, list[int]] = {}
+    for row in table(found).to_pylist():
+        groups.setdefault((row["word"], row["source"], row["day"]), []).append(row["hash"])
+    for row in whole.to_pylist():
+        group = groups[row["word"], row["source"], row["day"]]
+        assert row["hash"] in sorted(set(group))[:PER_DAY]
+
+
+def test_documents_of_a_window_are_found_newest_first_and_from_all_sources(tmp_path):
+    store = EvidenceStore(tmp_path)
+    store.add(table([("가", "a", hour, hour) for hour in range(0, 96, 3)]), "n1")
+    store.add(table([("가", "b", 30, 7), ("나", "b", 30, 8)]), "n2")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2020-02", "2020-03"]
+    day = START + timedelta(days=1)
+    found = store.find("가", day, day + timedelta(days=1))
+    assert {one.source for one in found} == {"a", "b"}
+    times = [one.published for one in found]
+    assert times == sorted(times, reverse=True)
+    assert all(day <= time < day + timedelta(days=1) for time in times)
+    assert {one.source for one in store.find("가", START, START + timedelta(days=9), n=2)} == {
+        "a",
+        "b",
+    }
+    assert store.find("다", START, day) == []
+    assert store.find("\ud800", START, day) == []
+    assert EvidenceStore(tmp_path / "none").find("가", START, day) == []
+
+
+def test_many_small_files_are_joined_and_nothing_is_lost(tmp_path):
+    store = EvidenceStore(tmp_path)
+    for hour in range(20):
+        store.add(table([("가", f"s{hour}", hour, hour)]), "n1")
+    assert len(list((tmp_path / "2020-02").iterdir())) <= MOST_PARTS + 1
+    found = store.find("가", START, START + timedelta(days=1), n=99)
+    assert len(found) == 20
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    (tmp_path / "2020-02").mkdir()
+    (tmp_path / "2020-02" / "n1-0.parquet").write_bytes(b"cut off")
+    with pytest.raises(SnapshotError, match=r"n1-0\.parquet: cannot be read"):
+        EvidenceStore(tmp_path).find("가", START, START + timedelta(days=1))

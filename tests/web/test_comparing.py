@@ -1,0 +1,165 @@
+"""The pages that compare, the map, the watch list, the evidence: what they say and refuse."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from html import unescape
+from urllib.parse import quote, urlencode
+
+import pytest
+from fastapi import Depends
+
+from embedding.snapshots.store import SnapshotStore
+from embedding.web.app import create_app
+from embedding.web.config import WebConfig
+
+
+def let_in() -> None:
+    """A guard that lets everybody in."""
+
+
+def get(client, path, status=200, **query):
+    answer = client.get(path + ("?" + urlencode(query, doseq=True) if query else ""))
+    assert answer.status_code == status, answer.text[:400]
+    return answer.text
+
+
+def ids(config) -> list[str]:
+    return [ref.id for ref in SnapshotStore(config.snapshots).list()]
+
+
+def held(html: str, name: str) -> dict:
+    """What a box holds in its attribute `name`."""
+    start = html.index(f'{name}="') + len(name) + 2
+    return json.loads(unescape(html[start : html.index('"', start)]))
+
+
+def test_two_words_share_neighbours_and_have_a_cosine(client):
+    html = get(client, "/compare", a="확진", b="감염")
+    assert "함께 가까움" in html
+    nearness = html[html.index('data-name="nearness"') :]
+    values = held(nearness, "data-chart")["lines"][0]["values"]
+    assert len(values) == 5
+    assert all(0.3 < value <= 1 for value in values)
+
+
+def test_a_word_to_compare_that_is_unknown_or_missing(client):
+    assert "첫째 낱말" in get(client, "/compare")
+    assert "자료가 없습니다" in get(client, "/compare", 404, a="코로나", b="쀍쀍")
+
+
+def test_any_two_windows_are_compared_and_come_as_csv(client, config):
+    first, *_, last = ids(config)
+    html = get(client, "/windows", then=first, now=last)
+    assert "코로나" in html
+    assert "2019년 11월" in html
+    text = get(client, "/windows/moved.csv", then=first, now=last)
+    assert next(csv.DictReader(io.StringIO(text.lstrip("\ufeff"))))["word"] == "코로나"
+    assert "does not lie before" in get(client, "/windows", 400, then=last, now=first)
+    assert "none of that id" in get(client, "/windows", 404, then="2031-01-abcdef01", now=last)
+
+
+def test_what_two_sources_use_differently(client, config):
+    html = get(client, "/sources", a="뉴스", b="게시판")
+    clear = html[html.index('id="contrast"') :]
+    assert clear.index("배</a>") < clear.index("<details>")
+    text = get(client, "/sources.csv", a="뉴스", b="게시판")
+    assert next(csv.DictReader(io.StringIO(text.lstrip("\ufeff"))))["word"] == "배"
+    assert "has 게시판" in get(client, "/sources", a="뉴스", b="없음")
+    found = json.loads(get(client, "/api/contrast", a="뉴스", b="게시판"))
+    assert found["rows"][0]["word"] == "배"
+    assert "소스마다 다른 말" in get(client, "/")
+
+
+def test_the_map_has_every_window_and_keeps_places_between_them(client):
+    data = held(get(client, "/map", w="확진"), "data-map")
+    assert len(data["windows"]) == 5
+    low_x, high_x, low_y, high_y = data["bounds"]
+    for window in data["windows"]:
+        assert sum(place["near"] for place in window["places"]) == 12
+        for place in window["places"]:
+            assert low_x <= place["x"] <= high_x
+            assert low_y <= place["y"] <= high_y
+    a, b = ({p["word"]: p for p in window["places"]} for window in data["windows"][-2:])
+    common = [word for word in a if word in b]
+    moved = [abs(a[w]["x"] - b[w]["x"]) + abs(a[w]["y"] - b[w]["y"]) for w in common]
+    assert sum(moved) / len(moved) < 0.5
+    get(client, "/map", 404, w="쀍쀍")
+    get(client, "/map", 404)
+
+
+def test_the_watch_list_is_an_address(client):
+    html = get(client, "/watch", w=["마스크", "코로나", "없는말"])
+    assert html.count('scope="row"') == 3
+    assert "늘어난 말" in html
+    assert "움직인 말" in html
+    assert "어느 창에도 없음" in html
+    assert f"/watch?{urlencode([('w', '마스크'), ('w', '코로나')])}" in unescape(html)
+    assert "마스크" in get(client, "/watch")
+    assert "24개까지" in get(client, "/watch", w=[f"없는말{n}" for n in range(30)])
+
+
+def test_the_axis_follows_the_word_and_says_how_sure_it_is(client, config):
+    found = json.loads(get(client, "/api/axis", w="코로나", name="sentiment"))
+    overall = found["chart"]["lines"][-1]
+    assert overall["values"][0] > 0.4
+    assert overall["values"][-1] < -0.4
+    assert overall["low"][-1] < overall["values"][-1] < overall["high"][-1]
+    assert "−1 쪽" in found["sentence"]
+    assert "there are sentiment" in get(client, "/api/axis", 400, w="코로나", name="none")
+    nobody = json.loads(get(client, "/api/axis", w="쀍쀍", name="sentiment"))
+    assert nobody["chart"] is None
+
+
+def test_evidence_is_addresses_and_no_script(client, config):
+    html = get(client, f"/word/{quote('코로나')}")
+    assert 'href="https://news.example/0"' in html
+    assert "2020-03-02 09:00 UTC" in html
+    assert "javascript:" not in html
+    assert "<script>alert" not in html
+    found = json.loads(get(client, "/api/evidence", w="코로나"))
+    assert {one["source"] for one in found["documents"]} == {"뉴스", "게시판", "댓글"}
+    first = ids(config)[0]
+    assert "남긴 주소가 없습니다" in get(client, f"/word/{quote('코로나')}", now=first)
+    assert json.loads(get(client, "/api/evidence", w="코로나", id=first))["documents"] == []
+
+
+def test_a_damaged_file_of_evidence_is_said(planted, client_of, config, tmp_path):
+    month = tmp_path / "2020-03"
+    month.mkdir()
+    (month / "node-1-0.parquet").write_bytes(b"cut off")
+    broken = config.model_copy(update={"evidence": tmp_path})
+    client = client_of(create_app(broken, dependencies=[Depends(let_in)]))
+    client.headers["accept-language"] = "ko"
+    assert "cannot be read" in client.get("/api/evidence?w=코로나").json()["error"]
+    page = client.get("/word/코로나")
+    assert page.status_code == 200
+    assert "원문 주소를 읽을 수 없습니다" in page.text
+
+
+def test_a_store_without_sums_of_usage_says_why(planted, tmp_path, client_of):
+    planted.make_store(str(tmp_path), planted.Plan(windows=2, fillers=60))
+    client = client_of(
+        create_app(WebConfig(snapshots=str(tmp_path)), dependencies=[Depends(let_in)])
+    )
+    client.headers["accept-language"] = "ko"
+    assert "server.usage_replicas" in client.get("/sources").text
+    assert client.get("/api/axis?w=영화&name=sentiment").status_code == 400
+    assert "주소를 남기지 않도록" in client.get("/word/영화").text
+
+
+@pytest.mark.parametrize("path", ["/compare", "/windows", "/sources", "/watch", "/map?w=x"])
+def test_a_store_of_none_or_one_window_breaks_no_view(planted, tmp_path, client_of, path):
+    for windows in (0, 1):
+        folder = tmp_path / str(windows)
+        folder.mkdir()
+        if windows:
+            planted.make_store(str(folder), planted.Plan(windows=1, fillers=50))
+        client = client_of(
+            create_app(WebConfig(snapshots=str(folder)), dependencies=[Depends(let_in)])
+        )
+        answer = client.get(path)
+        assert answer.status_code == (404 if "map" in path else 200), answer.text[:300]
+        assert "</html>" in answer.text
