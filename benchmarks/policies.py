@@ -51,6 +51,7 @@ WAYS: dict[str, dict[str, Any]] = {
         "lbfgs_iterations": 5,
     },
     "bsp-mean": {"policy": "bsp", "combine": "mean"},
+    "averaging-mean": {"policy": "averaging", "combine": "mean"},
     "asp-4": {"policy": "asp", "n_push": 4, "n_fetch": 4},
     "bsp-balanced": {"policy": "bsp", "balance": True},
     "ssp-balanced": {"policy": "ssp", "balance": True},

@@ -1,29 +1,39 @@
-"""Nodes of unlike speed in simulated time: what a policy learns, whatever the machine's load.
+"""Policies in simulated time: what each learns at equal tokens, whatever the machine's load.
 
-    python -m benchmarks.simulated english.txt --words 4000000 --seeds 3
+    python -m benchmarks.simulated english.txt --words 2400000 --seed 1 --seed 2
 
-Everything that decides what is learnt is real: server state, policies, learners, shares, float16.
-Left out are the wire, threads and the clock: a queue of events says who reads and pushes next, and
-a block takes the seconds that are set for it. So the loss of a run depends on its seed alone, and
-tokens/s are those of the policy itself, with nothing for the wire. Text is dealt out as in
-`yeoron bench policies`.
+Everything that decides what is learnt is real: the server's state, policies, learners, shares,
+float16. Left out are the wire, threads and the clock: a queue of events says who reads and pushes
+next, and a block takes the seconds that are set for it. So a loss depends on the seed alone, and
+tokens/s are those of the policy, with nothing for the wire. Text is dealt out, and the nodes are
+slow, as in `yeoron bench policies`. With --slower 1 each delta of asp comes n-1 pushes late.
 """
 
 from __future__ import annotations
 
+import argparse
 import heapq
 import itertools
+import json
+import statistics
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss
+from benchmarks.machine import hardware, versions
+from benchmarks.policies import ONE, PACKAGES, RESULTS, WAYS, read
+from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss, speeds
+from embedding.errors import YeoronError
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
 from embedding.models import ModelConfig, make_trainer
+from embedding.models.config import Schedule
 from embedding.records import IntArray, ScorePairs, Table, TokenBlock, WindowUnit
 from embedding.server import state as server_state
 from embedding.server.config import ServerConfig, SyncConfig
@@ -48,9 +58,6 @@ class Clock:
         self.now = 0.0
 
     def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
         return self.now
 
 
@@ -118,6 +125,10 @@ class Node:
         self.prepared: Prepared | None = None
         self.trained: Trained | None = None
 
+    def part(self) -> float:
+        """Of the size of a block that the node is to take."""
+        return self.share
+
     def prepare(self, blocks: Any) -> None:
         found: list[TokenBlock] | None = next(blocks, None)
         self.prepared = None if found is None else self.learner.prepare(found, when="late")
@@ -132,7 +143,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Run:
-    """One training in simulated time; curve: tokens in the tables and held-out loss."""
+    """One training; curve: tokens in the tables and held-out loss on the way."""
 
     loss: float
     seconds: float
@@ -158,9 +169,7 @@ class Simulation:
         # The dispenser looks at nothing but the server's counts.
         self.dispenser = Dispenser(text, cast(ParameterServer, self))
         self.nodes = [Node(self.state, at, wait, model) for at, wait in enumerate(waits)]
-        self.blocks = [
-            self.dispenser.blocks(node.at, lambda node=node: node.share) for node in self.nodes
-        ]
+        self.blocks = [self.dispenser.blocks(node.at, node.part) for node in self.nodes]
         self._events: list[tuple[float, int, Node]] = []
         self._order = itertools.count()
         self._waiting: list[Node] = []
@@ -250,3 +259,141 @@ def simulate(
         simulation = Simulation(text, model, sync, waits)
         simulation.clock = clock
         return simulation.run(points)
+
+
+SIMULATED = ("bsp", "ssp-balanced", "backup", "asp", "auto", "easgd", "averaging")
+"""Those of `WAYS` that need no rounds and no replay."""
+
+
+def bench_simulated(
+    corpus: Path,
+    *,
+    ways: Sequence[str] = SIMULATED,
+    words: int = 2_400_000,
+    block: int = 5_000,
+    block_s: float = 0.1,
+    slower: float = 10.0,
+    nodes: int = 4,
+    seeds: Sequence[int] = (1,),
+    schedule: Schedule = Schedule.LINEAR,
+    results: Path = RESULTS,
+) -> dict[str, Any]:
+    """Train with each policy and with one node, for each seed; write a dated file, print it."""
+    text = read(corpus, words, block)
+    runs: dict[str, list[dict[str, Any]]] = {way: [] for way in (ONE, *ways)}
+    for seed in seeds:
+        model = ModelConfig(sample=0.0, schedule=schedule, seed=seed)
+        for way, own in runs.items():
+            alone = way == ONE
+            waits = [lambda: block_s] if alone else speeds(nodes, block_s, slower, 0.0)
+            sync = {"policy": "bsp"} if alone else {"balance": False, **WAYS[way]}
+            own.append(asdict(simulate(text, model, sync, waits, 5)))
+            print(
+                f"seed {seed} {way}: held-out loss {own[-1]['loss']:.4f}, "
+                f"{own[-1]['loss'] / runs[ONE][-1]['loss']:.4f} of one node's; "
+                f"{own[-1]['tokens_per_second']:,.0f} tokens/s",
+                flush=True,
+            )
+    report = {
+        "bench": "simulated",
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "hardware": hardware(),
+        "versions": versions(PACKAGES),
+        "config": {
+            "nodes": nodes,
+            "block": block,
+            "block_s": block_s,
+            "slower": slower,
+            "seeds": list(seeds),
+            "schedule": schedule.value,
+            "ways": {way: WAYS[way] for way in ways},
+        },
+        "corpus": {"file": corpus.name, "tokens": text.tokens, "vocabulary": len(text.words)},
+        "summary": summary(runs),
+        "runs": runs,
+    }
+    results.mkdir(parents=True, exist_ok=True)
+    name = f"simulated-{datetime.now(UTC):%Y-%m-%dT%H%M%S}"
+    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    (results / f"{name}.md").write_text(table(report), encoding="utf-8")
+    print(table(report))
+    return report
+
+
+def summary(runs: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, float]]:
+    """Loss to one node's of the same seed: mean and worst; tokens/s to bsp."""
+    found = {}
+    for way, own in runs.items():
+        ratios = [run["loss"] / one["loss"] for run, one in zip(own, runs[ONE], strict=True)]
+        # While the learning rate is high: swings show that the end of a schedule hides.
+        early = [
+            at[1] / one_at[1]
+            for run, one in zip(own, runs[ONE], strict=True)
+            for at, one_at in zip(run["curve"], one["curve"], strict=False)
+        ]
+        base = runs.get("bsp")
+        speed = statistics.fmean(run["tokens_per_second"] for run in own)
+        slow = None if base is None else statistics.fmean(r["tokens_per_second"] for r in base)
+        found[way] = {
+            "loss": statistics.fmean(run["loss"] for run in own),
+            "to_one_node": statistics.fmean(ratios),
+            "worst": max(ratios),
+            "worst_on_the_way": max(early, default=float("nan")),
+            "speed_to_bsp": float("nan") if slow is None or way == ONE else speed / slow,
+        }
+    return found
+
+
+def table(report: dict[str, Any]) -> str:
+    corpus, config = report["corpus"], report["config"]
+    lines = [
+        f"# Policies in simulated time, {report['when'][:10]}",
+        "",
+        (
+            f"{corpus['file']}, {corpus['tokens']:,} tokens learnt, {corpus['vocabulary']:,} "
+            f"words; {config['nodes']} nodes, blocks of {config['block']:,} tokens that take "
+            f"{config['block_s']:g} s, the last node {config['slower']:g} times as long; seeds "
+            f"{', '.join(map(str, config['seeds']))}; {config['schedule']} learning rate."
+        ),
+        "",
+        "| way | held-out loss | to one node | worst seed | worst on the way | speed / bsp |",
+        "|---|---|---|---|---|---|",
+    ]
+    for way, each in report["summary"].items():
+        lines.append(
+            f"| {way} | {each['loss']:.4f} | {each['to_one_node']:.4f} | {each['worst']:.4f} "
+            f"| {each['worst_on_the_way']:.3f} | {each['speed_to_bsp']:.2f} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("corpus", type=Path, help="plain text, one sentence a line (.xz is read)")
+    parser.add_argument("--policy", action="append", choices=SIMULATED)
+    parser.add_argument("--words", type=int, default=2_400_000)
+    parser.add_argument("--block", type=int, default=5_000)
+    parser.add_argument("--slower", type=float, default=10.0)
+    parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--seed", type=int, action="append")
+    parser.add_argument("--schedule", type=Schedule, default=Schedule.LINEAR)
+    given = parser.parse_args(arguments)
+    try:
+        bench_simulated(
+            given.corpus,
+            ways=given.policy or SIMULATED,
+            words=given.words,
+            block=given.block,
+            slower=given.slower,
+            nodes=given.nodes,
+            seeds=given.seed or (1,),
+            schedule=given.schedule,
+        )
+    except YeoronError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -35,8 +35,8 @@ class SyncConfig(Config):
     """ssp: how many clocks the fastest node may be ahead of the slowest."""
 
     combine: Literal["sum", "mean"] = "sum"
-    """bsp, backup: whether the deltas of one clock are added up (each node pushes the share that
-    ADR 6 gives it) or averaged."""
+    """bsp, backup, averaging: whether the deltas of one clock are added up (each node pushes the
+    share that ADR 6 gives it) or averaged."""
 
     backups: int = Field(default=1, ge=0)
     """backup: of the nodes that take part so many may be late; what they push of a clock that the

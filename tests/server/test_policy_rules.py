@@ -94,15 +94,16 @@ def test_what_is_sent_again_after_a_restart_is_applied_however_old():
 @pytest.mark.parametrize(
     ("sync", "pace"),
     [
-        ({"policy": "bsp"}, Pace(pooled=4)),
+        ({"policy": "bsp"}, Pace(pooled=6)),
         ({"policy": "bsp", "combine": "mean"}, Pace(pooled=1)),
-        ({"policy": "backup", "backups": 1}, Pace(pooled=3)),
+        ({"policy": "backup", "backups": 1}, Pace(pooled=4)),
         ({"policy": "backup", "backups": 9}, Pace(pooled=1)),
         ({"policy": "ssp"}, Pace(pooled=6)),
         ({"policy": "asp", "n_push": 2, "n_fetch": 5}, Pace(6, 2, 5)),
-        ({"policy": "averaging", "tau": 7}, Pace(1, 7, 7)),
+        ({"policy": "averaging", "tau": 7}, Pace(6, 7, 7)),
+        ({"policy": "averaging", "tau": 7, "combine": "mean"}, Pace(1, 7, 7)),
         ({"policy": "easgd", "tau": 3, "elasticity": 0.5}, Pace(6, 3, 3, 0.5)),
-        ({"policy": "auto"}, Pace(pooled=4)),
+        ({"policy": "auto"}, Pace(pooled=6)),
     ],
 )
 def test_nodes_are_told_how_many_deltas_meet_and_when_to_pull_and_push(sync, pace):
@@ -111,7 +112,7 @@ def test_nodes_are_told_how_many_deltas_meet_and_when_to_pull_and_push(sync, pac
     assert Pace.from_dict(pace.to_dict()) == pace
 
 
-@pytest.mark.parametrize("policy", ["asp", "ssp", "bsp", "easgd"])
+@pytest.mark.parametrize("policy", ["asp", "ssp", "bsp", "easgd", "averaging"])
 @pytest.mark.parametrize("nodes", ["a", "ab"])
 def test_one_node_pushes_all_and_two_share_by_two(policy, nodes):
     machine = machine_of(*nodes, policy=policy)
@@ -133,6 +134,14 @@ def test_one_node_pushes_all_and_two_share_by_two(policy, nodes):
 def test_a_malformed_pace_is_refused(wrong):
     with pytest.raises(RefusedError, match=r"pace|elastic"):
         Pace.from_dict(wrong)
+
+
+@pytest.mark.parametrize(("combine", "average"), [("sum", False), ("mean", True)])
+def test_averaging_adds_up_shares_or_takes_the_mean(combine, average):
+    machine = machine_of("a", "b", policy="averaging", combine=combine)
+    assert machine.push(Ticket("b", 0, 1), now=0) == []
+    both = (Ticket("a", 0, 1), Ticket("b", 0, 1))
+    assert machine.push(Ticket("a", 0, 1), now=0) == [Apply(both, average=average)]
 
 
 def test_a_mean_is_taken_over_those_that_touched_a_row():

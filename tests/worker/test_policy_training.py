@@ -40,6 +40,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "asp-both": {"policy": "asp", "n_push": 2, "n_fetch": 5},
     "easgd": {"policy": "easgd", "tau": 4},
     "averaging": {"policy": "averaging", "tau": 4},
+    "averaging-mean": {"policy": "averaging", "tau": 4, "combine": "mean"},
     "sandblaster": {
         "policy": "sandblaster",
         "lbfgs_every": 5,

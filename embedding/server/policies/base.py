@@ -69,6 +69,21 @@ class Policy(ABC):
         return None
 
 
+def overlapping(nodes: int) -> int:
+    """Nodes for which each pushes its share where the deltas of `nodes` meet: 2(n-1), at least n.
+
+    Without a barrier a delta meets those of the n-1 others that were under way when its rows were
+    read, and those that they read before it came in. With the shares of n such a delay makes
+    frequent rows swing about their point of rest (x' = x - a·x delayed by d swings from
+    a = d^d/(d+1)^(d+1) on, and for d = n-1 the share 1/n is twice that and more).
+
+    Under a barrier n deltas start from the same rows. But a share takes one row to move towards
+    rest while the other table's stand still; in n blocks at once the rows of both tables move
+    towards each other, and words of middling frequency go beyond it, clock after clock.
+    """
+    return max(1, nodes, 2 * (nodes - 1))
+
+
 def by_clock(tickets: Iterable[Ticket]) -> list[tuple[Ticket, ...]]:
     """Tickets of each clock, in order of clocks, then of nodes: not of who came first."""
     ordered = sorted(tickets, key=lambda t: (t.clock, t.node, t.sequence))

@@ -5,20 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from embedding.exchange.pace import Pace
-from embedding.server.policies.base import Policy
+from embedding.server.policies.base import Policy, overlapping
 from embedding.server.policies.board import Board
-
-
-def overlapping(active: int) -> int:
-    """How many nodes' deltas meet where each is applied as it arrives.
-
-    Under a barrier n deltas start from the same rows. Without one a delta meets those of the n-1
-    others that were under way when its rows were read, and those that they read before it came in.
-    With the shares of n such a delay of n-1 pushes makes frequent rows swing about their point of
-    rest, the more the more nodes there are (x' = x - a·x delayed by d swings from
-    a = d^d/(d+1)^(d+1) on, and for d = n-1 the share 1/n is twice that and more).
-    """
-    return max(1, active, 2 * (active - 1))
 
 
 class Eager(Policy):

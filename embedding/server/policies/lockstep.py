@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from embedding.exchange.pace import Pace
-from embedding.server.policies.base import Policy, by_clock
+from embedding.server.policies.base import Policy, by_clock, overlapping
 from embedding.server.policies.board import Apply, Board, Drop, Instruction, Ticket
 
 
@@ -34,8 +34,10 @@ class Bsp(Policy):
         return self._together(board.held)
 
     def pooled(self, board: Board) -> int:
-        """A mean is made by the server: then nodes push whole deltas."""
-        return 1 if self.config.combine == "mean" else self.counted(len(board.active_clocks()))
+        """A mean is made by the server: then nodes push whole deltas. Else see `overlapping`."""
+        if self.config.combine == "mean":
+            return 1
+        return overlapping(self.counted(len(board.active_clocks())))
 
     def counted(self, active: int) -> int:
         """How many deltas of a clock are applied when so many nodes take part."""
@@ -85,17 +87,14 @@ class Averaging(Bsp):
     """Nodes train on copies of their own for tau blocks, then the rows are averaged (SparkNet,
     Moritz 2016, section 2.1; H2O's deep learning does the same).
 
-    Invariant: that of bsp, with rounds of tau blocks for clocks; a row moves by the mean of the
-    moves of those nodes that touched it in the round. Over all nodes, as SparkNet does for dense
-    networks, a word that one of n nodes read would be learnt n times too slowly.
+    Invariant: that of bsp, with rounds of tau blocks for clocks. With combine = "mean" a row moves
+    by the mean of the moves of those nodes that touched it in the round: over all nodes, as
+    SparkNet does for dense networks, a word that one of n nodes read would be learnt n times too
+    slowly. But one that two of n read now and then is still learnt half as fast; with "sum" it is
+    the shares of the moves that add up, a mean for rows that came to rest (ADR 6).
     """
 
     name = "averaging"
-
-    def pooled(self, board: Board) -> int:
-        """Whole moves are pushed: the server divides."""
-        del board
-        return 1
 
     def pace(self, board: Board) -> Pace:
         """A push every tau blocks, and then all rows anew."""
@@ -103,4 +102,5 @@ class Averaging(Bsp):
         return replace(super().pace(board), push_every=tau, pull_every=tau)
 
     def _together(self, tickets: list[Ticket]) -> list[Instruction]:
-        return [Apply(each, average=True) for each in by_clock(tickets)]
+        mean = self.config.combine == "mean"
+        return [Apply(each, average=mean) for each in by_clock(tickets)]
