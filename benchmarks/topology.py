@@ -2,8 +2,10 @@
 
     yeoron bench topology english.txt.xz --words 2000000 --nodes 2 --nodes 4
 
-Sides: `ps`, `allreduce`, `hybrid`, `host` (one group: all nodes push as one) and `groups` (two
-groups, asynchronous to each other), each with every number of nodes, and `ps-1` as the reference.
+Sides: `ps`, `allreduce`, `hybrid`, `host` (one group: all nodes push as one), `groups` (two
+groups, asynchronous to each other) and `servers` (two server groups with a replica each, which
+exchange once a second; `servers-slow`: every four seconds), each with every number of nodes, and
+`ps-1` as the reference.
 Each is one `yeoron train` as a process of its own with the same settings; runs are interleaved and
 medians are given. All nodes share this machine's cores, so speed says what a topology costs here,
 not what it gains on a network; bytes are the same on any network. Processor time is that of all
@@ -34,8 +36,10 @@ KINDS = {
     "hybrid": ("--topology=hybrid", "--sync=bsp"),
     "host": ("--topology=ps", "--groups=1", "--sync=ssp"),
     "groups": ("--topology=ps", "--groups=2", "--sync=asp"),
+    "servers": ("--server-groups=2", "--exchange-every=1", "--sync=ssp"),
+    "servers-slow": ("--server-groups=2", "--exchange-every=4", "--sync=ssp"),
 }
-WAYS = ("server", "allreduce", "host")
+WAYS = ("server", "groups", "allreduce", "host")
 REFERENCE = "ps-1"
 Run = dict[str, Any]
 
@@ -112,7 +116,7 @@ def summary(runs: dict[str, list[Run]]) -> dict[str, Run]:
 
 
 HEAD = (
-    "| side | words/s | tokens / CPU s | server | all-reduce | host | dense rows | loss "
+    "| side | words/s | tokens / CPU s | server | groups | all-reduce | host | dense rows | loss "
     "| loss / ps-1 | quality |"
 )
 
@@ -128,11 +132,12 @@ def table(report: dict[str, Any]) -> str:
         f"{numbers}.",
         f"{corpus['file']}, {corpus['words'] or 'all'} words; {config};",
         f"{report['repeats']} repeats, interleaved; medians. Bytes a token by way: between nodes",
-        "and server in both directions, among nodes by all-reduce, from nodes to the aggregator",
-        "of their host. `loss` is the mean over the whole training, nats a pair.",
+        "and servers in both directions, between server groups, among nodes by all-reduce, from",
+        "nodes to the aggregator of their host. `loss` is the mean over the whole training, nats",
+        "a pair.",
         "",
         HEAD,
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for side, found in report["summary"].items():
         sent = found["bytes_per_token"]

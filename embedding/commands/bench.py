@@ -202,7 +202,9 @@ def topology(
     ] = None,
     side: Annotated[
         list[str] | None,
-        typer.Option(help="ps, allreduce, hybrid, host or groups; all unless given."),
+        typer.Option(
+            help="ps, allreduce, hybrid, host, groups, servers or servers-slow; all unless given."
+        ),
     ] = None,
     words: Annotated[int, typer.Option(help="Words of the corpus to use.")] = 2_000_000,
     repeats: Annotated[int, typer.Option(help="Interleaved repeats; the median counts.")] = 1,
@@ -212,7 +214,7 @@ def topology(
         typer.Option(help="Word pairs or analogies to judge the vectors by; may be repeated."),
     ] = None,
 ) -> None:
-    """Server, all-reduce, hybrid and host aggregation: speed, bytes by way, loss.
+    """Server, all-reduce, hybrid, host aggregation, server groups: speed, bytes by way, loss.
 
     Example: `yeoron bench topology corpus.txt --nodes 2 --side ps --side allreduce`
     """

@@ -90,7 +90,7 @@ class ParameterServer:
                 self._recovery = Recovery(self.state, folder, every_s=config.checkpoint_every_s)
             self.cutter = Cutter(self.state, config)
             self._shards = self._sharded(folder)
-            self._link = self._linked()
+            self.link = self._linked()
             if config.cut == "watermark":
                 self.state.accounts.on_complete = self.cutter.complete
         except BaseException:
@@ -131,8 +131,8 @@ class ParameterServer:
         try:
             if self._shards is not None:
                 self._shards.start()
-            if self._link is not None:
-                self._link.begin()
+            if self.link is not None:
+                self.link.begin()
             self._flight = self._listen()
         except BaseException:
             if self._shards is not None:
@@ -145,8 +145,8 @@ class ParameterServer:
         if not begun:
             self._http.start()
         self._ticker.start()
-        if self._link is not None:
-            self._link.start()
+        if self.link is not None:
+            self.link.start()
         if self._recovery is not None:
             self._recovery.start()
         self._http.show(Pages(self.status, self._metrics, self.ailing))
@@ -163,8 +163,8 @@ class ParameterServer:
         self._ticker.join(timeout=10)
         self.state.flush()
         self.cutter.close()
-        if self._link is not None:
-            self._link.stop()
+        if self.link is not None:
+            self.link.stop()
         if self._shards is not None:
             self.state.settle()
         if self._recovery is not None:
@@ -186,19 +186,19 @@ class ParameterServer:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, leave)
         self.start()
-        if self._link is not None:
-            self._link.on_failed = ended.set
+        if self.link is not None:
+            self.link.on_failed = ended.set
         ready()
         ended.wait()
         self.stop()
-        if self._link is not None and self._link.failed is not None:
-            raise PlatformError(self._link.failed)
+        if self.link is not None and self.link.failed is not None:
+            raise PlatformError(self.link.failed)
 
     def status(self) -> dict[str, Any]:
         """The status JSON."""
         return {
             **build_status(self.state, self.cutter.refs()),
-            "following": None if self._link is None else self._link.describe(),
+            "following": None if self.link is None else self.link.describe(),
             "ailing": self.ailing(),
         }
 
@@ -221,8 +221,8 @@ class ParameterServer:
             reasons.append("the thread that watches over nodes and windows has ended.")
         if self._shards is not None:
             reasons += self._shards.ailing()
-        if self._link is not None:
-            reasons += self._link.ailing()
+        if self.link is not None:
+            reasons += self.link.ailing()
         if self._recovery is not None and self._recovery.failed is not None:
             reasons.append(f"the last checkpoint failed: {self._recovery.failed}.")
         failed = self.cutter.failed()

@@ -152,6 +152,7 @@ def test_the_leaders_snapshot_holds_what_groups_read_until_then(tmp_path, connec
             "가을": 3,
         }
         assert snapshot.contexts[snapshot.index("봄")][0] == 2.0
+        assert there.client.cut(Window(day, day.replace(day=2))).id == ref.id  # asks the leader
 
 
 def test_what_was_scored_and_stood_around_words_reaches_the_leader(leader, connect) -> None:

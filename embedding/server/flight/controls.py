@@ -15,6 +15,7 @@ from embedding.server.cutting.live import LiveModel, read_gold_set
 from embedding.server.flight.greeting import fence
 from embedding.server.flight.limits import check_node, check_report
 from embedding.server.flight.shell import Control
+from embedding.server.groups.link import GroupLink
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.state import ServerState
 
@@ -28,6 +29,11 @@ class Controlled(Protocol):
     @property
     def recovery(self) -> Recovery | None:
         """Writes checkpoints, when any are kept."""
+        ...
+
+    @property
+    def link(self) -> GroupLink | None:
+        """The line to the leading group, where there is another."""
         ...
 
     def status(self) -> dict[str, Any]:
@@ -95,6 +101,8 @@ class Controls:
             bounds = [datetime.fromisoformat(str(body[name])) for name in ("start", "end")]
         except (KeyError, ValueError) as error:
             raise RefusedError("cut: start and end in ISO 8601 are accepted.") from error
+        if self._server.link is not None:
+            return dict(self._server.link.cut(Window(*bounds)).to_dict())
         self._server.state.groups.settle(self._server.state)
         return dict(self._server.cutter.cut(Window(*bounds)).to_dict())
 

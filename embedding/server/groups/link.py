@@ -15,7 +15,7 @@ from embedding.exchange.compression.halves import widen
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.groups.client import Changes, LeaderClient
 from embedding.exchange.testimony import Attestation
-from embedding.records import IntArray, Table
+from embedding.records import IntArray, SnapshotRef, Table, Window
 from embedding.server.config import ServerConfig
 from embedding.server.figures.status import build_status
 from embedding.server.figures.ways import NODE_FIGURES
@@ -128,6 +128,11 @@ class GroupLink:
         self.exchange()
         self.client.checkpoint(wait=True)
         self._confirm(self.client.durable())
+
+    def cut(self, window: Window) -> SnapshotRef:
+        """Have the leader cut a window, with what this group has read until now."""
+        self.exchange()
+        return self.client.cut(window)
 
     def exchange(self) -> None:
         """Tell the leader what moved and was read, and adopt what others changed."""
