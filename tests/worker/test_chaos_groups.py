@@ -108,7 +108,7 @@ def kill_gradient(node: str) -> None:
 
 
 def test_groups_are_killed_one_after_the_other(tmp_path: Path) -> None:
-    with grouped(tmp_path, "ssp", 40_000) as (found, group, words):
+    with grouped(tmp_path, "ssp", 20_000) as (found, group, words):
         found.reach(words.total() * 0.15)
         kill_gradient("n1")
         group.kill()
