@@ -1,36 +1,17 @@
-"""The process that extracts: framed JSON in on stdin, framed JSON out on stdout.
+"""The process that extracts: a page in, what it holds out (frames: `children.py`).
 
-A frame is two big-endian uint32 lengths, that many bytes of JSON, and that many bytes as they are
-(the page). The process ends with its parent, because its stdin then ends. Run as
-`python -m embedding.crawl.extract_worker`.
+Run as `python -m embedding.crawl.extract_worker`.
 """
 
 from __future__ import annotations
 
 import base64
-import json
-import signal
-import struct
-import sys
 from datetime import datetime
-from typing import Any, BinaryIO
+from typing import Any
 
+from embedding.children import serve
 from embedding.crawl.extract import Extracted, read_page
 from embedding.errors import FetchError
-
-HEADER = struct.Struct(">II")
-
-
-def pack(value: dict[str, Any], page: bytes = b"") -> bytes:
-    """One frame. Unpaired surrogates, which broken pages hold, survive."""
-    told = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    return b"".join((HEADER.pack(len(told), len(page)), told, page))
-
-
-def unpack(told: bytes) -> dict[str, Any]:
-    """The JSON of a frame."""
-    value: dict[str, Any] = json.loads(told.decode("utf-8", "surrogatepass"))
-    return value
 
 
 def encode(found: Extracted) -> dict[str, Any]:
@@ -60,39 +41,16 @@ def decode(value: dict[str, Any]) -> Extracted:
     )
 
 
-def answer(request: dict[str, Any], page: bytes) -> dict[str, Any]:
+def answer(request: dict[str, Any], page: bytes) -> tuple[dict[str, Any], bytes]:
     """Extract one page; a page that cannot be read is answered with its reason."""
     url = str(request["url"])
     try:
-        return encode(read_page(page, request["type"], url, request["zone"]))
+        return encode(read_page(page, request["type"], url, request["zone"])), b""
     except FetchError as error:
-        return {"reason": error.reason, "message": str(error)}
+        return {"reason": error.reason, "message": str(error)}, b""
     except Exception as error:  # noqa: BLE001  (whatever a page provokes is that page's failure)
-        return {"reason": "parse", "message": f"{url}: {type(error).__name__} while reading."}
-
-
-def serve(incoming: BinaryIO, outgoing: BinaryIO) -> None:
-    """Answer frames until the input ends."""
-    while True:
-        header = incoming.read(HEADER.size)
-        if len(header) < HEADER.size:
-            return
-        lengths = HEADER.unpack(header)
-        told, page = (incoming.read(length) for length in lengths)
-        if (len(told), len(page)) != lengths:
-            return
-        outgoing.write(pack(answer(unpack(told), page)))
-        outgoing.flush()
-
-
-def main() -> None:
-    """Serve stdin and stdout; Ctrl-C is the parent's business."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    outgoing = sys.stdout.buffer
-    # A stray print of a library must not break the frames.
-    sys.stdout = sys.stderr
-    serve(sys.stdin.buffer, outgoing)
+        return {"reason": "parse", "message": f"{url}: {type(error).__name__} while reading."}, b""
 
 
 if __name__ == "__main__":
-    main()
+    serve(answer)

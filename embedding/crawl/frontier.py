@@ -25,6 +25,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from embedding.crawl.lease import LeaseConfig, Life
 from embedding.crawl.leases import Leases
 from embedding.crawl.poll_store import PollStore
+from embedding.crawl.rows import OVER, READ, Fetched, new_row, over_row, read_row
 from embedding.crawl.tables import LEASES, READING, URLS, open_engine
 from embedding.records import batched
 
@@ -113,18 +114,13 @@ class Frontier:
         Listings show the newest first, so that those without a time are ordered from the end.
         """
         rows = [
-            {
-                "key": key,
-                "source": source,
-                "inline": False,
-                "status": "new",
-                "discovered_at": now,
-                "published_at": published,
-                "order_at": now - 1e-3 * place if published is None else published,
-                "attempts": 0,
-                "not_before": 0.0,
-                "claimed_until": 0.0,
-            }
+            new_row(
+                key,
+                source,
+                now,
+                published_at=published,
+                order_at=now - 1e-3 * place if published is None else published,
+            )
             for place, (key, published) in enumerate(found)
         ]
         added = 0
@@ -141,31 +137,50 @@ class Frontier:
         query = sa.select(URLS.c.key).where(URLS.c.key.in_(keys))
         return [row[0] for row in self._rows(query)]
 
-    def offer(self, source: str, key: str, published: float | None, now: float) -> bool:
-        """Take an inline text's key; False when it was taken before (and not recovered)."""
-        row = {
-            "key": key,
-            "source": source,
-            "inline": True,
-            "status": "fetched",
-            "discovered_at": now,
-            "fetched_at": now,
-            "published_at": published,
-            "order_at": now if published is None else published,
-            "attempts": 0,
-            "not_before": 0.0,
-            "claimed_until": 0.0,
+    def offer(
+        self, source: str, found: Sequence[tuple[str, float | None]], now: float
+    ) -> frozenset[str]:
+        """Take the keys of inline texts (key, published); those not taken before (or recovered)."""
+        rows = {
+            key: new_row(
+                key,
+                source,
+                now,
+                inline=True,
+                status="fetched",
+                fetched_at=now,
+                published_at=published,
+                order_at=now if published is None else published,
+            )
+            for key, published in found
         }
-        again = {"status": "fetched", "fetched_at": now, "inline": True}
-        statement = self._insert(URLS).values(row)
-        statement = statement.on_conflict_do_update(
+        take = self._insert(URLS).on_conflict_do_update(
             index_elements=["key"],
-            set_=again,
+            set_={"status": "fetched", "fetched_at": now, "inline": True},
             where=sa.and_(
                 URLS.c.source == source, URLS.c.status == "new", URLS.c.claimed_until < now
             ),
         )
-        return self._add(statement, source, None) > 0
+        taken: set[str] = set()
+        for part in batched(list(rows), _BATCH):
+            shut = set(self._shut(part))
+            fresh = [rows[key] for key in part if key not in shut]
+            if fresh:
+                taken.update(self._added(take.returning(URLS.c.key), source, fresh))
+        return frozenset(taken)
+
+    def _shut(self, keys: Sequence[str]) -> list[str]:
+        """Those of `keys` that no inline text can be taken for."""
+        query = sa.select(URLS.c.key).where(URLS.c.key.in_(keys), URLS.c.status != "new")
+        return [row[0] for row in self._rows(query)]
+
+    def _added(self, statement: Any, source: str, rows: Sequence[dict[str, Any]]) -> list[str]:
+        """Execute one insert that returns keys."""
+        with self._lock, self._engine.begin() as connection:
+            held = self._held(connection)
+            if held is not None and source not in held:
+                return []
+            return [str(row[0]) for row in connection.execute(statement, rows)]
 
     def claim(self, source: str, n: int, now: float, lease: float) -> list[Claim]:
         """Give out up to `n` new references, oldest first, to nobody else for `lease` seconds."""
@@ -202,33 +217,39 @@ class Frontier:
                 .values(claimed_until=0.0, attempts=URLS.c.attempts - 1)
             )
 
-    def fetched(
+    def record(
         self,
-        key: str,
+        fetched: Sequence[Fetched],
+        finished: Sequence[tuple[Fetched, str]],
         now: float,
-        *,
-        published: float | None = None,
-        etag: str | None = None,
-        last_modified: str | None = None,
-        content_hash: str | None = None,
     ) -> None:
-        """A claimed address has been read; it is done once it is acknowledged."""
-        values: dict[str, Any] = {
-            "status": "fetched",
-            "fetched_at": now,
-            "claimed_until": 0.0,
-            "etag": etag,
-            "last_modified": last_modified,
-            "content_hash": content_hash,
-        }
-        if published is not None:
-            values["published_at"] = published
-        self._run(sa.update(URLS).where(URLS.c.key == key).values(values))
+        """Claimed addresses and inline texts that were read, in one transaction.
 
-    def finish(self, key: str, now: float, reason: str) -> None:
-        """Nothing more to do for `key`, and no document came of it (`duplicate`, `empty`, …)."""
-        values = {"status": "done", "reason": reason, "done_at": now, "content_hash": None}
-        self._run(sa.update(URLS).where(URLS.c.key == key).values(values))
+        fetched   what is handed on; done once it is acknowledged
+        finished  what no document comes of, and why (`duplicate`, …)
+        """
+        if not fetched and not finished:
+            return
+        with self._lock, self._engine.begin() as connection:
+            held = self._held(connection)
+            read = [read_row(one, now) for one in fetched if held is None or one.source in held]
+            over = [
+                over_row(one, why, now)
+                for one, why in finished
+                if held is None or one.source in held
+            ]
+            if read:
+                connection.execute(READ, read)
+            if over:
+                connection.execute(OVER, over)
+
+    def reopen(self, key: str) -> None:
+        """What was recorded as fetched could not be handed on after all: it is to be read again."""
+        self._run(
+            sa.update(URLS)
+            .where(URLS.c.key == key, URLS.c.status == "fetched")
+            .values(status="new", claimed_until=0.0, content_hash=None)
+        )
 
     def fail(self, key: str, now: float, reason: str) -> None:
         """Give `key` up."""
@@ -321,34 +342,21 @@ class Frontier:
             self._rows(sa.select(sa.func.count()).select_from(URLS).where(*conditions))[0][0]
         )
 
-    def has_content(self, content_hash: str, other_than: str) -> bool:
-        """Whether another address had the same text."""
-        query = (
-            sa.select(URLS.c.key)
-            .where(URLS.c.content_hash == content_hash, URLS.c.key != other_than)
-            .limit(1)
-        )
-        return bool(self._rows(query))
+    def with_content(self, hashes: Iterable[str]) -> dict[str, set[str]]:
+        """Addresses that had these texts, by digest of the text."""
+        found: dict[str, set[str]] = {}
+        for part in batched(list(hashes), _BATCH):
+            query = sa.select(URLS.c.content_hash, URLS.c.key).where(URLS.c.content_hash.in_(part))
+            for code, key in self._rows(query):
+                found.setdefault(code, set()).add(key)
+        return found
 
     def alias(self, name: str, key: str, source: str, now: float) -> bool:
         """Note that `name` is the same page as `key`; False when `name` was read by itself.
 
         A name that still waits is taken off the list: its page is in hand.
         """
-        row = {
-            "key": name,
-            "source": source,
-            "inline": False,
-            "status": "done",
-            "reason": "alias",
-            "discovered_at": now,
-            "order_at": now,
-            "done_at": now,
-            "attempts": 0,
-            "not_before": 0.0,
-            "claimed_until": 0.0,
-            "alias_of": key,
-        }
+        row = new_row(name, source, now, status="done", reason="alias", done_at=now, alias_of=key)
         statement = self._insert(URLS).values(row)
         statement = statement.on_conflict_do_update(
             index_elements=["key"],

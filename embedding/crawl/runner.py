@@ -13,16 +13,18 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from embedding.crawl.addresses import canonical, same_site
+from embedding.crawl.arrivals import Arrival
 from embedding.crawl.extract import Extracted, digest
 from embedding.crawl.fetcher import Answer
 from embedding.crawl.frontier import Claim
 from embedding.crawl.report import SourceCounters
+from embedding.crawl.rows import Fetched
 from embedding.crawl.services import Services, document_of
 from embedding.crawl.shingles import signature
 from embedding.crawl.silence import YieldWatch
 from embedding.crawl.web import SourceWeb
 from embedding.errors import FetchError
-from embedding.records import Document
+from embedding.records import Document, batched
 from embedding.sources.base import Adapter, Inline, Item, Reference
 
 log = logging.getLogger(__name__)
@@ -38,6 +40,8 @@ _LOOK = 2.0
 """Seconds after which an idle source looks at the frontier again."""
 _PATIENT_POLLS = 5
 """Polls after which inline texts that a crash lost, and no listing shows, are given up."""
+_TAKEN = 32
+"""Inline texts that are looked up at once."""
 _READABLE = ("text/", "application/xhtml", "application/xml")
 
 
@@ -142,37 +146,52 @@ class SourceRunner:
         ]
         new = 0
         self.in_hand = len(dated)
-        for _, _, one in sorted(dated, key=lambda entry: entry[:2]):
-            self.in_hand -= 1
-            key = canonical(one.key)
-            when = one.published_at.timestamp() if one.published_at else None
-            if not self._frontier.offer(self.source.name, key, when, time.time()):
-                continue
-            new += 1
-            self.counters.listed += 1
-            await self._take_one(key, one)
+        ordered = [one for _, _, one in sorted(dated, key=lambda entry: entry[:2])]
+        for some in batched(ordered, _TAKEN):
+            new += await self._take_some(some)
         return new
 
-    async def _take_one(self, key: str, one: Inline) -> None:
+    async def _take_some(self, found: Sequence[Inline]) -> int:
+        """Take those that are not known yet; what is not handed on in the end is taken back."""
+        rows = [
+            (canonical(one.key), one.published_at.timestamp() if one.published_at else None)
+            for one in found
+        ]
+        left = set(self._frontier.offer(self.source.name, rows, time.time()))
+        fresh = [(key, one) for one, (key, _) in zip(found, rows, strict=True) if key in left]
+        self.counters.listed += len(fresh)
+        self.in_hand -= len(found)
+        try:
+            reasons = await asyncio.gather(*(self._settle_one(key, one) for key, one in fresh))
+            for (key, one), reason in zip(fresh, reasons, strict=True):
+                if reason is None:
+                    await self._emit(self._document(key, one))
+                else:
+                    self._duplicate(reason)
+                left.discard(key)
+        finally:
+            for key in left:
+                self._frontier.reopen(key)
+        return len(fresh)
+
+    async def _settle_one(self, key: str, one: Inline) -> str | None:
+        """Why an inline text is a duplicate; short ones never are."""
+        if len(one.text) < self._config.dedupe_min_chars:
+            return None
+        row = Fetched(key, self.source.name, content_hash=digest(one.text))
+        return await self._services.arrivals.settle(Arrival(row, sketch=signature(one.text)))
+
+    def _document(self, key: str, one: Inline) -> Document:
         now = datetime.now(UTC)
-        code, sketch = "", b""
-        if len(one.text) >= self._config.dedupe_min_chars:
-            code, sketch = digest(one.text), signature(one.text)
-        if self._is_duplicate(key, one.text, code, sketch):
-            return
-        if code:
-            self._frontier.fetched(key, now.timestamp(), content_hash=code)
-        await self._emit(
-            Document(
-                url=key,
-                source=self.source.name,
-                text=one.text,
-                published_at=self._services.published(now, one.published_at),
-                fetched_at=now,
-                title=one.title,
-                author=one.author,
-                language=self.source.language,
-            )
+        return Document(
+            url=key,
+            source=self.source.name,
+            text=one.text,
+            published_at=self._services.published(now, one.published_at),
+            fetched_at=now,
+            title=one.title,
+            author=one.author,
+            language=self.source.language,
         )
 
     async def fetch_forever(self) -> None:
@@ -245,47 +264,34 @@ class SourceRunner:
 
     async def _deliver(self, claim: Claim, answer: Answer, found: Extracted) -> None:
         """Hand a page on unless it is known under another address or with the same text."""
-        now = datetime.now(UTC)
-        if self._known_elsewhere(claim.key, answer.url, found.canonical):
-            self._duplicate(claim.key, "duplicate")
-            return
-        if self._is_duplicate(claim.key, found.text, found.digest, found.signature):
-            return
+        now, source = datetime.now(UTC), self.source
         listed = claim.published_at
         when = self._services.published(
             now,
             None if listed is None else datetime.fromtimestamp(listed, UTC),
             found.published_at,
         )
-        self._frontier.fetched(
+        row = Fetched(
             claim.key,
-            now.timestamp(),
+            source.name,
             published=when.timestamp(),
             etag=answer.headers.get("etag"),
             last_modified=answer.headers.get("last-modified"),
             content_hash=found.digest if len(found.text) >= self._config.dedupe_min_chars else None,
         )
-        source = self.source
-        await self._emit(document_of(claim.key, source.name, source.language, found, when, now))
-
-    def _known_elsewhere(self, key: str, final: str, declared: str | None) -> bool:
-        """Whether the final or the declared canonical address was read already."""
-        names = {canonical(final)}
-        if declared and same_site(final, declared) and urlsplit(declared).path.strip("/"):
-            names.add(canonical(declared))
-        now = time.time()
-        return not all(
-            self._frontier.alias(name, key, self.source.name, now) for name in names - {key}
-        )
-
-    def _is_duplicate(self, key: str, text: str, code: str, sketch: bytes) -> bool:
-        reason = self._services.duplicate(key, text, code, sketch)
+        names = _names(answer.url, found.canonical) - {claim.key}
+        reason = await self._services.arrivals.settle(Arrival(row, names, found.signature))
         if reason is not None:
-            self._duplicate(key, reason)
-        return reason is not None
+            self._duplicate(reason)
+            return
+        document = document_of(claim.key, source.name, source.language, found, when, now)
+        try:
+            await self._emit(document)
+        except asyncio.CancelledError:
+            self._frontier.reopen(claim.key)
+            raise
 
-    def _duplicate(self, key: str, reason: str) -> None:
-        self._frontier.finish(key, time.time(), reason)
+    def _duplicate(self, reason: str) -> None:
         self.counters.duplicates += 1
         self.counters.errors[reason] += 1
 
@@ -314,3 +320,11 @@ class SourceRunner:
         sentence = f"source {self.source.name}: {type(error).__name__} in {place}."
         log.error("%s", sentence)
         self.counters.failed("internal", sentence)
+
+
+def _names(final: str, declared: str | None) -> frozenset[str]:
+    """The addresses of a page by its answer: the last one, and the canonical one it declares."""
+    names = {canonical(final)}
+    if declared and same_site(final, declared) and urlsplit(declared).path.strip("/"):
+        names.add(canonical(declared))
+    return frozenset(names)

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from datetime import UTC, datetime
 
+from embedding.crawl.arrivals import Arrivals
 from embedding.crawl.browser import BrowserPool
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.extract import Extracted
@@ -43,15 +44,9 @@ class Services:
         self.replay = ReplayClock(config.replay_clock_url, config.replay_clock_every)
         self.queue = DocumentQueue(config.queue)
         self.turns = PollTurns(config, frontier.polls())
-        self._near = NearDuplicates(config.near_threshold, config.near_window)
-
-    def duplicate(self, key: str, text: str, digest: str, sketch: bytes) -> str | None:
-        """`duplicate`, `near_duplicate`, or None for a text that was not seen before."""
-        if len(text) < self.config.dedupe_min_chars:
-            return None
-        if self.frontier.has_content(digest, key):
-            return "duplicate"
-        return "near_duplicate" if self._near.seen(key, sketch) else None
+        self.arrivals = Arrivals(
+            frontier, NearDuplicates(config.near_threshold, config.near_window)
+        )
 
     def published(self, fetched: datetime, *candidates: datetime | None) -> datetime:
         """The first plausible time, else the event time at which it was fetched."""

@@ -161,5 +161,5 @@ class _Run:
             "seconds": round(spent, 2),
             "documents_per_minute": round(60.0 * self._sink.documents / spent, 1),
             "tokens_per_second": round(tokens / spent, 1),
-            "text": self.process.pipeline.report(),
+            "text": self.process.text.report(),
         }

@@ -24,6 +24,13 @@ class NodeConfig(Config):
     batch_seconds: float = Field(default=0.4, gt=0, le=60)
     """A batch is tokenised after this many seconds even when it is not full."""
 
+    text_processes: int = Field(default=1, ge=1, le=64)
+    """Processes that mask and tokenise. Each holds a morpheme analyser of its own: some 450 MB."""
+
+    text_timeout: float = Field(default=300.0, gt=0, le=86_400)
+    """Seconds after which a batch that is being tokenised is given up and tried again one document
+    at a time; a document that takes so long twice is passed on without a word."""
+
     replay_ratio: float = Field(default=3.0, ge=0, le=100)
     """Replayed tokens learnt for each fresh one."""
 

@@ -1,6 +1,7 @@
 """The crawler process of a node: fetch, extract, mask, tokenise, put into the queue.
 
-Text lives in this process's memory between fetching and tokenising and nowhere else.
+Text lives in the memory of this process and of those that extract and prepare text for it, between
+fetching and tokenising, and nowhere else.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from embedding.records import Document, TokenBlock
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.initial import InitialPriorities
 from embedding.stream.queue import BlockQueue
-from embedding.text.pipeline import TextPipeline
+from embedding.text.pool import TextPool
 from embedding.worker.leasing import LeaseKeeper
 from embedding.worker.lifetime import end_with_parent, stop_on_signals
 from embedding.worker.spec import NodeSpec
@@ -29,7 +30,6 @@ logger = logging.getLogger(__name__)
 
 PUT_SECONDS = 0.5
 TICK_SECONDS = 0.1
-_WARM_UP = "준비되었습니다."
 
 
 class Sink(Protocol):
@@ -68,7 +68,7 @@ class Batch:
 
 
 class CrawlProcess:
-    """Joins crawler, text pipeline and queue; one asyncio loop, tokenising in a thread."""
+    """Joins crawler, text processes and queue in one asyncio loop."""
 
     def __init__(self, spec: NodeSpec, queue: Sink, stop: threading.Event) -> None:
         self.spec = spec
@@ -78,12 +78,18 @@ class CrawlProcess:
         self.crawler = Crawler((), spec.crawl, self.frontier)
         self.underway = UnderWay()
         self.leases = LeaseKeeper(spec, self.frontier, self.crawler, self.underway)
-        self.pipeline = TextPipeline(spec.text)
+        self.text = TextPool(
+            spec.text,
+            spec.node.text_processes,
+            spec.node.text_timeout,
+            warm=any(source.language in (None, "ko") for source in spec.sources),
+        )
         self.initial = _initial(spec)
         self.full_waits = 0
         self._batches: dict[str, Batch] = {}
         self._settled = 0
-        self._sending = asyncio.Lock()
+        self._places = asyncio.Semaphore(spec.node.text_processes)
+        self._in_hand: set[asyncio.Task[None]] = set()
         self._report_at = 0.0
         self._prepared = False
 
@@ -91,7 +97,7 @@ class CrawlProcess:
         """Until told to stop, or until the gradient process is gone."""
         work = (self._tick(), self._read(), self._lease())
         tasks = [asyncio.create_task(each) for each in work]
-        warming = asyncio.create_task(self.prepare())
+        self._in_hand.add(asyncio.create_task(self.prepare()))
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -100,16 +106,15 @@ class CrawlProcess:
             logger.info("%s: the gradient process is gone; the crawler ends", self.spec.name)
         finally:
             self.crawler.stop()
-            tasks.append(warming)
+            tasks.extend(self._in_hand)
             for task in reversed(tasks):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self.text.close()
 
     async def prepare(self) -> None:
         """Load the morpheme analyser, which takes seconds, before a document waits for it."""
-        if any(source.language in (None, "ko") for source in self.spec.sources):
-            async with self._sending:
-                await asyncio.to_thread(self.pipeline.words, _WARM_UP, "ko")
+        await self.text.prepare()
         self._prepared = True
 
     async def _lease(self) -> None:
@@ -137,6 +142,7 @@ class CrawlProcess:
             for source, batch in list(self._batches.items()):
                 if batch.documents and now - batch.since >= self.spec.node.batch_seconds:
                     await self._send(source)
+            self._look()
             await self._acknowledge()
             if now - self._report_at >= self.spec.node.report_seconds:
                 self._report_at = now
@@ -154,8 +160,8 @@ class CrawlProcess:
     def _report(self) -> dict[str, object]:
         report: dict[str, object] = {
             "full_waits": self.full_waits,
-            "tokenizer": self.pipeline.digest,
-            "text": self.pipeline.report(),
+            "tokenizer": self.text.digest,
+            "text": self.text.report(),
             "prepared": self._prepared,
             "settled": self._settled,
             "owing": self.leases.owing,
@@ -177,19 +183,34 @@ class CrawlProcess:
         return report
 
     async def _send(self, source: str) -> None:
-        """Tokenise the source's batch and put it; waits while the queue is full."""
-        async with self._sending:
-            batch = self._batches.get(source)
-            if batch is None or not batch.documents:
-                return
-            documents, batch.documents = batch.documents, []
+        """Have the source's batch tokenised; waits while every text process has a batch in hand."""
+        await self._places.acquire()
+        batch = self._batches.get(source)
+        if batch is None or not batch.documents:
+            self._places.release()
+            return
+        documents, batch.documents = batch.documents, []
+        self._look()
+        self._in_hand.add(asyncio.create_task(self._prepare(source, documents)))
+
+    async def _prepare(self, source: str, documents: list[Document]) -> None:
+        """Tokenise a batch and put it; it keeps its place while the queue is full."""
+        try:
             clock = self.crawler.clock()
             available = [clock.wall(document.published_at.timestamp()) for document in documents]
-            block = await asyncio.to_thread(self.pipeline.block, documents, available)
+            block = await self.text.block(documents, available)
             self.underway.read(source, block.n_tokens)
             if self.initial is not None:
                 block = replace(block, priority=self.initial.priorities(block))
             await self._put(block)
+        finally:
+            self._places.release()
+
+    def _look(self) -> None:
+        """Raise what went wrong with loading or with a batch."""
+        for task in [task for task in self._in_hand if task.done()]:
+            self._in_hand.discard(task)
+            task.result()
 
     async def _put(self, block: TokenBlock) -> None:
         while not self.stop.is_set():

@@ -192,9 +192,12 @@ async def test_near_duplicates_are_left_out_but_short_texts_never(
         PAGE.format("짧다", "좋은 글입니다. 고맙습니다.")
     )
     crawler = Crawler([source], quick(site.host, per_host=1, min_chars=5), frontier)
-    found = await crawl(
-        crawler, lambda _: bool(crawler._runners) and crawler.report()["s"]["fetched"] >= 4
-    )
+
+    def all_read(_found: list[Document]) -> bool:
+        told = crawler.report().get("s")
+        return told is not None and told["documents"] + told["duplicates"] >= 4
+
+    found = await crawl(crawler, all_read)
     assert len(found) == 3
     assert crawler.report()["s"]["errors"] == {"near_duplicate": 1}
 

@@ -115,7 +115,7 @@ async def test_a_killed_or_stuck_process_is_replaced() -> None:
         await extractor.extract(page().encode(), TYPE, URL, "UTC")
         (process,) = extractor._started
         os.kill(process.pid, signal.SIGKILL)
-        await process.wait()
+        await process._process.wait()
         with pytest.raises(FetchError) as caught:
             await extractor.extract(page().encode(), TYPE, URL, "UTC")
         assert caught.value.reason == "parse"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from embedding.crawl.frontier import Frontier
+from embedding.crawl.rows import Fetched
 from embedding.errors import ConfigError
 
 
@@ -43,7 +44,7 @@ def test_pending_until_acknowledged(frontier: Frontier) -> None:
     frontier.discover("s", [("a", 1.0), ("b", 2.0)], 5.0)
     assert frontier.acknowledge(["a"], 6.0) == 0
     for key in claimed(frontier):
-        frontier.fetched(key, 11.0)
+        frontier.record([Fetched(key, "s")], [], 11.0)
     assert frontier.backlog(["s", "t"]) == {"s": 2, "t": 0}
     assert frontier.acknowledge(["a", "unknown"], 12.0) == 1
     assert frontier.pending("s") == 1
@@ -55,8 +56,7 @@ def test_what_was_not_acknowledged_is_new_after_a_restart(tmp_path: Path) -> Non
     first = Frontier(url)
     first.discover("s", [(key, None) for key in "abcd"], 5.0)
     keys = claimed(first)
-    first.fetched(keys[0], 11.0)
-    first.fetched(keys[1], 11.0)
+    first.record([Fetched(keys[0], "s"), Fetched(keys[1], "s")], [], 11.0)
     first.acknowledge([keys[0]], 12.0)
     first.fail(keys[2], 12.0, "http_4xx")
     first.close()
@@ -87,20 +87,20 @@ def test_released_claims_can_be_taken_at_once(frontier: Frontier) -> None:
 
 
 def test_inline_texts_are_taken_once_and_again_after_a_restart(frontier: Frontier) -> None:
-    assert frontier.offer("s", "p#comment-1", 1.0, 5.0)
-    assert not frontier.offer("s", "p#comment-1", 1.0, 6.0)
+    assert frontier.offer("s", [("p#comment-1", 1.0)], 5.0)
+    assert not frontier.offer("s", [("p#comment-1", 1.0)], 6.0)
     assert claimed(frontier, now=1000.0) == []
     frontier.recover(["s"])
     assert frontier.relist("s") == 1
     assert claimed(frontier, now=1000.0) == []
-    assert frontier.offer("s", "p#comment-1", 1.0, 7.0)
+    assert frontier.offer("s", [("p#comment-1", 1.0)], 7.0)
     frontier.acknowledge(["p#comment-1"], 8.0)
     frontier.recover(["s"])
-    assert not frontier.offer("s", "p#comment-1", 1.0, 9.0)
+    assert not frontier.offer("s", [("p#comment-1", 1.0)], 9.0)
 
 
 def test_inline_texts_that_vanished_are_given_up(frontier: Frontier) -> None:
-    frontier.offer("s", "p#comment-1", 1.0, 5.0)
+    frontier.offer("s", [("p#comment-1", 1.0)], 5.0)
     frontier.recover(["s"])
     assert frontier.expire("s", 5.0) == 0
     assert frontier.expire("s", 6.0) == 1
@@ -117,14 +117,13 @@ def test_aliases_are_not_fetched_and_know_their_page(frontier: Frontier) -> None
     assert not frontier.alias("a", "c", "s", 14.0)
 
 
-def test_equal_texts_are_found_under_other_keys_only(frontier: Frontier) -> None:
+def test_equal_texts_are_found_by_their_keys(frontier: Frontier) -> None:
     frontier.discover("s", [("a", 1.0)], 5.0)
     claimed(frontier)
-    frontier.fetched("a", 11.0, content_hash="h")
-    assert frontier.has_content("h", "b")
-    assert not frontier.has_content("h", "a")
+    frontier.record([Fetched("a", "s", content_hash="h")], [], 11.0)
+    assert frontier.with_content(["h", "i"]) == {"h": {"a"}}
     frontier.recover(["s"])
-    assert not frontier.has_content("h", "b")
+    assert frontier.with_content(["h"]) == {}
 
 
 def test_large_listings(frontier: Frontier) -> None:
@@ -197,7 +196,7 @@ class Lives(RuleBasedStateMachine):
     @rule()
     def fetch(self) -> None:
         for key in sorted(self.held)[:2]:
-            self.frontier.fetched(key, self.now)
+            self.frontier.record([Fetched(key, "s")], [], self.now)
             self.held.discard(key)
             self.read.add(key)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from embedding.crawl.frontier import Frontier, key_digest
 from embedding.crawl.lease import LeaseConfig, Life, Standing, Told
 from embedding.crawl.leases import Leases
+from embedding.crawl.rows import Fetched
 from embedding.sources.config import SourceConfig
 
 CONFIG = LeaseConfig(seconds=30, allocate_every=60)
@@ -75,14 +77,14 @@ def test_whoever_lost_a_lease_writes_and_acknowledges_nothing(
     first(leases, A, 100.0)
     frontier.discover("s", [("k1", 1.0), ("k2", 2.0), ("k3", 3.0)], 101.0)
     assert [claim.key for claim in frontier.claim("s", 3, 102.0, 900.0)] == ["k1", "k2", "k3"]
-    frontier.fetched("k1", 103.0)
+    frontier.record([Fetched("k1", "s")], [], 103.0)
     leases.beat(B, Told(first=True), 131.0)
     # The life of node a was stopped; now it comes back and goes on as if nothing had happened.
     assert frontier.acknowledge(["k1"], 140.0) == 0
-    frontier.fetched("k2", 140.0)
+    frontier.record([Fetched("k2", "s")], [], 140.0)
     frontier.fail("k3", 140.0, "timeout")
     frontier.discover("s", [("k4", 4.0)], 140.0)
-    assert not frontier.offer("s", "p#comment-1", 1.0, 140.0)
+    assert not frontier.offer("s", [("p#comment-1", 1.0)], 140.0)
     assert not frontier.alias("k9", "k1", "s", 140.0)
     assert frontier.claim("s", 9, 5000.0, 900.0) == []
     frontier.held_by(B)
@@ -120,6 +122,11 @@ def test_beats_of_many_nodes_at_once_leave_one_holder_a_source(leases: Leases) -
     assert max(map(len, heard.values())) == 4
 
 
+def write_one_by_one(frontier: Frontier, rows: list[Fetched], now: float) -> None:
+    for row in rows:
+        frontier.record([row], [], now)
+
+
 @pytest.mark.parametrize("database", ["file", "postgres"], indirect=True)
 def test_a_write_and_a_taking_exclude_each_other(
     leases: Leases, frontier: Frontier, database: str
@@ -134,7 +141,9 @@ def test_a_write_and_a_taking_exclude_each_other(
         keys = [f"{round_}-{n}" for n in range(60)]
         frontier.discover("s", [(key, float(n)) for n, key in enumerate(keys)], now)
         frontier.claim("s", 100, now, 900.0)
-        writer = threading.Thread(target=lambda: [frontier.fetched(key, now) for key in keys])  # noqa: B023
+        rows = [Fetched(key, "s") for key in keys]
+        write = partial(write_one_by_one, frontier, rows, now)
+        writer = threading.Thread(target=write)
         writer.start()
         time.sleep(0.005)
         held = first(leases, new, now + 100.0).held
@@ -143,6 +152,5 @@ def test_a_write_and_a_taking_exclude_each_other(
         mine.recover(["s"])
         writer.join(100)
         assert {c.key for c in mine.claim("s", 100, now + 101, 1.0)} == set(keys)
-        for key in keys:
-            mine.finish(key, now, "test")
+        mine.record([], [(row, "test") for row in rows], now)
     mine.close()

@@ -1,0 +1,120 @@
+"""Processes that answer: a frame in on stdin, a frame out on stdout.
+
+A frame is two big-endian uint32 lengths, that many bytes of JSON, and that many bytes as they are.
+Such a process ends with its parent, because its stdin then ends. No pickle, nothing on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import struct
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+Answer = tuple[dict[str, Any], bytes]
+
+_HEADER = struct.Struct(">II")
+_ROOT = str(Path(__file__).resolve().parents[1])
+_ENDING = 2.0
+_BUFFER = 1 << 20
+
+
+def pack(told: dict[str, Any], body: bytes = b"") -> bytes:
+    """One frame. Unpaired surrogates, which broken pages hold, survive."""
+    head = json.dumps(told, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return b"".join((_HEADER.pack(len(head), len(body)), head, body))
+
+
+def unpack(head: bytes) -> dict[str, Any]:
+    """The JSON of a frame."""
+    value: dict[str, Any] = json.loads(head.decode("utf-8", "surrogatepass"))
+    return value
+
+
+class Child:
+    """One such process, asked from one event loop, one question at a time."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, module: str, *, quiet: bool) -> Child:
+        """Run `python -m module`. `quiet`: what it writes to stderr is thrown away."""
+        path = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            module,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL if quiet else None,
+            env={**os.environ, "PYTHONPATH": path},
+            limit=_BUFFER,
+        )
+        return cls(process)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    async def ask(self, told: dict[str, Any], body: bytes = b"") -> Answer:
+        """Send one frame and read the answer; raises OSError or EOFError when the process ended.
+
+        Who is cancelled here must `kill`: the answer is still to come.
+        """
+        asked, answered = self._process.stdin, self._process.stdout
+        if asked is None or answered is None:
+            raise EOFError("the process has no pipes")
+        asked.write(pack(told, body))
+        await asked.drain()
+        head, rest = _HEADER.unpack(await answered.readexactly(_HEADER.size))
+        return unpack(await answered.readexactly(head)), await answered.readexactly(rest)
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._process.returncode is None:
+            self._process.kill()
+
+    async def end(self) -> None:
+        """End it at once and wait until it is gone."""
+        self.kill()
+        # Reading to the end closes the pipes too, before the loop goes. On a busy machine a
+        # killed process may take longer to go; nobody needs to wait for that.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_ENDING):
+                await self._process.communicate()
+
+
+def serve(answer: Callable[[dict[str, Any], bytes], Answer]) -> None:
+    """The other side: answer frames until the input ends. Ctrl-C is the parent's business."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    outgoing = sys.stdout.buffer
+    # A stray print of a library must not break the frames.
+    sys.stdout = sys.stderr
+    answer_all(sys.stdin.buffer, outgoing, answer)
+
+
+def answer_all(
+    incoming: BinaryIO,
+    outgoing: BinaryIO,
+    answer: Callable[[dict[str, Any], bytes], Answer],
+) -> None:
+    """Answer the frames of one stream on another until the first ends."""
+    while True:
+        header = incoming.read(_HEADER.size)
+        if len(header) < _HEADER.size:
+            return
+        lengths = _HEADER.unpack(header)
+        head, body = (incoming.read(length) for length in lengths)
+        if (len(head), len(body)) != lengths:
+            return
+        outgoing.write(pack(*answer(unpack(head), body)))
+        outgoing.flush()

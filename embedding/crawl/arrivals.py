@@ -1,0 +1,94 @@
+"""What was read becomes known to the frontier: one transaction for all that comes within a moment.
+
+A page that was read is looked up by its addresses and by its text, and then recorded as fetched or
+as a duplicate. With a transaction a page this was half of the crawler's own processor time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from embedding.crawl.frontier import Frontier
+from embedding.crawl.rows import Fetched
+from embedding.crawl.shingles import NearDuplicates
+
+_MOMENT = 0.01
+"""Seconds that the first of a group waits for others."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """One text that was read.
+
+    names    other addresses of the page: where it was found in the end, which one it declares
+    sketch   its MinHash; like `row.content_hash` empty for a text too short to be a duplicate
+    """
+
+    row: Fetched
+    names: frozenset[str] = frozenset()
+    sketch: bytes = b""
+
+
+class Arrivals:
+    """Inside one event loop. Nobody hands a document on before `settle` has returned."""
+
+    def __init__(self, frontier: Frontier, near: NearDuplicates) -> None:
+        self._frontier = frontier
+        self._near = near
+        self._waiting: list[tuple[Arrival, asyncio.Future[str | None]]] = []
+
+    async def settle(self, arrival: Arrival) -> str | None:
+        """None when it is recorded as fetched; else why it is done already: `duplicate` (its text
+        or one of its addresses was read before) or `near_duplicate`.
+
+        Raises what the database raises. Whoever is cancelled here has recorded nothing.
+        """
+        loop = asyncio.get_running_loop()
+        settled: asyncio.Future[str | None] = loop.create_future()
+        if not self._waiting:
+            loop.call_later(_MOMENT, self._settle_all)
+        self._waiting.append((arrival, settled))
+        return await settled
+
+    def _settle_all(self) -> None:
+        group = [(each, future) for each, future in self._waiting if not future.done()]
+        self._waiting = []
+        try:
+            reasons = self._judge([each for each, _ in group])
+        except Exception as error:  # noqa: BLE001  (it is the waiters' to handle)
+            for _, future in group:
+                future.set_exception(error)
+            return
+        for (_, future), reason in zip(group, reasons, strict=True):
+            future.set_result(reason)
+
+    def _judge(self, group: Sequence[Arrival]) -> list[str | None]:
+        now = time.time()
+        codes = {each.row.content_hash for each in group if each.row.content_hash}
+        known = self._frontier.with_content(codes)
+        reasons: list[str | None] = []
+        for each in group:
+            reason = self._reason(each, known, now)
+            reasons.append(reason)
+            if reason is None and each.row.content_hash:
+                known.setdefault(each.row.content_hash, set()).add(each.row.key)
+        pairs = list(zip(group, reasons, strict=True))
+        self._frontier.record(
+            [each.row for each, reason in pairs if reason is None],
+            [(each.row, reason) for each, reason in pairs if reason is not None],
+            now,
+        )
+        return reasons
+
+    def _reason(self, one: Arrival, known: dict[str, set[str]], now: float) -> str | None:
+        key, source, code = one.row.key, one.row.source, one.row.content_hash
+        if not all(self._frontier.alias(name, key, source, now) for name in one.names):
+            return "duplicate"
+        if code is None:
+            return None
+        if known.get(code, set()) - {key}:
+            return "duplicate"
+        return "near_duplicate" if self._near.seen(key, one.sketch) else None
