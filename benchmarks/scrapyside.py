@@ -78,10 +78,10 @@ class Articles(scrapy.Spider):  # type: ignore[misc]
     def __init__(self, base: str, documents: int, work: Work) -> None:
         super().__init__()
         self.base, self.most, self.work = base, documents, work
-        self.began = self.ended = 0.0
+        self.began = self.ended = self.used = 0.0
 
     async def start(self) -> AsyncIterator[Any]:
-        self.began = time.monotonic()
+        self.began, self.used = time.monotonic(), time.process_time()
         for section in SECTIONS:
             yield scrapy.Request(f"{self.base}/news/{section}/sitemap.xml", self.sitemap)
 
@@ -95,6 +95,7 @@ class Articles(scrapy.Spider):  # type: ignore[misc]
         self.work.do(response.text, response.url)
         if self.work.documents >= self.most:
             self.ended = time.monotonic()
+            self.used = time.process_time() - self.used
             raise scrapy.exceptions.CloseSpider("enough")
 
 
@@ -128,6 +129,7 @@ def main() -> None:
                 "duplicates": work.duplicates,
                 "failed": work.failed,
                 "seconds": round(seconds, 2),
+                "processor_seconds": round(spider.used, 2),
                 "documents_per_minute": round(60 * work.documents / seconds, 1),
             }
         )

@@ -18,6 +18,7 @@ from embedding.errors import ConfigError
 from embedding.records import TokenBlock
 from embedding.settings import Settings
 from embedding.sources.config import load_sources
+from embedding.worker.costs import memory_mb, processor_seconds
 from embedding.worker.crawling import CrawlProcess
 from embedding.worker.spec import NodeSpec
 
@@ -88,8 +89,9 @@ def dry_run(
 ) -> dict[str, Any]:
     """Crawl for `seconds`, or until `documents`, with a frontier in memory.
 
-    Figures by source, JSON-safe; `watch` is given the same several times a second. Time is counted
-    from the moment when everything is loaded. Raises ConfigError.
+    Figures by source, JSON-safe; `watch` is given the same several times a second. Time, and
+    processor time of this process and its children, are counted from the moment when everything
+    is loaded. Raises ConfigError.
     """
     if not (math.isfinite(seconds) and seconds > 0):
         raise ConfigError(f"--for {seconds:g}: a number of seconds above 0 is accepted.")
@@ -119,12 +121,12 @@ class _Run:
         self.process = process
         self.report: dict[str, Any] = {}
         self._sink = sink
-        self._began = time.monotonic()
+        self._began, self._used = time.monotonic(), 0.0
 
     async def until(self, seconds: float, stop: threading.Event, watch: Watch | None) -> None:
         # The morpheme analyser takes seconds to load, which say nothing about the sources.
         await self.process.prepare()
-        self._began = time.monotonic()
+        self._began, self._used = time.monotonic(), processor_seconds()
         crawling = asyncio.create_task(self.process.run())
         shown = self._began
         try:
@@ -136,7 +138,7 @@ class _Run:
                 if crawling.done():
                     break
         finally:
-            self.report = self._figures()
+            self.report = {**self._figures(), "memory_mb": memory_mb()}
             stop.set()
             await crawling
 
@@ -160,6 +162,7 @@ class _Run:
             "tokens": tokens,
             "seconds": round(spent, 2),
             "documents_per_minute": round(60.0 * self._sink.documents / spent, 1),
+            "processor_seconds": round(processor_seconds() - self._used, 2),
             "tokens_per_second": round(tokens / spent, 1),
             "text": self.process.text.report(),
         }
