@@ -22,11 +22,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from embedding.crawl.learnt import Learnt
 from embedding.crawl.lease import LeaseConfig, Life
 from embedding.crawl.leases import Leases
-from embedding.crawl.poll_store import PollStore
 from embedding.crawl.rows import OVER, READ, Fetched, new_row, over_row, read_row
-from embedding.crawl.tables import LEASES, READING, URLS, open_engine
+from embedding.crawl.tables import LEASES, POLLS, READING, URLS, YIELDS, open_engine
 from embedding.records import batched
 
 _BATCH = 400
@@ -68,9 +68,13 @@ class Frontier:
         """Which node reads which source, in the same database."""
         return Leases(self._engine, config, self._lock)
 
-    def polls(self) -> PollStore:
+    def polls(self) -> Learnt:
         """What was learnt of the sources' rates of change, in the same database."""
-        return PollStore(self._engine, self._lock)
+        return Learnt(self._engine, self._lock, POLLS)
+
+    def yields(self) -> Learnt:
+        """What was learnt of how much the sources bring, in the same database."""
+        return Learnt(self._engine, self._lock, YIELDS)
 
     def close(self) -> None:
         """Close all connections."""

@@ -10,8 +10,9 @@ rate for all hours.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -74,6 +75,40 @@ class Rhythm:
                 self._open = (hour, 0.0, 0.0)
             _, count, spent = self._open
             self._open = (hour, count + items * seconds / total, spent + seconds)
+
+    def state(self) -> dict[str, Any]:
+        """All that was learnt, JSON-safe; `restore` takes it."""
+        return {
+            "zone": str(self.zone),
+            "items": self._items.tolist(),
+            "seconds": self._seconds.tolist(),
+            "open": list(self._open),
+            "bursts": [self._squares, self._weight],
+        }
+
+    def restore(self, state: Mapping[str, Any], away: float) -> None:
+        """Go on with what another rhythm had learnt, `away` seconds ago.
+
+        What was learnt in another time zone, or is not whole, is left alone. What lies back is
+        forgotten as if the source had been watched meanwhile, for a week at most.
+        """
+        try:
+            items, seconds = (
+                np.array(state[name], dtype=np.float64) for name in ("items", "seconds")
+            )
+            hour, count, spent = (float(value) for value in state["open"])
+            squares, weight = (float(value) for value in state["bursts"])
+        except (KeyError, TypeError, ValueError):
+            return
+        figures = (*items, *seconds, count, spent, squares, weight)
+        whole = items.shape == seconds.shape == (48,) and -1 <= hour < 48
+        if not whole or state.get("zone") != str(self.zone):
+            return
+        if not all(math.isfinite(each) and each >= 0 for each in figures):
+            return
+        keep = 0.5 ** (min(away, 7 * 86400.0) / _HALF_LIFE)
+        self._items, self._seconds = items * keep, seconds * keep
+        self._open, self._squares, self._weight = (int(hour), count, spent), squares, weight
 
     def _close(self) -> None:
         hour, count, spent = self._open

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ from embedding.crawl.report import SourceCounters
 from embedding.crawl.rows import Fetched
 from embedding.crawl.services import Services, document_of
 from embedding.crawl.shingles import signature
-from embedding.crawl.silence import YieldWatch
+from embedding.crawl.watching import Watching
 from embedding.crawl.web import SourceWeb
 from embedding.errors import FetchError
 from embedding.records import Document, batched
@@ -57,7 +57,8 @@ class SourceRunner:
         One until the first poll is over: nobody knows yet that there is nothing, and whoever
         waits for the source must not take a slow start for silence.
         """
-        self.watch = YieldWatch(self.source.timezone, self.source.every, services.config)
+        self._watching = Watching(self.source, services.config, services.frontier.yields())
+        self.watch = self._watching.watch
         self._adapter = adapter
         self._services = services
         self._frontier = services.frontier
@@ -73,14 +74,14 @@ class SourceRunner:
     async def poll_forever(self) -> None:
         """Poll at each turn. Without a browser a rendered source ends here."""
         turns, name = self._services.turns, self.source.name
-        with turns.taking_part(self.source):
+        with turns.taking_part(self.source), self._watching.kept():
             while True:
                 await turns.wait(name)
                 try:
                     changed = await self._poll()
                 except FetchError as error:
                     self.counters.failed(error.reason, str(error))
-                    self._watch(self.watch.poll_failed, error.reason)
+                    self._watching.note(self.watch.poll_failed, error.reason)
                     if error.reason == "no_browser":
                         log.warning("source %s is skipped: %s", name, error)
                         return
@@ -110,21 +111,11 @@ class SourceRunner:
         self._web.commit()
         self._polls += 1
         listed = len(items) if self._web.changed else None
-        self._watch(self.watch.polled, new, listed)
-        if self._adapter.complete or self._polls == _PATIENT_POLLS:
+        self._watching.note(self.watch.polled, new, listed)
+        # A listing that names nothing may be out of order: it does not say that anything is gone.
+        if (self._adapter.complete and items) or self._polls == _PATIENT_POLLS:
             self._frontier.expire(self.source.name, self._started)
         return new > 0
-
-    def _watch(self, note: Callable[..., None], *what: object) -> None:
-        """Tell the watch something of this moment, and log when an alarm comes or goes."""
-        before = self.watch.alarm
-        note(time.time(), *what)
-        alarm = self.watch.alarm
-        name = self.source.name
-        if alarm is not None and alarm is not before:
-            log.warning("source %s: alarm %s: %s.", name, alarm.event.value, alarm.sentence)
-        elif before is not None and alarm is None:
-            log.info("source %s: the alarm %s is over.", name, before.event.value)
 
     def _discover(self, found: Sequence[Reference]) -> int:
         rows = [
@@ -243,9 +234,9 @@ class SourceRunner:
         except FetchError as error:
             self._failed(claim, error)
             if error.reason in _BARREN:
-                self._watch(self.watch.page, error.reason)
+                self._watching.note(self.watch.page, error.reason)
             return
-        self._watch(self.watch.page, None)
+        self._watching.note(self.watch.page, None)
         await self._deliver(claim, answer, found)
 
     async def _read(self, answer: Answer) -> Extracted:

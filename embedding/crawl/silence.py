@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.rhythm import Rhythm
@@ -72,6 +74,28 @@ class YieldWatch:
         self._bare = 0
         self._barren: list[str] = []
         self._listed_before = False
+
+    def state(self) -> dict[str, Any]:
+        """What was learnt of the source, JSON-safe; `restore` takes it."""
+        return {
+            "rhythm": self._rhythm.state(),
+            "evidence": self._evidence,
+            "quiet_since": self._quiet_since,
+            "listed": self._listed_before,
+        }
+
+    def restore(self, state: Mapping[str, Any], away: float) -> None:
+        """Go on with what a watch before this one had learnt, `away` seconds ago.
+
+        The time between is nobody's silence: nothing was watched. What is not whole is left alone.
+        """
+        rhythm, evidence, since = (state.get(n) for n in ("rhythm", "evidence", "quiet_since"))
+        if isinstance(rhythm, Mapping):
+            self._rhythm.restore(rhythm, away)
+        if isinstance(evidence, float) and 0.0 < evidence <= 1.5 * self._enough:
+            self._evidence = evidence
+            self._quiet_since = since + away if isinstance(since, float) else None
+        self._listed_before = state.get("listed") is True
 
     def polled(self, now: float, new: int, listed: int | None) -> None:
         """A poll went well: `new` items of `listed` in all; None: the listing has not changed."""

@@ -53,6 +53,15 @@ POLLS = sa.Table(
 )
 """What was learnt of a source's rate of change (JSON), for the next start or the next node."""
 
+YIELDS = sa.Table(
+    "frontier_yields",
+    metadata,
+    sa.Column("source", sa.String(80), primary_key=True),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("saved_at", sa.Float, nullable=False),
+)
+"""How much a source usually brings, by hour (JSON), for the next start or the next node."""
+
 POOL = sa.Table(
     "frontier_pool",
     metadata,

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from embedding.crawl.addresses import host_of
 from embedding.crawl.config import CrawlConfig
-from embedding.crawl.poll_store import PollStore
+from embedding.crawl.learnt import Learnt
 from embedding.crawl.schedule import PollReport, PollRules, PollSchedule
 from embedding.sources.config import SourceConfig
 
@@ -27,7 +27,7 @@ _LOOK = 30.0
 class PollTurns:
     """Gives sources their turns to poll, inside one event loop."""
 
-    def __init__(self, config: CrawlConfig, store: PollStore) -> None:
+    def __init__(self, config: CrawlConfig, store: Learnt) -> None:
         self._config = config
         self._store = store
         self._schedule = PollSchedule(

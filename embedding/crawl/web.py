@@ -11,6 +11,7 @@ from embedding.crawl.browser import BrowserPool
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.replay import ReplayClock
+from embedding.errors import FetchError
 from embedding.sources.base import Found, Page
 from embedding.sources.config import SourceConfig
 
@@ -86,7 +87,13 @@ class SourceWeb:
     ) -> Sequence[Found]:
         """See `Web.render`."""
         self.requests += 1
-        found = await self._browsers.render(self._source, self.request(url), enough)
+        try:
+            found = await self._browsers.render(self._source, self.request(url), enough)
+        except FetchError as error:
+            # A board without a post is a listing that names nothing, as a feed without an entry is.
+            if error.reason != "empty":
+                raise
+            found = ()
         self.changed = True
         return found
 

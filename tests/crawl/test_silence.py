@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -190,3 +191,67 @@ def test_what_is_expected_adds_up(a: float, b: float, items: int) -> None:
     parts = rhythm.expected(first, middle) + rhythm.expected(middle, last)
     assert whole == pytest.approx(parts, rel=1e-6, abs=1e-6)
     assert whole >= 0
+
+
+def test_a_restart_forgets_nothing_of_what_is_usual() -> None:
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        first = YieldWatch("Asia/Seoul", EVERY, CONFIG)
+        live(first, 300, 9.6, rng)
+        second = YieldWatch("Asia/Seoul", EVERY, CONFIG)
+        second.restore(json.loads(json.dumps(first.state())), 600.0)
+        assert second._rhythm.items == pytest.approx(first._rhythm.items, rel=1e-3)
+        assert second._rhythm.mean == pytest.approx(first._rhythm.mean, rel=1e-3)
+        assert second._rhythm.dispersion == first._rhythm.dispersion
+        # The source died while nobody watched: it is noticed as soon as one that was watched on.
+        start = START + 9.6 * DAY + 600
+        found = live(second, 300, 2, rng, start=start, left=0.0)
+        assert [event for _, event in found] == [Event.EMPTY]
+        rng = np.random.default_rng(seed)
+        assert not live(YieldWatch("Asia/Seoul", EVERY, CONFIG), 300, 2, rng, start=start, left=0.0)
+
+
+def test_a_restart_in_the_middle_of_a_silence_goes_on_with_it() -> None:
+    rng = np.random.default_rng(4)
+    first = YieldWatch("UTC", EVERY, CONFIG)
+    live(first, 300, 10, rng)
+    start, steps = START + 10 * DAY, 0.01
+    while first._evidence < CONFIG.silence_evidence / 2:
+        live(first, 300, steps, rng, start=start, left=0.0)
+        start += steps * DAY
+    second = YieldWatch("UTC", EVERY, CONFIG)
+    second.restore(first.state(), 3600.0)
+    assert second._evidence == first._evidence
+    assert second._quiet_since == first._quiet_since + 3600.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from(["rhythm", "evidence", "quiet_since", "listed"]),
+        st.none()
+        | st.floats()
+        | st.booleans()
+        | st.text(max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["zone", "items", "seconds", "open", "bursts"]),
+            st.just("UTC") | st.lists(st.floats() | st.text(max_size=2), max_size=48),
+        ),
+    ),
+    st.floats(0, 1e9),
+)
+def test_a_state_that_is_not_whole_does_no_harm(state: dict, away: float) -> None:
+    watch = YieldWatch("UTC", EVERY, CONFIG)
+    watch.restore(state, away)
+    watch.polled(START, 3, 3)
+    watch.polled(START + 60, 3, 3)
+    assert watch.alarm is None
+    json.dumps(watch.state(), allow_nan=False)
+
+
+def test_another_time_zone_learns_its_hours_anew() -> None:
+    first = YieldWatch("UTC", EVERY, CONFIG)
+    live(first, 300, 3, np.random.default_rng(1))
+    second = YieldWatch("Asia/Seoul", EVERY, CONFIG)
+    second.restore(first.state(), 1.0)
+    assert second._rhythm.items == 0

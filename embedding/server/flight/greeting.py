@@ -66,13 +66,15 @@ def acknowledgement(state: ServerState, node: str, *, duplicate: bool = False) -
 def fence(state: ServerState, node: str, life: str) -> dict[str, int | str]:
     """Take no push of this life of a node any more; what was taken of the node so far.
 
+    It holds over a restart of the server, of a life too that this life of it never heard of.
     Whoever asks goes on with what the node read: `sequence` is the last push that was taken,
     `durable` the last in a checkpoint, `place` what the node said with the last one.
     """
     with state.changed:
+        connected = state.ledger.fence(node, life)
         if node not in state.ledger.nodes:
             return {"sequence": 0, "durable": 0, "place": ""}
-        if state.ledger.fence(node, life):
+        if connected:
             logger.warning("node %s is fenced: its sources were given to others", node)
             state.execute(state.machine.leave(node), time.monotonic())
             state.accounts.tracker.leave(node)

@@ -14,6 +14,7 @@ from embedding.records import Table
 from embedding.server.policies import Member
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.checkpointer import Checkpointer
+from embedding.server.recovery.fences import Fences
 from embedding.server.recovery.gentle import float_column, names_of, string_column
 from embedding.server.recovery.journal import Journal, read_journal
 from embedding.server.rows.tables import TablesCopy
@@ -80,6 +81,7 @@ class Recovery(Checkpointer):
     def _restore(self) -> None:
         found = self._folder.newest()
         state = self._state
+        state.ledger.fences = Fences(self._folder.path / "fences.jsonl")
         if found is not None:
             self._number, content = found
             restore(state, content, str(self._folder.path))

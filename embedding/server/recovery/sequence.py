@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from embedding.errors import FencedError, RefusedError, ReplacedError
-
-_FENCED = 15
-"""How many lives of a node are remembered besides the last that was fenced."""
+from embedding.server.recovery.fences import Fences
 
 
 class Verdict(Enum):
@@ -22,7 +20,7 @@ class Verdict(Enum):
 class NodeLedger:
     """One node's pushes: accepted ≥ applied ≥ durable.
 
-    life    mark of the process that greeted last; fenced  those that may not push any more
+    life    mark of the process that greeted last
     place, applied_place  where the node's reader goes on behind the push accepted last, and
                           behind the one applied last
     """
@@ -33,16 +31,19 @@ class NodeLedger:
     tokens: int = 0
     session: int = 0
     life: str = ""
-    fenced: tuple[str, ...] = ()
     place: str = ""
     applied_place: str = ""
 
 
 @dataclass
 class Ledger:
-    """All nodes' pushes."""
+    """All nodes' pushes.
+
+    fences  lives that may not push any more
+    """
 
     nodes: dict[str, NodeLedger] = field(default_factory=dict)
+    fences: Fences = field(default_factory=Fences)
     keeps_checkpoints: bool = True
 
     def of(self, node: str) -> NodeLedger:
@@ -52,7 +53,7 @@ class Ledger:
     def greet(self, node: str, life: str) -> None:
         """A process connects in the node's name; FencedError when what it held is others' now."""
         entry = self.of(node)
-        if life and life in entry.fenced:
+        if self.fences.holds(node, life):
             raise FencedError(f"node {node}: its sources were given to others; it starts anew.")
         entry.session += 1
         entry.life = life
@@ -62,17 +63,16 @@ class Ledger:
         entry = self.of(node)
         if entry.session == session:
             return
-        if entry.life in entry.fenced:
+        if self.fences.holds(node, entry.life):
             raise FencedError(f"node {node}: its sources were given to others; it starts anew.")
         raise ReplacedError(f"node {node}: another process has connected under this name.")
 
     def fence(self, node: str, life: str) -> bool:
         """No push of this life is taken from now on; whether it was connected."""
-        entry = self.of(node)
-        if life in entry.fenced:
+        if not self.fences.add(node, life):
             return False
-        entry.fenced = (*entry.fenced[-_FENCED:], life)
-        if entry.life != life:
+        entry = self.nodes.get(node)
+        if entry is None or entry.life != life:
             return False
         entry.session += 1
         return True

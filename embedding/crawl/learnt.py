@@ -1,4 +1,4 @@
-"""What was learnt of the sources' rates of change, kept with the frontier for the next start."""
+"""What was learnt of the sources, kept with the frontier for the next start or the next node."""
 
 from __future__ import annotations
 
@@ -8,28 +8,31 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from embedding.crawl.tables import POLLS, READING
+from embedding.crawl.tables import READING
 
 
-class PollStore:
-    """States of `PollSchedule`, by source. Safe for several threads and processes."""
+class Learnt:
+    """States by source, JSON, of one table. Safe for several threads and processes."""
 
-    def __init__(self, engine: sa.Engine, lock: AbstractContextManager[object]) -> None:
+    def __init__(
+        self, engine: sa.Engine, lock: AbstractContextManager[object], table: sa.Table
+    ) -> None:
         self._engine = engine
         self._lock = lock
+        self._table = table
 
     def save(self, source: str, state: dict[str, Any], now: float) -> None:
         """Keep a state; `now` is Unix seconds."""
-        values = {"state": json.dumps(state), "saved_at": now}
+        table, values = self._table, {"state": json.dumps(state), "saved_at": now}
         with self._lock, self._engine.begin() as connection:
-            updated = sa.update(POLLS).where(POLLS.c.source == source).values(values)
+            updated = sa.update(table).where(table.c.source == source).values(values)
             if connection.execute(updated).rowcount == 0:
-                connection.execute(sa.insert(POLLS).values(source=source, **values))
+                connection.execute(sa.insert(table).values(source=source, **values))
 
     def load(self, source: str, now: float) -> tuple[dict[str, Any], float] | None:
         """The state and the seconds since it was saved; None when there is none that is whole."""
-        engine = self._engine.execution_options(**{READING: True})
-        query = sa.select(POLLS.c.state, POLLS.c.saved_at).where(POLLS.c.source == source)
+        engine, table = self._engine.execution_options(**{READING: True}), self._table
+        query = sa.select(table.c.state, table.c.saved_at).where(table.c.source == source)
         with self._lock, engine.begin() as connection:
             row = connection.execute(query).first()
         try:

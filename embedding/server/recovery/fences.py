@@ -1,0 +1,68 @@
+"""Lives of nodes that may not push any more, on the disk before anybody goes on with their sources.
+
+JSON lines `{"node", "life"}`. A checkpoint comes later: a server that was killed in between would
+take the pushes of a node that was stopped while its sources were given away, and that comes back.
+A torn last line was never answered, so nobody goes on because of it, and it is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+FENCED = 16
+"""Lives of each node that are remembered, the latest ones."""
+
+
+class Fences:
+    """The file, or with None nothing but what is told in this life of the server."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self.lives: dict[str, tuple[str, ...]] = {}
+        """Fenced lives by node."""
+        if path is not None and path.exists():
+            self._read(path)
+
+    def add(self, node: str, life: str) -> bool:
+        """Fence a life, on the disk on return; False when it was fenced before."""
+        known = self.lives.get(node, ())
+        if life in known:
+            return False
+        self.lives[node] = (*known[-(FENCED - 1) :], life)
+        if self._path is not None:
+            with self._path.open("ab") as file:
+                file.write(_line(node, life))
+                file.flush()
+                os.fsync(file.fileno())
+        return True
+
+    def holds(self, node: str, life: str) -> bool:
+        """Whether this life may not push any more."""
+        return bool(life) and life in self.lives.get(node, ())
+
+    def _read(self, path: Path) -> None:
+        """Read back, and write anew without what is forgotten or torn."""
+        for line in path.read_bytes().split(b"\n")[:-1]:
+            try:
+                entry = json.loads(line)
+                node, life = str(entry["node"]), str(entry["life"])
+            except (ValueError, KeyError, TypeError):
+                continue
+            known = [each for each in self.lives.get(node, ()) if each != life]
+            self.lives[node] = (*known[-(FENCED - 1) :], life)
+        self._write(path, ((node, life) for node, lives in self.lives.items() for life in lives))
+
+    def _write(self, path: Path, pairs: Iterable[tuple[str, str]]) -> None:
+        fresh = path.with_suffix(".new")
+        with fresh.open("wb") as file:
+            file.write(b"".join(_line(node, life) for node, life in pairs))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+
+
+def _line(node: str, life: str) -> bytes:
+    return json.dumps({"node": node, "life": life}, ensure_ascii=False).encode() + b"\n"
