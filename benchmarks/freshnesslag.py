@@ -5,8 +5,10 @@
 A simulated news site publishes one article after another, a real node (crawler and gradient
 process) reads its feed and pushes to a real parameter server, all on this machine. The lag of a
 document is the time from its publication to the moment when its push was applied, as the server
-measures it. Cases: `polled` asks the feed each second, at most ten requests a second to the host;
-`polite` leaves poll interval and rate as they are when nothing is set.
+measures it. Where it goes by stage the frontier and the node's report tell; from the queue to the
+server is what is left. The node's memory is the sum over its processes. Cases: `polled` asks the
+feed each second, at most ten requests a second to the host; `polite` leaves poll interval and rate
+as they are when nothing is set.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -21,12 +24,15 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import free_port, hardware, versions
+from embedding.crawl.replay import read_clock
+from embedding.worker.costs import memory_mb
+from embedding.worker.stages import spread
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("httpx", "kiwipiepy", "torch", "trafilatura")
@@ -66,8 +72,13 @@ def read(spec: str) -> None:
     from embedding.worker.spec import NodeSpec
 
     over = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+    threading.Thread(target=_until_input_ends, args=(over,), daemon=True).start()
     run_node(NodeSpec.model_validate_json(spec), over.is_set)
+
+
+def _until_input_ends(over: threading.Event) -> None:
+    sys.stdin.read()
+    over.set()
 
 
 @contextmanager
@@ -124,12 +135,14 @@ def measure(case: str, seconds: float) -> dict[str, Any]:
             model=ModelConfig(dim=DIM),
             min_count=1,
         )
-        with process("--read", spec.model_dump_json()):
+        with process("--read", spec.model_dump_json()) as node:
             await_reading(server)
             urllib.request.urlopen(f"{base}/control/start", timeout=60).read()
-            time.sleep(seconds)
+            memory = _watch(node.pid, seconds)
             status = server.status()
+            seen = _stages(f"{folder}/frontier.db", base)
     row = status["sources"].get("news") or {}
+    told = status["nodes"]["node"]["report"].get("stages", {})
     return {
         "case": case,
         **setting,
@@ -138,12 +151,43 @@ def measure(case: str, seconds: float) -> dict[str, Any]:
         "documents": row.get("documents", 0),
         "lag_p50_s": row.get("lag_p50_s"),
         "lag_p95_s": row.get("lag_p95_s"),
+        "stages": {**seen, **told},
+        "node_peak_memory_mb": memory,
         "faults": status["nodes"]["node"]["report"]
         .get("sources", {})
         .get("news", {})
         .get("errors"),
         "load_1min": round(os.getloadavg()[0], 2),
     }
+
+
+def _stages(frontier: str, base: str) -> dict[str, Any]:
+    """What the frontier knows of the way: publication, seen in the feed, fetched."""
+    answer = urllib.request.urlopen(f"{base}/clock.json", timeout=60).read()
+    clock = read_clock(json.loads(answer))
+    query = "SELECT published_at, discovered_at, fetched_at FROM frontier_urls"
+    with closing(sqlite3.connect(frontier, timeout=30)) as database:
+        rows = database.execute(
+            f"{query} WHERE fetched_at IS NOT NULL AND published_at > 0"
+        ).fetchall()
+    if not rows:
+        return {}
+    return {
+        "published_to_seen": spread([seen - clock.wall(when) for when, seen, _ in rows]),
+        "seen_to_fetched": spread([fetched - seen for _, seen, fetched in rows]),
+    }
+
+
+def _watch(node: int, seconds: float) -> dict[str, float]:
+    """Wait; the node's memory by process when all of it together was largest, and the sum."""
+    deadline, largest = time.monotonic() + seconds, {"all": 0.0}
+    while time.monotonic() < deadline:
+        sizes = memory_mb(node)
+        total = round(sum(sizes.values()), 1)
+        if total > largest["all"]:
+            largest = {"all": total, **sizes}
+        time.sleep(min(5.0, max(0.1, deadline - time.monotonic())))
+    return largest
 
 
 def await_reading(server: Any) -> None:

@@ -22,7 +22,8 @@ class NodeConfig(Config):
     """Documents of one source that are tokenised together."""
 
     batch_seconds: float = Field(default=0.4, gt=0, le=60)
-    """A batch is tokenised after this many seconds even when it is not full."""
+    """A batch is tokenised after this many seconds even when it is not full, and sooner when a text
+    process has nothing to do."""
 
     text_processes: int = Field(default=1, ge=1, le=64)
     """Processes that mask and tokenise. Each holds a morpheme analyser of its own: some 450 MB."""

@@ -24,6 +24,7 @@ from embedding.text.pool import TextPool
 from embedding.worker.leasing import LeaseKeeper
 from embedding.worker.lifetime import end_with_parent, stop_on_signals
 from embedding.worker.spec import NodeSpec
+from embedding.worker.stages import Stages
 from embedding.worker.underway import UnderWay
 
 logger = logging.getLogger(__name__)
@@ -85,6 +86,7 @@ class CrawlProcess:
             warm=any(source.language in (None, "ko") for source in spec.sources),
         )
         self.initial = _initial(spec)
+        self.stages = Stages()
         self.full_waits = 0
         self._batches: dict[str, Batch] = {}
         self._settled = 0
@@ -140,7 +142,9 @@ class CrawlProcess:
             await asyncio.sleep(TICK_SECONDS)
             now = time.monotonic()
             for source, batch in list(self._batches.items()):
-                if batch.documents and now - batch.since >= self.spec.node.batch_seconds:
+                # A text process that has nothing to do waits for no batch to fill.
+                old = now - batch.since >= self.spec.node.batch_seconds
+                if batch.documents and (old or not self._places.locked()):
                     await self._send(source)
             self._look()
             await self._acknowledge()
@@ -162,6 +166,7 @@ class CrawlProcess:
             "full_waits": self.full_waits,
             "tokenizer": self.text.digest,
             "text": self.text.report(),
+            "stages": self.stages.report(),
             "prepared": self._prepared,
             "settled": self._settled,
             "owing": self.leases.owing,
@@ -203,6 +208,7 @@ class CrawlProcess:
             if self.initial is not None:
                 block = replace(block, priority=self.initial.priorities(block))
             await self._put(block)
+            self.stages.queued(block, time.time())
         finally:
             self._places.release()
 
