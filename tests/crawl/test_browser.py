@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ import pytest
 
 from embedding.crawl.browser import BrowserPool
 from embedding.crawl.chromium import chromium_flags, find_chromium
+from embedding.crawl.crawler import Crawler
 from embedding.crawl.fetcher import Fetcher, Request
+from embedding.crawl.frontier import Frontier
 from embedding.errors import FetchError
 from embedding.sources.config import SourceConfig
 
@@ -215,3 +218,41 @@ async def test_no_chromium_outlives_its_crawler(
         if not await asyncio.to_thread(left.exists):
             return
     raise AssertionError("the profile of the browser was left behind")
+
+
+@needs_chromium
+async def test_a_board_that_is_empty_at_first_is_no_fault(
+    shop: Any, quick: Any, reply: Any
+) -> None:
+    shop.answers["/board"] = reply("<p>글이 없습니다</p>")
+    source = board(shop, every=0.1, rate=1000.0)
+    frontier = Frontier("sqlite://")
+    crawler = Crawler([source], quick(shop.host), frontier)
+
+    async def fill() -> None:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            report = crawler.report() if crawler._runners else {}
+            if report and (report["b"]["poll"] or {}).get("polls"):
+                items = "".join(f'<li data-id="{n}"><p>글 {n} 입니다</p></li>' for n in range(3))
+                shop.answers["/board"] = reply(f"<ul>{items}</ul>")
+                return
+            await asyncio.sleep(0.1)
+
+    async def give_up() -> None:
+        await asyncio.sleep(150)
+        crawler.stop()
+
+    tasks = [asyncio.create_task(fill()), asyncio.create_task(give_up())]
+    found = []
+    async for document in crawler.documents():
+        found.append(document.text)
+        if len(found) == 3:
+            break
+    report = crawler.report()["b"]
+    for task in tasks:
+        task.cancel()
+    frontier.close()
+    assert len(found) == 3
+    assert report["errors"] == {}
+    assert report["alarm"] is None
