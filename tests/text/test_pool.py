@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
@@ -37,8 +38,12 @@ async def pool() -> AsyncIterator[TextPool]:
 
 
 def children() -> list[psutil.Process]:
-    found = psutil.Process().children(recursive=True)
-    return [each for each in found if "embedding.text.pool_worker" in each.cmdline()]
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # one that has ended, and is still listed
+            if "embedding.text.pool_worker" in child.cmdline():
+                found.append(child)
+    return found
 
 
 async def test_blocks_are_those_of_the_pipeline(pool: TextPool) -> None:
