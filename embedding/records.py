@@ -11,15 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from embedding.errors import ConfigError, InputError
-
-T = TypeVar("T")
 
 IntArray = npt.NDArray[np.int64]
 CodeArray = npt.NDArray[np.int32]
@@ -397,7 +394,7 @@ class SnapshotData:
     tokenizer_digest: str = ""
 
 
-def batched(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def batched(words: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     """Consecutive slices of at most `size` items."""
-    for at in range(0, len(items), size):
-        yield items[at : at + size]
+    for at in range(0, len(words), size):
+        yield words[at : at + size]

@@ -15,7 +15,7 @@ from embedding.crawl.frontier import Frontier
 from embedding.crawl.rows import Fetched
 from embedding.crawl.shingles import NearDuplicates
 
-_MOMENT = 0.01
+_MOMENT = 0.05
 """Seconds that the first of a group waits for others."""
 
 

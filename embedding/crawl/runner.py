@@ -24,7 +24,7 @@ from embedding.crawl.shingles import signature
 from embedding.crawl.watching import Watching
 from embedding.crawl.web import SourceWeb
 from embedding.errors import FetchError
-from embedding.records import Document, batched
+from embedding.records import Document
 from embedding.sources.base import Adapter, Inline, Item, Reference
 
 log = logging.getLogger(__name__)
@@ -68,6 +68,7 @@ class SourceRunner:
         )
         self._claims: deque[Claim] = deque()
         self._wake = asyncio.Event()
+        self._look_at = 0.0
         self._started = time.time()
         self._polls = 0
 
@@ -125,6 +126,7 @@ class SourceRunner:
         new = self._frontier.discover(self.source.name, rows, time.time()) if rows else 0
         self.counters.listed += new
         if new:
+            self._look_at = 0.0
             self._wake.set()
         return new
 
@@ -138,8 +140,8 @@ class SourceRunner:
         new = 0
         self.in_hand = len(dated)
         ordered = [one for _, _, one in sorted(dated, key=lambda entry: entry[:2])]
-        for some in batched(ordered, _TAKEN):
-            new += await self._take_some(some)
+        for at in range(0, len(ordered), _TAKEN):
+            new += await self._take_some(ordered[at : at + _TAKEN])
         return new
 
     async def _take_some(self, found: Sequence[Inline]) -> int:
@@ -210,10 +212,14 @@ class SourceRunner:
                 await asyncio.sleep(1.0)
 
     def _claim(self) -> Claim | None:
-        if not self._claims:
+        """The next address; where there was none, one worker looks for all once in a while."""
+        now = time.time()
+        if not self._claims and now >= self._look_at:
             wanted = 2 * self._config.per_host
-            now = time.time()
             self._claims.extend(self._frontier.claim(self.source.name, wanted, now, _LEASE))
+            self._look_at = 0.0 if self._claims else now + _LOOK
+            if self._claims:
+                self._wake.set()
         return self._claims.popleft() if self._claims else None
 
     async def _wait(self) -> None:

@@ -374,3 +374,21 @@ def test_the_replay_clock() -> None:
         with pytest.raises(ValueError):
             read_clock(bad)
     assert EventClock().wall(5.0) == 5.0
+
+
+async def test_idle_sources_leave_the_frontier_alone(
+    site: Any, quick: Any, reply: Any, frontier: Frontier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = listing(site, reply).model_copy(update={"every": 3600.0})
+    asked: list[float] = []
+    claim = frontier.claim
+
+    def counted(*given: Any) -> Any:
+        asked.append(time.monotonic())
+        return claim(*given)
+
+    monkeypatch.setattr(frontier, "claim", counted)
+    crawler = Crawler([source], quick(site.host, per_host=16), frontier)
+    began = time.monotonic()
+    await crawl(crawler, lambda _: time.monotonic() - began > 5.0)
+    assert 1 <= len(asked) <= 2 + (time.monotonic() - began) / 2.0
