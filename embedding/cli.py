@@ -27,7 +27,7 @@ app = typer.Typer(
     help="**Yeoron** (여론): see public opinion move in text.",
 )
 
-_GROUPS = "operate services live sources training snapshots trends bench"
+_GROUPS = "operate services live sources training snapshots trends rollback bench"
 for _group in _GROUPS.split():
     import_module(f"embedding.commands.{_group}").register(app)
 

@@ -22,6 +22,7 @@ from sqlalchemy.engine import make_url
 
 from embedding.crawl.config import TO_A_NODE, CrawlConfig
 from embedding.crawl.frontier import Frontier
+from embedding.crawl.rewinding import Blocked, blocked
 from embedding.errors import PlatformError
 from embedding.settings import Settings
 from embedding.sources.config import SourceConfig, load_sources
@@ -79,6 +80,14 @@ def pool_frontier(settings: Settings) -> str:
     if settings.crawl.frontier != CrawlConfig().frontier:
         return settings.crawl.frontier
     return f"sqlite:///{settings.paths.frontier.resolve() / settings.cluster.pool}.db"
+
+
+def blocked_sources(settings: Settings) -> dict[str, Blocked]:
+    """Sources that nobody reads until they are unblocked, by name."""
+    address = make_url(pool_frontier(settings))
+    if address.get_backend_name() == "sqlite" and not Path(str(address.database)).exists():
+        return {}
+    return blocked(pool_frontier(settings))
 
 
 def pool_leases(settings: Settings) -> dict[str, Any]:

@@ -25,6 +25,8 @@ def register(app: typer.Typer) -> None:
     group.command("list")(list_snapshots)
     group.command("show")(show)
     group.command("verify")(verify)
+    group.command("withdraw")(withdraw)
+    group.command("reinstate")(reinstate)
     group.command("neighbours")(neighbours)
     group.command("export")(export_snapshot)
     import_module("embedding.commands.evaluating").register(group)
@@ -57,9 +59,13 @@ def list_snapshots(snapshots: Store = None, as_json: Json = False) -> None:
     """
     store = _store(snapshots)
     refs = store.list()
-    broken = store.broken()
+    broken, gone = store.broken(), store.withdrawn()
     if as_json:
-        print_json({"snapshots": [ref.to_dict() for ref in refs], "broken": broken})
+        told = {
+            name: {"at": one.at.isoformat(), "reason": one.reason} for name, one in gone.items()
+        }
+        listed = [ref.to_dict() for ref in refs]
+        print_json({"snapshots": listed, "broken": broken, "withdrawn": told})
         return
     from rich.table import Table
 
@@ -70,6 +76,10 @@ def list_snapshots(snapshots: Store = None, as_json: Json = False) -> None:
     console.print(table)
     for name, why in broken.items():
         console.print(f"broken: {name}: {why}", style="red", markup=False)
+    for name, one in gone.items():
+        console.print(
+            f"withdrawn: {name}, {one.at:%Y-%m-%d}: {one.reason}", style="dim", markup=False
+        )
 
 
 def show(id: Id = "latest", snapshots: Store = None) -> None:  # noqa: A002 - the argument's name
@@ -88,6 +98,31 @@ def verify(id: Id = "latest", snapshots: Store = None) -> None:  # noqa: A002
     snapshot = open_snapshot(id, snapshots)
     snapshot.verify()
     console.print(f"{snapshot.id}: every file matches its manifest.")
+
+
+def withdraw(
+    id: Annotated[str, typer.Argument(help="Snapshot id.")],  # noqa: A002
+    reason: Annotated[str, typer.Option("--reason", help="Why, for whoever asks later.")],
+    snapshots: Store = None,
+) -> None:
+    """Take one snapshot out of the series; its files stay. `yeoron rollback` does more.
+
+    Example: `yeoron snapshot withdraw 2020-02-a1b2c3d4 --reason "a source was spammed"`
+    """
+    _store(snapshots).withdraw([id], reason)
+    console.print(f"{id}: withdrawn.", highlight=False, markup=False)
+
+
+def reinstate(
+    id: Annotated[str, typer.Argument(help="Snapshot id.")],  # noqa: A002
+    snapshots: Store = None,
+) -> None:
+    """Put a withdrawn snapshot back into the series.
+
+    Example: `yeoron snapshot reinstate 2020-02-a1b2c3d4`
+    """
+    _store(snapshots).reinstate([id])
+    console.print(f"{id}: in the series again.", highlight=False, markup=False)
 
 
 def neighbours(

@@ -21,6 +21,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="The sources that are read.", no_args_is_help=True)
     group.command("list")(list_sources)
     group.command("check")(check)
+    group.command("unblock")(unblock)
     group.command("discover")(discover)
     app.add_typer(group, name="sources")
     app.command()(crawl)
@@ -31,13 +32,14 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
 
     Example: `yeoron sources list infra/sources.example.toml`
     """
-    from embedding.cluster import pool_leases
+    from embedding.cluster import blocked_sources, pool_leases
     from embedding.sources.config import load_sources
 
     chosen = settings()
     sources = load_sources(file or chosen.paths.sources)
-    leased = pool_leases(chosen)["sources"]
+    leased, blocked = pool_leases(chosen)["sources"], blocked_sources(chosen)
     owner = {name: one["held_by"] for name, one in leased.items()}
+    owner |= dict.fromkeys(blocked, "blocked")
     if as_json:
         print_json([{**s.model_dump(mode="json"), "node": owner.get(s.name)} for s in sources])
         return
@@ -52,6 +54,22 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
             source.url,
         )
     console.print(table)
+    for name, one in blocked.items():
+        console.print(f"blocked: {name}: {one.reason}", markup=False, highlight=False)
+
+
+def unblock(source: Annotated[str, typer.Argument(help="Name of a blocked source.")]) -> None:
+    """Let a source be read again that `yeoron rollback` has blocked.
+
+    Example: `yeoron sources unblock board`
+    """
+    from embedding.cluster import pool_frontier
+    from embedding.crawl.rewinding import unblock as free
+    from embedding.errors import InputError
+
+    if not free(pool_frontier(settings()), source):
+        raise InputError(f"source {source!r}: it is not blocked.")
+    console.print(f"{source}: read again once the pool is attached (opinion_stream).", markup=False)
 
 
 def check(

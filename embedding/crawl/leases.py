@@ -16,7 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from embedding.crawl.lease import Lease, LeaseConfig, Life, Pool, Seat, Standing, Told, shown
-from embedding.crawl.tables import LEASES, NODES, POOL, READING
+from embedding.crawl.tables import BLOCKED, LEASES, NODES, POOL, READING
 from embedding.errors import UnavailableError
 from embedding.sources.config import SourceConfig
 
@@ -32,9 +32,14 @@ class Leases:
         self._lock = lock
 
     def publish(self, sources: Sequence[SourceConfig]) -> None:
-        """From now on the pool reads these sources; nodes that run hear of it with a beat."""
+        """From now on the pool reads these sources; nodes that run hear of it with a beat.
+
+        A blocked source is left out (`rewinding.py`).
+        """
         with self._lock, self._engine.begin() as connection:
             pool, before = self._load(connection, lock=True)
+            blocked = set(connection.execute(sa.select(BLOCKED.c.source)).scalars())
+            sources = [source for source in sources if source.name not in blocked]
             pool.publish({source.name: cost(source) for source in sources})
             self._store(connection, before, pool)
             for source in sources:

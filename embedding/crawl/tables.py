@@ -97,6 +97,15 @@ LEASES = sa.Table(
 )
 """See `lease.Lease`; `settings` is the source as JSON, `holder` and `debts` are lives."""
 
+BLOCKED = sa.Table(
+    "frontier_blocked",
+    metadata,
+    sa.Column("source", sa.String(80), primary_key=True),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+)
+"""Sources that nobody reads until they are unblocked, whatever the sources file says."""
+
 
 def open_engine(url: str) -> sa.Engine:
     """Engine with the table in place; raises ConfigError when the database cannot be opened."""

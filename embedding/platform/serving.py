@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.http import HttpService
 from embedding.server.flight.credentials import read_credentials
+from embedding.server.recovery.seeding import roll_back_state
 from embedding.server.service import ParameterServer
 from embedding.settings import Settings
 
@@ -17,13 +20,32 @@ def serve(
     sync: SyncConfig,
     ready: Callable[[ParameterServer], None],
 ) -> None:
-    """Run a server until SIGTERM; its pages answer `restoring` until it is `ready`."""
+    """Run a server until SIGTERM, and anew after a rollback.
+
+    Its pages answer `restoring` until it is `ready`.
+    """
     read_credentials(server)
+    to = _serve(settings, server, sync, ready)
+    if to is not None:
+        seed = settings.model.seed
+        roll_back_state(_of(settings, server), to, dim=settings.model.width, seed=seed)
+        # A process of its own again: nothing of the old tables is left in memory.
+        os.execv(sys.executable, sys.orig_argv)  # noqa: S606
+
+
+def _serve(
+    settings: Settings,
+    server: ServerConfig,
+    sync: SyncConfig,
+    ready: Callable[[ParameterServer], None],
+) -> str | None:
+    """Run a server until SIGTERM or a rollback; the snapshot to go back to, if any."""
     http = HttpService(host=server.http_host, port=server.http_port)
     http.start()
     try:
         running = server_for(settings, server, sync, http=http)
         running.serve_forever(lambda: ready(running))
+        return running.wants_back
     finally:
         http.stop()
 
@@ -32,13 +54,8 @@ def server_for(
     settings: Settings, server: ServerConfig, sync: SyncConfig, *, http: HttpService | None = None
 ) -> ParameterServer:
     """The parameter server, its state under the settings' home unless set otherwise."""
-    defaults = {
-        "state_dir": server.state_dir or settings.paths.checkpoints,
-        "snapshots": server.snapshots or str(settings.paths.snapshots),
-        "config_digest": server.config_digest or settings.digest(),
-    }
     return ParameterServer(
-        server.model_copy(update=defaults),
+        _of(settings, server),
         sync,
         dim=settings.model.width,
         seed=settings.model.seed,
@@ -46,3 +63,13 @@ def server_for(
         biases=settings.model.biases,
         http=http,
     )
+
+
+def _of(settings: Settings, server: ServerConfig) -> ServerConfig:
+    """The server's configuration with what it leaves to the settings."""
+    defaults = {
+        "state_dir": server.state_dir or settings.paths.checkpoints,
+        "snapshots": server.snapshots or str(settings.paths.snapshots),
+        "config_digest": server.config_digest or settings.digest(),
+    }
+    return server.model_copy(update=defaults)

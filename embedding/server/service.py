@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import torch
 
-from embedding.errors import PlatformError
+from embedding.errors import PlatformError, RefusedError
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting.cutter import Cutter
 from embedding.server.figures.http import HttpService, Pages
@@ -32,9 +32,11 @@ from embedding.server.groups.following import FollowingState, following_config
 from embedding.server.groups.link import GroupLink
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.restoring import Recovery
+from embedding.server.recovery.seeding import NOTHING, check_rollback
 from embedding.server.shards.leading import LeadingState
 from embedding.server.shards.sharding import Shards
 from embedding.server.state import ServerState
+from embedding.snapshots.store import SnapshotStore
 
 logger = logging.getLogger(__name__)
 
@@ -102,6 +104,8 @@ class ParameterServer:
         self._flight: FlightService | None = None
         self._http = http
         self._stopping = threading.Event()
+        self._ended: threading.Event | None = None
+        self.wants_back: str | None = None
         self._ticker = threading.Thread(target=self._tick, name="ticker", daemon=True)
 
     def _sharded(self, folder: CheckpointFolder | None) -> Shards | None:
@@ -176,7 +180,7 @@ class ParameterServer:
 
     def serve_forever(self, ready: Callable[[], None] = lambda: None) -> None:
         """Serve until SIGTERM or SIGINT, `ready` called once; call it from the main thread."""
-        ended = threading.Event()
+        self._ended = ended = threading.Event()
 
         def leave(number: int, frame: FrameType | None) -> None:
             del number, frame
@@ -193,6 +197,27 @@ class ParameterServer:
         self.stop()
         if self.link is not None and self.link.failed is not None:
             raise PlatformError(self.link.failed)
+
+    def roll_back(self, to: str) -> None:
+        """End in order to begin anew from the snapshot `to`; `wants_back` says so afterwards.
+
+        Raises RefusedError where that cannot be, and while nodes are training; SnapshotError when
+        there is no such snapshot or it is damaged.
+        """
+        state = self.state
+        check_rollback(self.config, buckets=state.tables.buckets, biases=state.composer.biases)
+        if self._ended is None:
+            raise RefusedError("rollback: only a server of its own (`yeoron serve`) can.")
+        if to != NOTHING:
+            SnapshotStore(str(self.config.snapshots)).open(to).verify()
+        with state.lock:
+            if training := sorted(state.machine.board.active()):
+                raise RefusedError(
+                    f"rollback: {', '.join(training)} still train; stop the pool first."
+                )
+            self.wants_back = to
+        # The answer goes out first.
+        threading.Timer(0.2, self._ended.set).start()
 
     def status(self) -> dict[str, Any]:
         """The status JSON."""

@@ -39,6 +39,12 @@ class Place(Protocol):
     def address(self, name: str) -> str:
         """Where a reader finds the directory `name`."""
 
+    def note(self, name: str) -> str | None:
+        """Text of a small file beside the directories; None when there is none."""
+
+    def take_note(self, name: str, change: Callable[[str | None], str]) -> None:
+        """Replace a note by what `change` makes of it, at once or not at all."""
+
     def publish(self, write: Write) -> str:
         """Make what `write` wrote visible, whole or not at all; a whole namesake stays."""
 
@@ -75,6 +81,27 @@ class Folder:
     def address(self, name: str) -> str:
         """The directory's absolute path."""
         return str(self.root / name)
+
+    def note(self, name: str) -> str | None:
+        """Text of a small file beside the directories; None when there is none."""
+        try:
+            return (self.root / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
+    def take_note(self, name: str, change: Callable[[str | None], str]) -> None:
+        """Replace a note under the folder's lock: write, sync, rename."""
+        try:
+            with locked(self.root / LOCK, LOCK_TIMEOUT):
+                fresh = self.root / f".{name}"
+                fresh.write_text(change(self.note(name)), encoding="utf-8")
+                sync(fresh)
+                fresh.rename(self.root / name)
+                sync(self.root)
+        except OSError as error:
+            raise SnapshotError(
+                f"snapshot store {self.root}: cannot be written: {error.strerror or error}."
+            ) from error
 
     def publish(self, write: Write) -> str:
         """Write into a hidden directory, sync, rename; a damaged namesake is replaced.
@@ -167,6 +194,22 @@ class Remote:
     def address(self, name: str) -> str:
         """The directory's URL."""
         return f"{self.protocol}://{self.root.lstrip('/')}/{name}"
+
+    def note(self, name: str) -> str | None:
+        """Text of a small object beside the directories; None when there is none."""
+        try:
+            return str(self.fs.cat_file(f"{self.root}/{name}").decode("utf-8"))
+        except FileNotFoundError:
+            return None
+
+    def take_note(self, name: str, change: Callable[[str | None], str]) -> None:
+        """Replace a note; of two writers at once the last one's stays."""
+        try:
+            self.fs.pipe_file(f"{self.root}/{name}", change(self.note(name)).encode())
+        except OSError as error:
+            raise SnapshotError(
+                f"snapshot store {self.protocol}://{self.root}: cannot be written: {error}."
+            ) from error
 
     def publish(self, write: Write) -> str:
         """Write into the cache, upload the tables, then the manifest, which is the switch."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import fsspec
@@ -16,6 +17,7 @@ from embedding.snapshots import usage
 from embedding.snapshots.files import entry
 from embedding.snapshots.places import Folder, Place, Remote
 from embedding.snapshots.snapshot import Snapshot, check_sizes
+from embedding.snapshots.withdrawn import NOTE, Withdrawn, read_note, without, written
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +67,7 @@ class SnapshotStore:
         layout.check(data)
         if use is not None:
             usage.check(use, len(data.words), data.vectors.shape[1], data.window.label)
-        written: dict[str, layout.Manifest] = {}
+        published: dict[str, layout.Manifest] = {}
 
         def write(into: Path) -> str:
             layout.write_vectors(into / layout.VECTORS, data)
@@ -77,11 +79,14 @@ class SnapshotStore:
             files = {name: entry(into / name) for name in names}
             manifest = layout.make_manifest(data, files)
             (into / layout.MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
-            written["manifest"] = manifest
+            published["manifest"] = manifest
             return manifest.id
 
         name = self._place.publish(write)
-        return written["manifest"].ref(self._place.address(name))
+        if name in self.withdrawn():
+            # Whoever cuts it again stands behind it.
+            self.reinstate([name])
+        return published["manifest"].ref(self._place.address(name))
 
     def list(self) -> Refs:
         """All readable snapshots by window start, end and lineage; broken ones are logged."""
@@ -112,9 +117,34 @@ class SnapshotStore:
                 f"snapshot store {self.uri}: {id[:120]!r} is not a snapshot id; one looks like "
                 "2020-02-a1b2c3d4, and `latest` is accepted."
             )
+        if gone := self.withdrawn().get(id):
+            raise SnapshotError(
+                f"snapshot {id}: it was withdrawn on {gone.at:%Y-%m-%d} ({gone.reason}); "
+                f"`yeoron snapshot reinstate {id}` brings it back."
+            )
         if id not in self._place.names():
             raise SnapshotError(f"snapshot {id}: there is none of that id in {self.uri}.")
         return Snapshot(self._place.fetch(id), self._place.address(id))
+
+    def withdraw(self, ids: Sequence[str], reason: str) -> None:
+        """Take snapshots out of the series; their files stay. Raises SnapshotError."""
+        there = set(self._place.names())
+        for name in ids:
+            if name not in there:
+                raise SnapshotError(f"snapshot {name}: there is none of that id in {self.uri}.")
+        self._place.take_note(NOTE, lambda text: written(text, ids, reason))
+
+    def reinstate(self, ids: Sequence[str]) -> None:
+        """Put withdrawn snapshots back into the series; SnapshotError for one that is not."""
+        held = self.withdrawn()
+        for name in ids:
+            if name not in held:
+                raise SnapshotError(f"snapshot {name}: it is not withdrawn in {self.uri}.")
+        self._place.take_note(NOTE, lambda text: without(text, ids))
+
+    def withdrawn(self) -> dict[str, Withdrawn]:
+        """Snapshots that were withdrawn, by id."""
+        return read_note(self._place.note(NOTE), self.uri)
 
     def manifest(self, id: str) -> layout.Manifest:  # noqa: A002 - the contract's name
         """The manifest of one snapshot without opening its tables; raises SnapshotError."""
@@ -125,7 +155,10 @@ class SnapshotStore:
     def _scan(self) -> tuple[Refs, dict[str, str]]:
         refs: dict[str, SnapshotRef] = {}
         broken: dict[str, str] = {}
+        gone = self.withdrawn()
         for name in self._place.names():
+            if name in gone:
+                continue
             try:
                 refs[name] = self._read(name)
             except SnapshotError as error:

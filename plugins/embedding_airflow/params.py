@@ -84,6 +84,20 @@ def snapshot_params() -> dict[str, Param]:
     }
 
 
+def rollback_params() -> dict[str, Param]:
+    """`rollback`: where to go back to, and what to leave out."""
+    said = {
+        "to": ("Snapshot", "Id of the snapshot to go back to, or `nothing`."),
+        "source": ("Source", "A poisoned source: it is blocked, and learnt without."),
+        "since": ("First window", "Label of the first window to be forgotten, as in 2020-02."),
+        "reason": ("Reason", "Kept with the withdrawn snapshots and the blocked source."),
+    }
+    return {
+        name: Param(None, type=["null", "string"], title=title, description=description)
+        for name, (title, description) in said.items()
+    }
+
+
 def discover_params() -> dict[str, Param]:
     """`discover_sources`: where to begin, and how many requests to spend."""
     return {

@@ -40,6 +40,10 @@ class Controlled(Protocol):
         """The status JSON."""
         ...
 
+    def roll_back(self, to: str) -> None:
+        """End, and begin anew from a snapshot."""
+        ...
+
 
 class Controls:
     """The calls of one server; each takes a JSON object and returns a JSON-safe value."""
@@ -59,6 +63,7 @@ class Controls:
             "cut": self.cut,
             "configure": self.configure,
             "checkpoint": self.checkpoint,
+            "rollback": self.rollback,
             "neighbours": self.neighbours,
             "evaluate": self.evaluate,
         }
@@ -123,6 +128,17 @@ class Controls:
         failed = recovery.request(wait=wait)
         if failed is not None:
             raise UnavailableError(f"{failed}.")
+
+    def rollback(self, body: dict[str, Any]) -> None:
+        """Go back to a snapshot and start anew from there: {"to": id, or "nothing"}.
+
+        Answers before the server ends; its next life has another epoch. Refused while nodes are
+        training: they would go on with what is to be forgotten.
+        """
+        to = body.get("to")
+        if not isinstance(to, str) or not to:
+            raise RefusedError("rollback: `to` with a snapshot's id is accepted.", kind="control")
+        self._server.roll_back(to)
 
     def neighbours(self, body: dict[str, Any]) -> list[dict[str, Any]]:
         """Words nearest to one in the tables as they are now: {"word", "n": 10}."""

@@ -1,0 +1,84 @@
+"""`yeoron rollback`: back to before a bad window, or on without a poisoned source."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from embedding.commands.common import Json, console, print_json, settings
+
+if TYPE_CHECKING:
+    from embedding.rollback import Plan
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("rollback")(rollback)
+
+
+def rollback(
+    to: Annotated[
+        str | None, typer.Option("--to", help="Snapshot to go back to, or `nothing`.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", help="Source to block and to learn without.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", help="First window to forget, as in 2020-02.")
+    ] = None,
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept with all of it.")] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be done.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart/--no-restart", help="Start the nodes again afterwards.")
+    ] = True,
+    as_json: Json = False,
+) -> None:
+    """Withdraw snapshots, take the server back, and learn their windows again.
+
+    Examples:
+
+    `yeoron rollback --to 2020-01-a1b2c3d4`
+
+    `yeoron rollback --source board --reason "flooded by spam"`
+
+    `yeoron rollback --source board --since 2020-02 --dry-run`
+    """
+    from embedding.rollback import plan_rollback, roll_back
+
+    chosen = settings()
+    plan = plan_rollback(chosen, to=to, source=source, since=since, reason=reason)
+    if not as_json:
+        _show(plan)
+    if dry_run:
+        if as_json:
+            print_json(asdict(plan))
+        return
+    if not yes and not as_json:
+        typer.confirm("Go on?", abort=True)
+    done = roll_back(chosen, plan, restart=restart, tell=_silent if as_json else _tell)
+    if as_json:
+        print_json(asdict(done))
+
+
+def _show(plan: Plan) -> None:
+    base = plan.base or "the very beginning"
+    _tell(f"Back to {base}: text from {plan.since:%Y-%m-%d %H:%M} UTC on is learnt again.")
+    if plan.source is not None:
+        _tell(f"Source {plan.source} is blocked; `yeoron sources unblock {plan.source}` ends that.")
+    for name in plan.withdrawn:
+        _tell(f"  withdrawn: {name}")
+    if not plan.withdrawn:
+        _tell("  no snapshot is withdrawn")
+
+
+def _tell(sentence: str) -> None:
+    console.print(sentence, highlight=False, markup=False, soft_wrap=True)
+
+
+def _silent(sentence: str) -> None:
+    del sentence

@@ -1,0 +1,177 @@
+"""Going back to before a bad window: a composition of every room that remembers.
+
+1. The pool of nodes ends: their replay memories hold what is to be forgotten.
+2. The frontier has the documents since then as new again; a poisoned source is blocked.
+3. The snapshots since then are withdrawn (their files stay).
+4. The server begins anew from the snapshot before; its old state is kept in a folder beside it.
+5. MLflow's aliases go back to versions that passed the gate.
+6. The pool starts, and the windows are learnt again, without the blocked source.
+
+Each step can be done twice: after a failure the same call goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from embedding.cluster import attach_pool, pool_frontier, stop_pool
+from embedding.crawl.rewinding import Rewound, block, rewind
+from embedding.errors import InputError, PlatformError, UnavailableError
+from embedding.evaluation.withdrawing import withdraw_versions
+from embedding.exchange.channel import Channel
+from embedding.server.recovery.seeding import NOTHING
+from embedding.settings import Settings
+from embedding.snapshots.catalogue import Catalogue
+from embedding.snapshots.format import Manifest
+from embedding.snapshots.store import SnapshotStore
+
+BEGINNING = datetime.fromtimestamp(0, UTC)
+RESTART_SECONDS = 120.0
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a rollback will do.
+
+    base       snapshot to go back to; None: to the beginning
+    since      end of its window: documents from then on are read again
+    withdrawn  snapshots that are taken out of the series, oldest first
+    source     the source that is blocked, None for none
+    reason     what is written beside all of it
+    """
+
+    base: str | None
+    since: datetime
+    withdrawn: tuple[str, ...]
+    source: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class RolledBack:
+    """What a rollback did: documents that are read again, versions by alias, nodes that run."""
+
+    plan: Plan
+    rewound: Rewound
+    aliases: dict[str, str | None]
+    nodes: tuple[str, ...]
+
+
+def plan_rollback(
+    settings: Settings,
+    *,
+    to: str | None = None,
+    source: str | None = None,
+    since: str | None = None,
+    reason: str = "",
+) -> Plan:
+    """Which snapshots go, and where training goes on from; nothing is changed.
+
+    to      go back to this snapshot (or `nothing`); with it neither `source` nor `since` is needed
+    source  block this source; and, without `to`, go back to before the first window that holds
+            any of it
+    since   label of the first window to be forgotten, for a `source` that was good before
+
+    Raises InputError for a combination that says nothing, and SnapshotError for a snapshot or a
+    window that is not there.
+    """
+    store = SnapshotStore(str(settings.paths.snapshots))
+    catalogue = Catalogue(store)
+    manifests = {ref.id: store.manifest(ref.id) for ref in catalogue.refs}
+    if to is not None and since is not None:
+        raise InputError("rollback: a snapshot to go back to or a window, not both.")
+    if to is not None:
+        base = None if to == NOTHING else catalogue.ref(to).id
+    elif since is not None:
+        base = _before(manifests, manifests[catalogue.window(since).id])
+    elif source is not None:
+        first = next((m for m in _by_time(manifests) if m.tokens.get(source)), None)
+        if first is None:
+            seen = sorted({name for m in manifests.values() for name in m.tokens})
+            raise InputError(
+                f"rollback: no snapshot holds text of source {source!r}; they hold "
+                f"{', '.join(seen) or 'none'}."
+            )
+        base = _before(manifests, first)
+    else:
+        raise InputError(
+            "rollback: a snapshot to go back to, a source or a first window is needed."
+        )
+    end = BEGINNING if base is None else manifests[base].window.end.astimezone(UTC)
+    gone = tuple(m.id for m in _by_time(manifests) if m.window.end > end)
+    why = reason or (f"source {source} was left out" if source else f"rolled back to {base}")
+    return Plan(base, end, gone, source, why)
+
+
+def roll_back(settings: Settings, plan: Plan, *, restart: bool = True, tell: Tell) -> RolledBack:
+    """Do it; `tell` hears a sentence for each step. Raises YeoronError where a step fails."""
+    ended = stop_pool(settings)
+    tell(f"Nodes stopped: {', '.join(ended) or 'none ran'}.")
+    frontier, without = pool_frontier(settings), () if plan.source is None else (plan.source,)
+    if plan.source is not None:
+        block(frontier, plan.source, plan.reason)
+        tell(f"Source {plan.source} is blocked.")
+    rewound = rewind(frontier, plan.since.timestamp(), without=without)
+    tell(
+        f"{rewound.addresses:,} documents will be fetched again, {rewound.listed:,} be taken from "
+        "their listings as far as those still have them."
+    )
+    SnapshotStore(str(settings.paths.snapshots)).withdraw(plan.withdrawn, plan.reason)
+    tell(f"{len(plan.withdrawn)} snapshots withdrawn.")
+    _restart_server(settings, plan.base or NOTHING)
+    tell(f"The server goes on from {plan.base or 'nothing'}.")
+    wanted = settings.evaluation
+    aliases = withdraw_versions(
+        plan.withdrawn,
+        plan.reason,
+        tracking_uri=wanted.tracking_uri or settings.mlflow_url,
+        model_name=wanted.model_name,
+        best_by=wanted.best_by,
+    )
+    nodes: tuple[str, ...] = ()
+    if restart:
+        nodes = tuple(attach_pool(settings).nodes)
+        tell(f"Nodes started: {', '.join(nodes)}.")
+    return RolledBack(plan, rewound, aliases, nodes)
+
+
+def _by_time(manifests: dict[str, Manifest]) -> list[Manifest]:
+    return sorted(manifests.values(), key=lambda m: (m.window.start, m.window.end))
+
+
+def _before(manifests: dict[str, Manifest], first: Manifest) -> str | None:
+    """The last snapshot whose window ends before that of `first` begins."""
+    earlier = [m for m in _by_time(manifests) if m.window.end <= first.window.start]
+    return earlier[-1].id if earlier else None
+
+
+def _ask(settings: Settings, name: str, body: dict[str, Any]) -> Any:
+    channel = Channel(settings.server_location, settings.exchange)
+    try:
+        return channel.action(name, body)
+    finally:
+        channel.close()
+
+
+def _restart_server(settings: Settings, to: str) -> None:
+    """Have the server begin anew from a snapshot, and wait until its next life answers."""
+    before = _ask(settings, "status", {})["epoch"]
+    _ask(settings, "rollback", {"to": to})
+    deadline = time.monotonic() + RESTART_SECONDS
+    while True:
+        try:
+            if _ask(settings, "status", {})["epoch"] != before:
+                return
+        except UnavailableError:
+            pass
+        if time.monotonic() > deadline:
+            raise PlatformError(
+                f"the parameter server was not back within {RESTART_SECONDS:.0f} s after its "
+                "rollback; its log says why."
+            )
+        time.sleep(0.3)

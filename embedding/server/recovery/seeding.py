@@ -1,0 +1,136 @@
+"""A server's state made anew from a snapshot: going back to before a window.
+
+A snapshot holds both vectors of every word that had a row, its id, count and last sight, so
+training can go on from it. What it does not hold begins again: words that waited for a row, sums
+of contexts, and what nodes had pushed (they begin new lives).
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from embedding.errors import ConfigError, RefusedError, SnapshotError
+from embedding.records import Table, Window
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.recovery.checkpoint import CheckpointFolder
+from embedding.server.recovery.restoring import Recovery
+from embedding.server.state import ServerState
+from embedding.snapshots.catalogue import Catalogue
+from embedding.snapshots.format import Manifest
+from embedding.snapshots.snapshot import Snapshot
+from embedding.snapshots.store import SnapshotStore
+
+logger = logging.getLogger(__name__)
+
+NOTHING = "nothing"
+"""Instead of a snapshot's id: an empty state."""
+_KEPT = ("epoch", "identity")
+"""Files of the state folder that outlive what it held."""
+
+
+def check_rollback(config: ServerConfig, *, buckets: int, biases: int) -> None:
+    """RefusedError where a snapshot does not hold all that a server of this kind learns."""
+    if config.state_dir is None or config.snapshots is None:
+        raise RefusedError("rollback: the server keeps no checkpoints or cuts no snapshots.")
+    if config.shards != 1 or config.split != "rows":
+        raise RefusedError("rollback: rows that lie on shards cannot be put back; one shard can.")
+    if buckets or biases:
+        raise RefusedError(
+            "rollback: snapshots of fastText and GloVe lack rows that are trained; sgns and cbow "
+            "can go back to one."
+        )
+
+
+def roll_back_state(
+    config: ServerConfig, to: str, *, dim: int, seed: int, sync: SyncConfig | None = None
+) -> Path:
+    """Replace what a state folder holds by a checkpoint of the snapshot `to` (or `NOTHING`).
+
+    No server may be using the folder. What it held is moved into a folder beside it, whose path is
+    returned: moved back it undoes the step. Raises SnapshotError for a snapshot that is not there,
+    damaged or of another dimension; then nothing has changed.
+    """
+    check_rollback(config, buckets=0, biases=0)
+    folder, store = Path(str(config.state_dir)), SnapshotStore(str(config.snapshots))
+    snapshot = None if to == NOTHING else store.open(to)
+    if snapshot is not None:
+        snapshot.verify()
+        if snapshot.dim != dim:
+            raise SnapshotError(
+                f"snapshot {snapshot.id}: its vectors have {snapshot.dim} numbers, the server's "
+                f"{dim}."
+            )
+    CheckpointFolder(folder, keep=config.keep_checkpoints).close()  # nobody else has it
+    state = ServerState(config, sync or SyncConfig(), dim=dim, seed=seed)
+    fresh = folder.with_name(f".{folder.name}-rollback")
+    shutil.rmtree(fresh, ignore_errors=True)
+    recovery = Recovery(
+        state, CheckpointFolder(fresh, keep=config.keep_checkpoints), every_s=3600.0
+    )
+    try:
+        if snapshot is not None:
+            series = Catalogue(store).series()
+            end = snapshot.ref.window_end
+            cut = [store.manifest(ref.id) for ref in series if ref.window_end <= end]
+            seed_state(state, snapshot, cut)
+    finally:
+        recovery.start()
+        recovery.stop()
+    if recovery.failed:
+        raise ConfigError(f"state_dir {folder}: {recovery.failed}; nothing has changed.")
+    for name in _KEPT:
+        if (folder / name).exists():
+            shutil.copy2(folder / name, fresh / name)
+    kept = folder.with_name(f"{folder.name}-before-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
+    folder.rename(kept)
+    fresh.rename(folder)
+    logger.info("rolled back to %s; what was there is in %s", to, kept)
+    return kept
+
+
+def seed_state(state: ServerState, snapshot: Snapshot, cut: Sequence[Manifest]) -> None:
+    """Put a snapshot into a fresh state.
+
+    cut  of the series up to and with the snapshot: what comes for these windows now is late
+    """
+    ids = snapshot.ids
+    slots = state.vocabulary.restore(
+        words=list(snapshot.words),
+        ids=ids,
+        stored=snapshot.counts.astype(np.float64),
+        last_seen=snapshot.last_seen,
+        next_id=int(ids.max()) + 1,
+        weight=1.0,
+        candidates={},
+    )
+    state.tables.ensure(state.vocabulary.rows)
+    still = np.zeros(len(ids), dtype=np.float32)
+    for table, rows in ((Table.IN, snapshot.vectors), (Table.OUT, snapshot.contexts)):
+        state.tables.restore(table, slots, rows, still)
+    accounts = state.accounts
+    accounts.tracker.watermark = snapshot.ref.window_end.timestamp()
+    for manifest in cut:
+        window = manifest.as_window()
+        accounts.cut |= set(_units(state, window))
+        accounts.closed[window.label] = {
+            "start": window.start.isoformat(),
+            "end": window.end.isoformat(),
+            "documents": sum(manifest.documents.values()),
+            "tokens": sum(manifest.tokens.values()),
+            "snapshot": manifest.id,
+        }
+
+
+def _units(state: ServerState, window: Window) -> list[int]:
+    """Starts of the server's own windows within this one."""
+    starts, at = [], int(window.start.timestamp())
+    while at < window.end.timestamp():
+        starts.append(at)
+        at = int(state.accounts.tracker.window(at).end.timestamp())
+    return starts

@@ -1,0 +1,126 @@
+"""A poisoned source is found, blocked and unlearnt by the DAG `rollback`, on real parts."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+import world
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.filterwarnings("ignore:(?s).*Port 8787 is already in use"),
+]
+MOMENT = iter(datetime(2022, 1, 1, tzinfo=UTC) + timedelta(minutes=i) for i in range(10_000))
+QUICK = {"idle_after_s": 8, "poll_s": 0.2, "time_limit_s": 400}
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch) -> Iterator[SimpleNamespace]:
+    """A server in a process of its own, a Dask cluster, settings."""
+    from embedding.cluster import stop_pool
+    from embedding.settings import load_settings
+
+    world.write_sources(tmp_path)
+    with world.dask_cluster() as (dask, dashboard):
+        server = {
+            "port": _free_port(),
+            "http_port": _free_port(),
+            "window": "month",
+            "min_count": 1,
+            "min_authors": 1,
+            "min_sources": 1,
+            "device": "cpu",
+        }
+        ports = {"dask": dask, "dask_dashboard": dashboard}
+        path = world.write_settings(tmp_path, ports=ports, server=server)
+        monkeypatch.setenv("YEORON_SETTINGS", str(path))
+        settings = load_settings()
+        with (tmp_path / "server.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "embedding.cli", "serve"], stderr=log, env=os.environ
+            )
+        try:
+            _wait_ready(settings, process, tmp_path / "server.log")
+            yield SimpleNamespace(folder=tmp_path, settings=settings, process=process)
+            stop_pool(settings)
+        finally:
+            process.kill()
+            process.wait(60)
+
+
+def _wait_ready(settings: Any, process: subprocess.Popen, log: Any) -> None:
+    deadline = time.monotonic() + 120
+    while True:
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        try:
+            if httpx.get(settings.server_status_url, trust_env=False).status_code == 200:
+                return
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.2)
+
+
+def run(dag_bag: Any, name: str, conf: dict[str, Any]) -> Any:
+    done = dag_bag.dags[name].test(logical_date=next(MOMENT), run_conf=conf)
+    states = {ti.task_id: str(ti.state) for ti in done.get_task_instances()}
+    assert done.state == "success", states
+    return done
+
+
+def test_a_poisoned_source_is_unlearnt_and_stays_away(place, dag_bag):
+    from embedding.cluster import blocked_sources
+    from embedding.evaluation import registry, runs
+    from embedding.snapshots.store import SnapshotStore
+
+    settings = place.settings
+    store = SnapshotStore(str(settings.paths.snapshots))
+    client = runs.connect(settings.evaluation.tracking_uri)
+    run(dag_bag, "opinion_stream", {**QUICK, "window": "2020-02"})
+    (bad,) = store.list()
+    assert set(store.manifest(bad.id).documents) == {"hani", "board"}
+    run(dag_bag, "evaluate_snapshot", {"snapshot_id": bad.id})
+    assert registry.holder(client, "yeoron", "newest") is not None
+
+    run(dag_bag, "rollback", {"source": "board", "reason": "스팸"})
+    assert store.list() == []
+    assert store.withdrawn()[bad.id].reason == "스팸"
+    assert registry.holder(client, "yeoron", "newest") is None
+    assert set(blocked_sources(settings)) == {"board"}
+    status = httpx.get(settings.server_status_url, trust_env=False).json()
+    assert "board" not in status["sources"]
+
+    run(dag_bag, "opinion_stream", {**QUICK, "window": "2020-02"})
+    (good,) = store.list()
+    manifest = store.manifest(good.id)
+    assert manifest.documents == {"hani": 60}
+    assert manifest.tokens["hani"] == store.manifest(bad.id).tokens["hani"]
+    run(dag_bag, "evaluate_snapshot", {"snapshot_id": good.id})
+    assert registry.holder(client, "yeoron", "newest").tags["yeoron.snapshot"] == good.id
+
+    # And back to a snapshot: what came after it is learnt again, onto what it holds.
+    run(dag_bag, "opinion_stream", {**QUICK, "window": "2020-03"})
+    after = store.list()[-1]
+    assert after.parent == good.id
+    run(dag_bag, "rollback", {"to": good.id})
+    assert [ref.id for ref in store.list()] == [good.id]
+    run(dag_bag, "opinion_stream", {**QUICK, "window": "2020-03"})
+    again = store.list()[-1]
+    assert (again.parent, store.manifest(again.id).documents) == (good.id, {"hani": 5})
