@@ -82,7 +82,7 @@ class Chaos:
         for child in psutil.Process(self.server.pid).children()[:n]:
             child.kill()
 
-    def learn(self, pool: ThreadPoolExecutor, path: Path, nodes: int) -> None:
+    def learn(self, pool: ThreadPoolExecutor, path: Path, nodes: int, **exchange: Any) -> None:
         for i in range(nodes):
             spec = NodeSpec(
                 name=f"n{i}",
@@ -92,7 +92,7 @@ class Chaos:
                 model=MODEL,
                 node=NODE,
                 stream=StreamConfig(queue_tokens=4_000),
-                exchange=CLIENT,
+                exchange=CLIENT.model_copy(update=exchange),
             )
             self.nodes.append(pool.submit(run_node, spec, self.stop.is_set))
 

@@ -30,6 +30,25 @@ def test_whatever_is_killed_each_word_is_learnt_once(tmp_path: Path) -> None:
         learnt_once(found, words)
 
 
+def test_with_what_nodes_keep_back_each_word_is_learnt_once(tmp_path: Path) -> None:
+    """A killed node's residuals are gone, and what the server believed it has; nothing else is."""
+    path = tmp_path / "c.txt"
+    words = corpus(path, 30_000)
+    compressed = {"compression": "threshold", "pulls": "changes", "cache_bytes": 1 << 20}
+    with chaos(tmp_path, "ssp") as (found, pool):
+        found.learn(pool, path, 2, **compressed)
+        for part, victim in enumerate(("gradient", "server", "gradient")):
+            found.reach(words.total() * (0.2 + 0.2 * part))
+            if victim == "server":
+                found.kill_server()
+                found.serve()
+            else:
+                kill(victim)
+        [node.result(timeout=120) for node in found.nodes]
+        assert "pull out in.packed" in found.client.status()["bytes"]["by_part"]
+        learnt_once(found, words)
+
+
 def test_a_node_and_the_server_killed_together_lose_nothing(tmp_path: Path) -> None:
     """Pushes that were acknowledged and are in no checkpoint are with nobody: they are read again.
 
