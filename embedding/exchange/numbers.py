@@ -19,8 +19,8 @@ from embedding.records import IntArray
 
 MOST_BYTES = 10
 """Bytes that one number takes at most."""
-MOST_GROWTH = 200
-"""Bytes that one byte may stand for: few bytes must not claim much memory."""
+MOST_GROWTH, FREE = 200, 1 << 20
+"""Bytes that one byte may stand for, and that any part may be: few bytes must not claim much."""
 _WORTH = 128
 _LENGTH = np.dtype("<u4")
 REASONS = {
@@ -88,7 +88,7 @@ def squeezed(data: ByteArray) -> ByteArray | None:
     if not _WORTH <= data.nbytes < 2**32:
         return None
     short = pa.Codec("zstd", compression_level=1).compress(pa.py_buffer(data))
-    if not data.nbytes / MOST_GROWTH < short.size < 0.9 * data.nbytes:
+    if not data.nbytes <= max(FREE, MOST_GROWTH * short.size) or short.size > 0.9 * data.nbytes:
         return None
     length = np.array([data.nbytes], dtype=_LENGTH).view(np.uint8)
     return np.concatenate([length, np.frombuffer(short, dtype=np.uint8)])
@@ -100,7 +100,7 @@ def expanded(data: ByteArray) -> ByteArray | None:
         return None
     length = int(data[: _LENGTH.itemsize].view(_LENGTH)[0])
     rest = data[_LENGTH.itemsize :]
-    if length > MOST_GROWTH * rest.nbytes:
+    if length > max(FREE, MOST_GROWTH * rest.nbytes):
         return None
     try:
         found = pa.Codec("zstd").decompress(pa.py_buffer(rest), decompressed_size=length)
