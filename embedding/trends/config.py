@@ -20,6 +20,10 @@ class TrendsConfig(Config):
     """What ranks the moved words: an estimator registered in `trends/shift.py`, or combined, which
     is usage and procrustes together where usage was added up, and neighbours where it was not."""
 
+    usage_windows: int = Field(default=6, ge=1, le=100)
+    """Usage: at most so many windows before the reported one are what a word's use is compared
+    with; those are left out in which the model had not settled yet."""
+
     neighbours: int = Field(default=50, ge=2, le=1000)
     """k: how many nearest words of each snapshot an estimator looks at."""
 

@@ -15,8 +15,9 @@ from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import Snapshots, signs
 from embedding.trends.pair import unit
+from embedding.trends.replicas import UsedWords
 from embedding.trends.rows import Neighbour
-from embedding.trends.usage import UsedWords, usage_between
+from embedding.trends.usage import usage_between
 from embedding.trends.writer import top
 
 

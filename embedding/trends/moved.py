@@ -12,11 +12,15 @@ from embedding.trends import noise
 from embedding.trends.combined import combined
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import Material, signs
-from embedding.trends.pair import Pair
+from embedding.trends.pair import Pair, pair_of
+from embedding.trends.permutation import permuted
 from embedding.trends.rows import TrendRow
 from embedding.trends.shift import ESTIMATORS, SCALES, shift, shown
 from embedding.trends.significance import Figures
 from embedding.trends.writer import RowWriter, top
+
+WITH_USAGE = ("combined", "usage")
+"""Estimators whose finds are as sure as permuting the documents says."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,7 @@ class Moved:
 
     rows: tuple[TrendRow, ...] = ()
     floor: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    halves: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
     compared: int = 0
 
 
@@ -36,6 +41,7 @@ class JudgedWords:
     ranked    z, p and q by the configured estimator
     shift     float32 [n] by the estimator that is shown (`shown`), judged by `floor`
     expected  float64 [n], shift of a typical word of the same frequency
+    halves    noise floors of usage by shuffled time and by halves of one window (permutation.py)
     """
 
     rows: IntArray
@@ -43,6 +49,13 @@ class JudgedWords:
     shift: FloatArray
     expected: Figures
     floor: noise.NoiseFloor
+    halves: Mapping[str, noise.NoiseFloor] = field(default_factory=dict)
+
+
+def pair_in(material: Material, config: TrendsConfig) -> Pair:
+    """The window and the one before, with the use of words in those before it."""
+    past = material.earlier[:-1][-(config.usage_windows - 1) :] if config.usage_windows > 1 else ()
+    return pair_of(material.earlier[-1], material.snapshot, past)
 
 
 def judge_words(
@@ -71,8 +84,12 @@ def judge_words(
     if config.estimator == "combined" and pair.usage_compares:
         both = combined(pair, rows, exposure, config)
         ranked = noise.judge(both, exposure, config.band_words)
+    halves: Mapping[str, noise.NoiseFloor] = {}
+    if config.estimator in WITH_USAGE and pair.usage_compares:
+        sure = permuted(pair, rows, exposure, config.band_words)
+        ranked, halves = noise.with_p(ranked, sure.p), sure.floors
     expected = SCALES[name].inverse(judged.floor.at(exposure)[0])
-    return JudgedWords(rows, ranked, values, expected, judged.floor)
+    return JudgedWords(rows, ranked, values, expected, judged.floor, halves)
 
 
 def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: TrendsConfig) -> Moved:
@@ -100,6 +117,7 @@ def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: Trends
     return Moved(
         rows=tuple(writer.rows([words[at] for at in best], found)),
         floor=judged.floor.to_dict(),
+        halves={name: floor.to_dict() for name, floor in judged.halves.items()},
         compared=len(rows),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,11 +11,15 @@ import pyarrow as pa
 
 from embedding.records import FloatArray, IntArray
 from embedding.snapshots.snapshot import Snapshot
-from embedding.trends.usage import UsedWords
+from embedding.trends.replicas import UsedWords
+from embedding.trends.usage import drift
 
 ANCHORS = 1000
 ONE_SPACE = 0.5
 """Median cosine of frequent words above which two snapshots are of one model that went on."""
+SETTLED = 1.0
+"""A window is compared with along with the one before if the drift between both is at most this:
+then chance parts them more than what the model learnt."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,7 @@ class Pair:
     seen_before      int64 [n]: running count when the earlier snapshot was cut
     seen_after       int64 [n]: running count when the later snapshot was cut
     used_before, used_after   how the words were used in both windows; None: it was not added up
+    used_past        the same for windows before both, the latest first
     """
 
     words: tuple[str, ...]
@@ -35,6 +41,7 @@ class Pair:
     seen_after: IntArray
     used_before: UsedWords | None = None
     used_after: UsedWords | None = None
+    used_past: tuple[UsedWords, ...] = ()
 
     def __len__(self) -> int:
         return len(self.words)
@@ -79,8 +86,11 @@ class Pair:
         return chosen
 
 
-def pair_of(before: Snapshot, after: Snapshot) -> Pair:
-    """Line up two snapshots; a word with a vector of zeros in either is left out."""
+def pair_of(before: Snapshot, after: Snapshot, past: Sequence[Snapshot] = ()) -> Pair:
+    """Line up two snapshots; a word with a vector of zeros in either is left out.
+
+    past  snapshots before both, oldest first, with whose use of words the later one is compared too
+    """
     column = after.word_column
     there = before.rows(column)
     here = np.flatnonzero(there >= 0)
@@ -97,6 +107,26 @@ def pair_of(before: Snapshot, after: Snapshot) -> Pair:
         seen_after=np.asarray(after.counts)[here].astype(np.int64),
         used_before=_used(before, there[alive]),
         used_after=_used(after, here),
+        used_past=_past(past, before, column.take(pa.array(here))),
+    )
+
+
+def _past(past: Sequence[Snapshot], before: Snapshot, words: pa.Array) -> tuple[UsedWords, ...]:
+    """The use of words in windows whose space has hardly moved up to the one before.
+
+    A word that a snapshot does not hold has row -1, which no sum has.
+    """
+    last = _used(before, before.rows(words))
+    if last is None:
+        return ()
+    top = np.arange(min(ANCHORS, len(words)))
+    found = (_used(snapshot, snapshot.rows(words)) for snapshot in reversed(past))
+    return tuple(
+        one
+        for one in found
+        if one is not None
+        and one.usage.means.shape[2] == last.usage.means.shape[2]
+        and drift(one.take(top), last.take(top)) <= SETTLED
     )
 
 

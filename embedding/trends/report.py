@@ -6,8 +6,7 @@ from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.config import TrendsConfig
 from embedding.trends.frequency import add
 from embedding.trends.material import Material, Snapshots, figures, gather
-from embedding.trends.moved import rank_moved
-from embedding.trends.pair import pair_of
+from embedding.trends.moved import pair_in, rank_moved
 from embedding.trends.rows import Note, TrendReport
 from embedding.trends.writer import RowWriter
 
@@ -29,7 +28,7 @@ def build_report(
     before = material.earlier[-1]
     baseline = add(material.past[-config.baseline_windows :])
     writer = RowWriter(material, baseline, config)
-    moved = rank_moved(material, pair_of(before, material.snapshot), writer, config)
+    moved = rank_moved(material, pair_in(material, config), writer, config)
     arrivals = rank_arrivals(material, baseline, writer, config)
     return TrendReport(
         snapshot=figures(material.snapshot),
@@ -44,6 +43,7 @@ def build_report(
         notes=(*material.notes, *_remarks(material, arrivals.pooled)),
         windows=writer.windows,
         floor=moved.floor,
+        halves=moved.halves,
         ranked={
             "moved": moved.compared,
             "born": arrivals.new,

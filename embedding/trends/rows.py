@@ -112,6 +112,8 @@ class TrendReport:
     windows    labels of the windows that `series` covers
     baseline   ids of the snapshots whose windows document frequencies are compared with
     floor      noise floor by frequency: exposure, median, scale (stabilised, see noise.py)
+    halves     floors of the same form for usage: documents dealt out anew to both times
+               (shuffled_time), and halves of this window (same_window)
     ranked     how many words each ranking was chosen from
     """
 
@@ -127,6 +129,7 @@ class TrendReport:
     notes: tuple[Note, ...] = ()
     windows: tuple[str, ...] = ()
     floor: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    halves: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
     ranked: Mapping[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,6 +152,10 @@ class TrendReport:
                 "notes": tuple(Note(**note) for note in data["notes"]),
                 "windows": tuple(data["windows"]),
                 "floor": {name: tuple(values) for name, values in data["floor"].items()},
+                "halves": {
+                    which: {name: tuple(values) for name, values in floor.items()}
+                    for which, floor in data.get("halves", {}).items()
+                },
             }
             return cls(**rest)
         except (KeyError, TypeError, AttributeError) as error:

@@ -91,7 +91,9 @@ def usage(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
             "usage needs snapshots of one model that went on learning, with sums of contexts "
             "(`server.usage_replicas`); the estimator neighbours compares any two."
         )
-    return usage_shift(pair.used_before.take(rows), pair.used_after.take(rows)).astype(np.float32)
+    past = [window.take(rows) for window in pair.used_past]
+    before, after = pair.used_before.take(rows), pair.used_after.take(rows)
+    return usage_shift(before, after, past).astype(np.float32)
 
 
 @register("neighbours", SHARE)

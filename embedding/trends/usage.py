@@ -2,7 +2,7 @@
 
 Temporal referencing (Dubossarsky et al. 2019) in closed form: a word has a row for each window and
 source, the mean m of what its contexts say (`worker/usage.py`), in the one space of a model that
-went on learning, so that nothing has to be aligned. Two windows are compared within each source,
+went on learning, so that nothing has to be aligned. Two times are compared within each source,
 so a change in the mix of sources is no change of meaning.
 
 The squared length of a difference of means is never 0, however alike the uses are: its expectation
@@ -13,91 +13,80 @@ can be taken off (as in the cross-validated Mahalanobis distance, Walther et al.
     v = r/(r−1) Σ_k |N_k (m_k − m)|² / N²,    N = Σ_k N_k,    Σ_s w_s = 1
 
 with weights w_s of the harmonic mean of both N of a source, and r replicas that hold anything. e²
-is unbiased, and below 0 for about half of all words whose use did not change.
+is unbiased, and below 0 for about half of all words whose use did not change. The time before may
+be several windows: their replicas then say, too, how far a word's use goes from window to window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from embedding.records import IntArray
-from embedding.snapshots.usage import Usage
+from embedding.trends.replicas import Groups, Replicas, UsedWords, distance, unbiased
 from embedding.trends.significance import Figures
 
 _BLOCK = 2048
+Division = Callable[[Replicas], Groups]
+"""Which replicas of a source are compared with which."""
 
 
-@dataclass(frozen=True)
-class UsedWords:
-    """The use of n words in a snapshot: usage, and the row int64 [n] of each word in it."""
+def usage_shift(
+    before: UsedWords,
+    after: UsedWords,
+    past: Sequence[UsedWords] = (),
+    division: Division = lambda replicas: replicas.truly,
+) -> Figures:
+    """float64 [n]: √e² with the sign of e²; NaN for a word that no source used at both times.
 
-    usage: Usage
-    rows: IntArray
-
-    def take(self, at: IntArray) -> UsedWords:
-        """Some of the words."""
-        return UsedWords(self.usage, self.rows[at])
-
-
-def usage_shift(before: UsedWords, after: UsedWords) -> Figures:
-    """float64 [n]: √e² with the sign of e²; NaN for a word that no source used at both times."""
-    both = sorted(set(before.usage.by_source) & set(after.usage.by_source))
-    return _blockwise(before, after, [(source, source) for source in both])
+    past  windows before `before` that are compared with along with it
+    """
+    windows = (before, *past)
+    found = np.full(len(after.rows), np.nan)
+    for part, sources in _blocks(windows, after):
+        found[part] = distance(sources, [division(source) for source in sources])
+    return found
 
 
 def usage_between(words: UsedWords, first: str, second: str) -> Figures:
     """float64 [n]: the same between two sources of one window; NaN where one lacks the word."""
-    return _blockwise(words, words, [(first, second)])
-
-
-def _blockwise(before: UsedWords, after: UsedWords, sources: Sequence[tuple[str, str]]) -> Figures:
-    found = np.full(len(before.rows), np.nan)
-    for start in range(0, len(found), _BLOCK):
-        part = np.arange(start, min(start + _BLOCK, len(found)))
-        found[part] = _shift(before.take(part), after.take(part), sources)
+    found = np.full(len(words.rows), np.nan)
+    for part in _parts(len(words.rows)):
+        own = words.take(part)
+        pair = Replicas.of([(own, first)], (own, second))
+        found[part] = distance([pair], [pair.truly])
     return found
 
 
-def _shift(before: UsedWords, after: UsedWords, sources: Sequence[tuple[str, str]]) -> Figures:
-    n, dim = len(before.rows), before.usage.means.shape[2]
-    moved, noise, weight = np.zeros((n, dim)), np.zeros(n), np.zeros(n)
-    for earlier, later in sources:
-        old, new = _places(before, earlier), _places(after, later)
-        both = np.flatnonzero((old >= 0) & (new >= 0))
-        mean_old, noise_old, pairs_old = _summary(before.usage, old[both])
-        mean_new, noise_new, pairs_new = _summary(after.usage, new[both])
-        sure = np.isfinite(noise_old + noise_new)
-        both, own = both[sure], 2.0 / (1.0 / pairs_old[sure] + 1.0 / pairs_new[sure])
-        moved[both] += own[:, None] * (mean_new[sure] - mean_old[sure])
-        noise[both] += own**2 * (noise_old[sure] + noise_new[sure])
-        weight[both] += own
-    with np.errstate(invalid="ignore", divide="ignore"):
-        squared = ((moved**2).sum(axis=1) - noise) / weight**2
-    shift: Figures = np.sign(squared) * np.sqrt(np.abs(squared))
-    return shift
+def drift(one: UsedWords, other: UsedWords) -> float:
+    """How far all words went between two windows: median e² over the median of its variance.
+
+    A model that learns much between two windows moves the rows of all contexts, and with them all
+    sums; 0 for one that has settled, inf for windows that have no source in common.
+    """
+    found = [
+        unbiased(sources, [each.truly for each in sources]) for _, sources in _blocks((one,), other)
+    ]
+    if not found:
+        return float("inf")
+    squared, noise = (np.concatenate([each[at] for each in found]) for at in (0, 1))
+    known = np.isfinite(squared)
+    if not known.any():
+        return float("inf")
+    return float(np.median(squared[known]) / max(float(np.median(noise[known])), 1e-12))
 
 
-def _places(words: UsedWords, source: str) -> IntArray:
-    """int64 [n]: where each word's sums of a source are, -1 for none."""
-    own = words.usage.by_source[source]
-    rows = words.usage.rows[own]
-    at = np.minimum(np.searchsorted(rows, words.rows), len(rows) - 1)
-    found: IntArray = np.where(rows[at] == words.rows, own[at], -1)
-    return found
+def _blocks(
+    windows: Sequence[UsedWords], after: UsedWords
+) -> Iterator[tuple[IntArray, list[Replicas]]]:
+    names = sorted(set(after.usage.by_source) & {s for w in windows for s in w.usage.by_source})
+    for part in _parts(len(after.rows)) if names else ():
+        own = [window.take(part) for window in windows]
+        later = after.take(part)
+        yield part, [Replicas.of([(w, name) for w in own], (later, name)) for name in names]
 
 
-def _summary(usage: Usage, at: IntArray) -> tuple[Figures, Figures, Figures]:
-    """Mean float64 [n, dim], its variance [n] (NaN of fewer than two replicas), and N [n]."""
-    pairs = usage.pairs[at].astype(np.float64)
-    means = usage.means[at].astype(np.float64)
-    total = np.maximum(pairs.sum(axis=1), 1e-9)
-    mean = np.einsum("nr,nrd->nd", pairs, means) / total[:, None]
-    held = (pairs > 0).sum(axis=1)
-    apart = ((means - mean[:, None]) ** 2).sum(axis=2)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        spread = (pairs**2 * apart).sum(axis=1) / total**2 * held / (held - 1)
-    spread[held < 2] = np.nan
-    return mean, spread, total
+def _parts(n: int) -> Iterator[IntArray]:
+    for start in range(0, n, _BLOCK):
+        yield np.arange(start, min(start + _BLOCK, n))

@@ -12,8 +12,9 @@ from embedding.snapshots.usage import Usage
 from embedding.trends.combined import combined
 from embedding.trends.config import TrendsConfig
 from embedding.trends.noise import exposure
+from embedding.trends.replicas import UsedWords
 from embedding.trends.shift import shift
-from embedding.trends.usage import UsedWords, usage_shift
+from embedding.trends.usage import usage_shift
 
 DIM, REPLICAS = 12, 4
 

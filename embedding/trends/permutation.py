@@ -1,0 +1,157 @@
+"""Significance by permuting documents: how far would a word's uses lie apart if time meant nothing?
+
+The replicas of both times hold different documents. Dealt out anew to two groups, half of each time
+in each, they show what chance alone does (shuffled time); halves of one window show it for a window
+(same-window halves). Some words come in few texts that repeat themselves and jump more than others
+of like frequency, so shifts are told in units of the word's own null spread, moderated towards that
+of its band (Smyth 2004). The nulls of all words are pooled, so that few divisions give small p
+values (SAM, Tusher et al. 2001).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from embedding.records import IntArray
+from embedding.trends.noise import NoiseFloor, noise_floor
+from embedding.trends.pair import ANCHORS, SETTLED, Pair
+from embedding.trends.replicas import Groups, Replicas
+from embedding.trends.significance import Figures, robust_scale
+from embedding.trends.usage import Division, drift, usage_shift
+
+DIVISIONS = 16
+"""Ways in which the documents of both times are dealt out."""
+PRIOR = 16
+"""The band's spread counts as much as that of so many divisions."""
+MOVED = 4.0
+"""A word further above its band has no part in the null: its documents differ by more than chance,
+so dealing them out anew parts them more than chance does (Xie, Pan and Khodursky 2005)."""
+TOP = np.arange(ANCHORS)
+"""The most frequent words, by which it is told whether the model had settled."""
+HALVES = 2
+"""Ways in which the documents of the later window are divided."""
+
+
+@dataclass(frozen=True)
+class Permuted:
+    """What permuting says of n words.
+
+    p       float64 [n], one-sided; 1 for a word that could not be compared
+    floors  noise floors of shuffled time and of same-window halves
+    """
+
+    p: Figures
+    floors: Mapping[str, NoiseFloor] = field(default_factory=dict)
+
+
+def permuted(pair: Pair, rows: IntArray, exposure: Figures, band_words: int) -> Permuted:
+    """Judge the usage of `rows` by permuting.
+
+    Nothing is sure without sums of both windows, or when the model was not settled between them:
+    then it moved each word's sums in its own way.
+    """
+    before, after = pair.used_before, pair.used_after
+    if before is None or after is None:
+        return Permuted(np.ones(len(rows)))
+    settled = drift(before.take(TOP[: len(pair)]), after.take(TOP[: len(pair)])) <= SETTLED
+    before, after = before.take(rows), after.take(rows)
+    past = [window.take(rows) for window in pair.used_past]
+    observed = usage_shift(before, after, past)
+    windows = sum(window.usage.means.shape[1] for window in (before, *past))
+    dealt = deals(windows, after.usage.means.shape[1])
+    null = np.array([usage_shift(before, after, past, _dealt(one)) for one in dealt])
+    halves = np.array([usage_shift(before, after, past, _halved(at)) for at in range(HALVES)])
+    floors = {
+        "shuffled_time": _floor(null, exposure, band_words),
+        "same_window": _floor(halves, exposure, band_words),
+    }
+    p = np.ones(len(rows))
+    known = np.isfinite(observed) & np.isfinite(null).all(axis=0)
+    if known.any() and settled:
+        p[known] = upper_share(observed[known], null[:, known], exposure[known], band_words)
+    return Permuted(p, floors)
+
+
+def deals(earlier: int, later: int) -> list[Groups]:
+    """Different ways to deal out replicas, half of each time to each of two groups."""
+    rng = np.random.default_rng(0)
+    times = np.arange(earlier), np.arange(earlier, earlier + later)
+    found: dict[tuple[int, ...], Groups] = {}
+    for _ in range(20 * DIVISIONS):
+        mixed = [rng.permutation(side) for side in times]
+        first = np.sort(np.concatenate([side[: len(side) // 2] for side in mixed]))
+        second = np.sort(np.concatenate([side[len(side) // 2 :] for side in mixed]))
+        key = min(tuple(first.tolist()), tuple(second.tolist()))
+        if len(found) < DIVISIONS:
+            found.setdefault(key, (first, second))
+    return list(found.values())
+
+
+def upper_share(observed: Figures, null: Figures, exposure: Figures, band_words: int) -> Figures:
+    """p float64 [n]: share of all words' null shifts that are as high as each observed one.
+
+    null  float64 [divisions, n]
+
+    The space of a model that goes on learning drifts, which lifts all observed e² alike: what the
+    median of a band is above that of its null is taken off, and what is left of it in the spread of
+    all words widens the unit. The unit of a word, its root mean
+    square over all divisions, the true one too, is the same for each of them.
+    """
+    squares, chance = _squared(observed), np.median(_squared(null), axis=0)
+    drifted = _at(squares, exposure, band_words) - _at(chance, exposure, band_words)
+    every = np.concatenate([_root(squares - drifted)[None], null])
+    own = (every**2).mean(axis=0)
+    band = np.exp(_at(np.log(np.maximum(own, 1e-18)), exposure, band_words))
+    units = every / np.sqrt((PRIOR * band + len(every) * own) / (PRIOR + len(every)))
+    pooled = np.sort(units[1:, units[0] < MOVED], axis=None)
+    wider = robust_scale(units[0])[1] / max(robust_scale(pooled)[1], 1e-9)
+    above = len(pooled) - np.searchsorted(pooled, units[0] / max(wider, 1.0), side="left")
+    share: Figures = (1 + above) / (1 + len(pooled))
+    return share
+
+
+def _squared(shift: Figures) -> Figures:
+    """e² of √e² with its sign."""
+    squares: Figures = np.sign(shift) * shift**2
+    return squares
+
+
+def _root(squares: Figures) -> Figures:
+    """Inverse of `_squared`."""
+    roots: Figures = np.sign(squares) * np.sqrt(np.abs(squares))
+    return roots
+
+
+def _at(values: Figures, exposure: Figures, band_words: int) -> Figures:
+    """The median of each word's band."""
+    return noise_floor(values, exposure, band_words).at(exposure)[0]
+
+
+def _dealt(groups: Groups) -> Division:
+    """The same deal for every source."""
+
+    def divide(replicas: Replicas) -> Groups:
+        del replicas
+        return groups
+
+    return divide
+
+
+def _halved(seed: int) -> Division:
+    """Half of the replicas of the later window against its other half."""
+
+    def divide(replicas: Replicas) -> Groups:
+        later = np.random.default_rng(seed).permutation(replicas.truly[1])
+        return later[: len(later) // 2], later[len(later) // 2 :]
+
+    return divide
+
+
+def _floor(shifts: Figures, exposure: Figures, band_words: int) -> NoiseFloor:
+    """The floor of several divisions together."""
+    values, where = shifts.reshape(-1), np.tile(exposure, len(shifts))
+    known = np.isfinite(values)
+    return noise_floor(values[known], where[known], band_words * len(shifts))

@@ -1,0 +1,65 @@
+"""Permuting documents: what is called moved, and what chance alone never is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from embedding.trends.permutation import deals, upper_share
+from embedding.trends.replicas import Replicas, distance
+from embedding.trends.significance import benjamini_hochberg
+
+WORDS, REPLICAS, DIM = 1500, 4, 12
+
+
+def sides(moved: float, seed: int, *, drift: float = 0.0, bursty: int = 0) -> Replicas:
+    """Replicas of two times; the first 30 words move, all drift, some jump in one replica."""
+    rng = np.random.default_rng(seed)
+    pairs = rng.uniform(20, 60, (WORDS, 2 * REPLICAS))
+    noise = rng.normal(size=(WORDS, 2 * REPLICAS, DIM)) / np.sqrt(pairs)[..., None]
+    means = rng.normal(size=(WORDS, 1, DIM)) + noise
+    means[:30, REPLICAS:] += moved / np.sqrt(DIM)
+    means[:, REPLICAS:] += drift / np.sqrt(DIM)
+    for word in range(WORDS - bursty, WORDS):
+        means[word, rng.integers(2 * REPLICAS)] += 3.0
+    return Replicas(pairs, means, REPLICAS)
+
+
+def called(replicas: Replicas) -> np.ndarray:
+    """Which words are called moved at a false discovery of 5 %."""
+    null = [distance([replicas], [deal]) for deal in deals(REPLICAS, REPLICAS)]
+    observed = distance([replicas], [replicas.truly])
+    return benjamini_hochberg(upper_share(observed, np.array(null), np.zeros(WORDS), 400)) <= 0.05
+
+
+def test_deals_differ_and_hold_half_of_each_time():
+    found = deals(4, 4)
+    assert len({tuple(sorted(map(tuple, deal))) for deal in found}) == len(found) == 16
+    for first, second in found:
+        assert sorted([*first, *second]) == list(range(8))
+        assert (first < 4).sum() == (second < 4).sum() == 2
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.2])
+def test_words_that_moved_are_called_also_where_the_whole_space_drifted(drift):
+    found = called(sides(1.5, 1, drift=drift))
+    assert found[:30].mean() > 0.8
+    assert found[30:].sum() <= 4
+
+
+@pytest.mark.parametrize("bursty", [0, 40])
+def test_chance_alone_is_hardly_ever_called(bursty):
+    """Also where some words jump because one replica repeats the same text."""
+    calls = [int(called(sides(0.0, seed, bursty=bursty)).sum()) for seed in range(20)]
+    assert sum(count > 0 for count in calls) <= 4  # 1 is expected at 5 %
+
+
+def test_windows_before_make_the_earlier_time_surer():
+    one = sides(0.4, 3)
+    more = Replicas(
+        np.concatenate([one.pairs[:, :4], one.pairs], axis=1),
+        np.concatenate([sides(0.4, 3).means[:, :4], one.means], axis=1),
+        8,
+    )
+    assert more.truly[0].tolist() == list(range(8))
+    assert np.isfinite(distance([more], [more.truly])).all()
