@@ -11,23 +11,23 @@ from embedding.trends.pair import Pair
 from embedding.trends.shift import SCALES, shift
 from embedding.trends.significance import Figures
 
-PARTS = ("usage", "procrustes")
+MODEL = 0.5
+"""Weight of procrustes: its z holds the noise of training beside that of the texts."""
 
 
-def combined(pair: Pair, rows: IntArray, exposure: Figures, config: TrendsConfig) -> Figures:
-    """float64 [n]: (z of usage + z of procrustes) / √2, each against words of like frequency.
+def combined(
+    usage: Figures, pair: Pair, rows: IntArray, exposure: Figures, config: TrendsConfig
+) -> Figures:
+    """float64 [n]: (z of usage + MODEL · z of procrustes) / √(1 + MODEL²).
 
-    Usage sees the texts of two windows alone and finds slight changes; procrustes sees where the
-    model went, which is less disturbed by a few odd texts. Their errors have little in common, so
-    the sum finds more than either (Stouffer's method). A word too rare for usage is judged by
-    procrustes. Only for pairs that `usage_compares`.
+    usage  float64 [n], by permuting documents (`permutation.py`)
+
+    Usage sees the texts alone and finds slight changes; procrustes sees where the model went, which
+    is less disturbed by a few odd texts. Their errors have little in common, so the weighted sum
+    finds more than either (Stouffer's method; Lipták 1958). A word too rare for usage is judged by
+    procrustes.
     """
-    total = np.zeros(len(rows))
-    for name in PARTS:
-        stable = SCALES[name].forward(shift(pair, rows, config, name).astype(np.float64))
-        known = np.isfinite(stable)
-        if known.any():
-            floor = noise_floor(stable[known], exposure[known], config.band_words)
-            total[known] += floor.z(stable[known], exposure[known])
-    scores: Figures = total / np.sqrt(len(PARTS))
+    stable = SCALES["procrustes"].forward(shift(pair, rows, config, "procrustes").astype(float))
+    model = noise_floor(stable, exposure, config.band_words).z(stable, exposure)
+    scores: Figures = (usage + MODEL * model) / np.hypot(1.0, MODEL)
     return scores

@@ -16,7 +16,7 @@ from embedding.trends.pair import Pair, pair_of
 from embedding.trends.permutation import permuted
 from embedding.trends.rows import TrendRow
 from embedding.trends.shift import ESTIMATORS, SCALES, shift, shown
-from embedding.trends.significance import Figures
+from embedding.trends.significance import Figures, benjamini_hochberg
 from embedding.trends.writer import RowWriter, top
 
 WITH_USAGE = ("combined", "usage")
@@ -81,13 +81,13 @@ def judge_words(
         return None
     stable = SCALES[name].forward(values.astype(np.float64))
     judged = ranked = noise.judge(stable, exposure, config.band_words)
-    if config.estimator == "combined" and pair.usage_compares:
-        both = combined(pair, rows, exposure, config)
-        ranked = noise.judge(both, exposure, config.band_words)
     halves: Mapping[str, noise.NoiseFloor] = {}
     if config.estimator in WITH_USAGE and pair.usage_compares:
         sure = permuted(pair, rows, exposure, config.band_words)
-        ranked, halves = noise.with_p(ranked, sure.p), sure.floors
+        z, halves = sure.z, sure.floors
+        if config.estimator == "combined":
+            z = combined(z, pair, rows, exposure, config)
+        ranked = noise.Ranked(z, sure.p, benjamini_hochberg(sure.p), judged.floor)
     expected = SCALES[name].inverse(judged.floor.at(exposure)[0])
     return JudgedWords(rows, ranked, values, expected, judged.floor, halves)
 

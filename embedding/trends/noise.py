@@ -132,11 +132,6 @@ class Ranked:
     floor: NoiseFloor
 
 
-def with_p(ranked: Ranked, p: Figures) -> Ranked:
-    """The same ranking, as sure as another test says."""
-    return Ranked(z=ranked.z, p=p, q=benjamini_hochberg(p), floor=ranked.floor)
-
-
 def judge(shift: Figures, exposure: Figures, band_words: int) -> Ranked:
     """z, p and q of each shift against its own frequency band."""
     floor = noise_floor(shift, exposure, band_words)

@@ -111,23 +111,29 @@ def pair_of(before: Snapshot, after: Snapshot, past: Sequence[Snapshot] = ()) ->
     )
 
 
+def settled(windows: Sequence[Snapshot], last: Snapshot) -> list[Snapshot]:
+    """Those of `windows` whose space has hardly moved up to `last`, by its most frequent words."""
+    top = np.sort(np.argsort(-np.asarray(last.counts), kind="stable")[:ANCHORS])
+    own = _used(last, top.astype(np.int64))
+    words = last.word_column.take(pa.array(top))
+    kept = []
+    for one in windows:
+        used = None if own is None else _used(one, one.rows(words))
+        if own is None or used is None or used.usage.means.shape[2] != own.usage.means.shape[2]:
+            continue
+        if one.id == last.id or drift(used, own) <= SETTLED:
+            kept.append(one)
+    return kept
+
+
 def _past(past: Sequence[Snapshot], before: Snapshot, words: pa.Array) -> tuple[UsedWords, ...]:
-    """The use of words in windows whose space has hardly moved up to the one before.
+    """The use of words in windows that compare with the one before.
 
     A word that a snapshot does not hold has row -1, which no sum has.
     """
-    last = _used(before, before.rows(words))
-    if last is None:
-        return ()
-    top = np.arange(min(ANCHORS, len(words)))
-    found = (_used(snapshot, snapshot.rows(words)) for snapshot in reversed(past))
-    return tuple(
-        one
-        for one in found
-        if one is not None
-        and one.usage.means.shape[2] == last.usage.means.shape[2]
-        and drift(one.take(top), last.take(top)) <= SETTLED
-    )
+    kept = reversed(settled(past, before))
+    found = (_used(snapshot, snapshot.rows(words)) for snapshot in kept)
+    return tuple(one for one in found if one is not None)
 
 
 def _used(snapshot: Snapshot, rows: IntArray) -> UsedWords | None:

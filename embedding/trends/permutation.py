@@ -39,10 +39,12 @@ HALVES = 2
 class Permuted:
     """What permuting says of n words.
 
+    z       float64 [n]: shift in units of the word's own null spread; 0 if it could not be compared
     p       float64 [n], one-sided; 1 for a word that could not be compared
     floors  noise floors of shuffled time and of same-window halves
     """
 
+    z: Figures
     p: Figures
     floors: Mapping[str, NoiseFloor] = field(default_factory=dict)
 
@@ -55,7 +57,7 @@ def permuted(pair: Pair, rows: IntArray, exposure: Figures, band_words: int) -> 
     """
     before, after = pair.used_before, pair.used_after
     if before is None or after is None:
-        return Permuted(np.ones(len(rows)))
+        return Permuted(np.zeros(len(rows)), np.ones(len(rows)))
     settled = drift(before.take(TOP[: len(pair)]), after.take(TOP[: len(pair)])) <= SETTLED
     before, after = before.take(rows), after.take(rows)
     past = [window.take(rows) for window in pair.used_past]
@@ -68,11 +70,12 @@ def permuted(pair: Pair, rows: IntArray, exposure: Figures, band_words: int) -> 
         "shuffled_time": _floor(null, exposure, band_words),
         "same_window": _floor(halves, exposure, band_words),
     }
-    p = np.ones(len(rows))
+    z, p = np.zeros(len(rows)), np.ones(len(rows))
     known = np.isfinite(observed) & np.isfinite(null).all(axis=0)
-    if known.any() and settled:
-        p[known] = upper_share(observed[known], null[:, known], exposure[known], band_words)
-    return Permuted(p, floors)
+    if known.any():
+        own = judged(observed[known], null[:, known], exposure[known], band_words)
+        z[known], p[known] = own[0], own[1] if settled else 1.0
+    return Permuted(z, p, floors)
 
 
 def deals(earlier: int, later: int) -> list[Groups]:
@@ -90,27 +93,35 @@ def deals(earlier: int, later: int) -> list[Groups]:
     return list(found.values())
 
 
-def upper_share(observed: Figures, null: Figures, exposure: Figures, band_words: int) -> Figures:
-    """p float64 [n]: share of all words' null shifts that are as high as each observed one.
+def judged(
+    observed: Figures, null: Figures, exposure: Figures, band_words: int
+) -> tuple[Figures, Figures]:
+    """z float64 [n], and p: share of all words' null shifts that are as high as each observed one.
 
     null  float64 [divisions, n]
 
     The space of a model that goes on learning drifts, which lifts all observed e² alike: what the
     median of a band is above that of its null is taken off, and what is left of it in the spread of
-    all words widens the unit. The unit of a word, its root mean
-    square over all divisions, the true one too, is the same for each of them.
+    all words widens the unit. For p the unit of a word is its root mean square over all divisions,
+    the true one too, so that it is the same for each of them; for z that of its null alone.
     """
     squares, chance = _squared(observed), np.median(_squared(null), axis=0)
     drifted = _at(squares, exposure, band_words) - _at(chance, exposure, band_words)
     every = np.concatenate([_root(squares - drifted)[None], null])
-    own = (every**2).mean(axis=0)
-    band = np.exp(_at(np.log(np.maximum(own, 1e-18)), exposure, band_words))
-    units = every / np.sqrt((PRIOR * band + len(every) * own) / (PRIOR + len(every)))
+    units = every / _unit(every, exposure, band_words)
     pooled = np.sort(units[1:, units[0] < MOVED], axis=None)
-    wider = robust_scale(units[0])[1] / max(robust_scale(pooled)[1], 1e-9)
-    above = len(pooled) - np.searchsorted(pooled, units[0] / max(wider, 1.0), side="left")
-    share: Figures = (1 + above) / (1 + len(pooled))
-    return share
+    wider = max(robust_scale(units[0])[1] / max(robust_scale(pooled)[1], 1e-9), 1.0)
+    above = len(pooled) - np.searchsorted(pooled, units[0] / wider, side="left")
+    z: Figures = every[0] / _unit(null, exposure, band_words) / wider
+    return z, (1 + above) / (1 + len(pooled))
+
+
+def _unit(shifts: Figures, exposure: Figures, band_words: int) -> Figures:
+    """Root mean square float64 [n] of shifts [divisions, n], moderated towards that of the band."""
+    own = (shifts**2).mean(axis=0)
+    band = np.exp(_at(np.log(np.maximum(own, 1e-18)), exposure, band_words))
+    unit: Figures = np.sqrt((PRIOR * band + len(shifts) * own) / (PRIOR + len(shifts)))
+    return unit
 
 
 def _squared(shift: Figures) -> Figures:

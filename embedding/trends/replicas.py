@@ -52,12 +52,14 @@ class Replicas:
     earlier: int
 
     @classmethod
-    def of(cls, before: Sequence[tuple[UsedWords, str]], after: tuple[UsedWords, str]) -> Replicas:
-        """The windows of `before` as one time against `after`, each with the source to take."""
-        sides = [words.replicas(source) for words, source in (*before, after)]
+    def of(
+        cls, before: Sequence[tuple[UsedWords, str]], after: Sequence[tuple[UsedWords, str]]
+    ) -> Replicas:
+        """The windows of both times, each with the source to take."""
+        sides = [words.replicas(source) for words, source in (*before, *after)]
         pairs = np.concatenate([side[0] for side in sides], axis=1)
         means = np.concatenate([side[1] for side in sides], axis=1)
-        return cls(pairs, means, pairs.shape[1] - sides[-1][0].shape[1])
+        return cls(pairs, means, sum(side[0].shape[1] for side in sides[: len(before)]))
 
     @property
     def truly(self) -> tuple[IntArray, IntArray]:

@@ -37,14 +37,16 @@ def usage_shift(
     after: UsedWords,
     past: Sequence[UsedWords] = (),
     division: Division = lambda replicas: replicas.truly,
+    *,
+    later: Sequence[UsedWords] = (),
 ) -> Figures:
     """float64 [n]: √e² with the sign of e²; NaN for a word that no source used at both times.
 
-    past  windows before `before` that are compared with along with it
+    past   windows before `before` that are compared with along with it
+    later  windows behind `after` that are compared along with it
     """
-    windows = (before, *past)
     found = np.full(len(after.rows), np.nan)
-    for part, sources in _blocks(windows, after):
+    for part, sources in _blocks((before, *past), (after, *later)):
         found[part] = distance(sources, [division(source) for source in sources])
     return found
 
@@ -54,7 +56,7 @@ def usage_between(words: UsedWords, first: str, second: str) -> Figures:
     found = np.full(len(words.rows), np.nan)
     for part in _parts(len(words.rows)):
         own = words.take(part)
-        pair = Replicas.of([(own, first)], (own, second))
+        pair = Replicas.of([(own, first)], [(own, second)])
         found[part] = distance([pair], [pair.truly])
     return found
 
@@ -66,7 +68,8 @@ def drift(one: UsedWords, other: UsedWords) -> float:
     sums; 0 for one that has settled, inf for windows that have no source in common.
     """
     found = [
-        unbiased(sources, [each.truly for each in sources]) for _, sources in _blocks((one,), other)
+        unbiased(sources, [each.truly for each in sources])
+        for _, sources in _blocks((one,), (other,))
     ]
     if not found:
         return float("inf")
@@ -77,14 +80,28 @@ def drift(one: UsedWords, other: UsedWords) -> float:
     return float(np.median(squared[known]) / max(float(np.median(noise[known])), 1e-12))
 
 
+def usage_pairs(words: UsedWords) -> Figures:
+    """float64 [n]: N over all sources and replicas."""
+    total = np.zeros(len(words.rows))
+    for source in words.usage.by_source:
+        total += words.replicas(source)[0].sum(axis=1)
+    return total
+
+
 def _blocks(
-    windows: Sequence[UsedWords], after: UsedWords
+    before: Sequence[UsedWords], after: Sequence[UsedWords]
 ) -> Iterator[tuple[IntArray, list[Replicas]]]:
-    names = sorted(set(after.usage.by_source) & {s for w in windows for s in w.usage.by_source})
-    for part in _parts(len(after.rows)) if names else ():
-        own = [window.take(part) for window in windows]
-        later = after.take(part)
-        yield part, [Replicas.of([(w, name) for w in own], (later, name)) for name in names]
+    known = [{s for w in side for s in w.usage.by_source} for side in (before, after)]
+    names = sorted(known[0] & known[1])
+    for part in _parts(len(after[0].rows)) if names else ():
+        sides = [[window.take(part) for window in side] for side in (before, after)]
+        yield (
+            part,
+            [
+                Replicas.of(*([(window, name) for window in side] for side in sides))
+                for name in names
+            ],
+        )
 
 
 def _parts(n: int) -> Iterator[IntArray]:

@@ -12,6 +12,7 @@ from embedding.snapshots.usage import Usage
 from embedding.trends.combined import combined
 from embedding.trends.config import TrendsConfig
 from embedding.trends.noise import exposure
+from embedding.trends.permutation import permuted
 from embedding.trends.replicas import UsedWords
 from embedding.trends.shift import shift
 from embedding.trends.usage import usage_shift
@@ -118,7 +119,8 @@ def test_the_ranking_hears_of_a_change_that_the_vectors_do_not_show(told):
     rows = np.arange(len(told), dtype=np.int64)
     config = TrendsConfig()
     exposures = exposure(told.seen_before, told.seen_after)
-    assert told.words[int(combined(told, rows, exposures, config).argmax())] == "도배"
+    usage = permuted(told, rows, exposures, config.band_words).z
+    assert told.words[int(combined(usage, told, rows, exposures, config).argmax())] == "도배"
     values = shift(told, rows, config, "usage")
     assert told.words[int(values.argmax())] == "도배"
 

@@ -1,0 +1,55 @@
+"""Words that a change of the tokenizer or its dictionary touched.
+
+When a dictionary gains a word, texts that were cut into its parts hold the whole word from then on:
+it seems to be born, and its parts lose company that they had. When it loses one, the other way
+round. Whether that happened is told by the tokenizer's digest; which words it touched by their
+spelling: words of one window alone that are made of two or more words of the other one, and the
+parts they are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+MOST_PARTS = 4
+LONGEST = 24
+
+
+def touched_words(before: Collection[str], after: Collection[str]) -> set[str]:
+    """Words that may have been cut in another way in both windows.
+
+    before, after  words that were read in each window
+    """
+    one, other = set(before), set(after)
+    found: set[str] = set()
+    for alone, there in ((other - one, one), (one - other, other)):
+        for word in alone:
+            parts = _parts(word, there)
+            if parts:
+                found |= {word, *parts}
+    return found
+
+
+def _parts(word: str, known: Collection[str], most: int = MOST_PARTS) -> tuple[str, ...]:
+    """The fewest known words that the word is made of, at least two; () when there are none."""
+    if not 2 <= len(word) <= LONGEST:
+        return ()
+    best: dict[int, tuple[str, ...]] = {0: ()}
+    for end in range(1, len(word) + 1):
+        ways = (_extended(best, word[start:end], start, known) for start in _starts(word, end))
+        options = [way for way in ways if way]
+        if options:
+            best[end] = min(options, key=lambda way: (len(way), way))
+    whole = best.get(len(word), ())
+    return whole if 2 <= len(whole) <= most else ()
+
+
+def _starts(word: str, end: int) -> Iterable[int]:
+    """Where a part may begin: the whole word is no part."""
+    return range(1 if end == len(word) else 0, end)
+
+
+def _extended(
+    best: dict[int, tuple[str, ...]], part: str, start: int, known: Collection[str]
+) -> tuple[str, ...]:
+    return (*best[start], part) if start in best and part in known else ()
