@@ -13,7 +13,8 @@ POLICIES = [
     *("bsp", "backup", "ssp", "asp", "easgd", "averaging", "sandblaster", "auto", "hogwild"),
 ]
 COMPRESSIONS = ["none", "fp16", "threshold", "onebit", "topk"]
-TOPOLOGIES = ["ps", "allreduce", "hybrid"]
+TOPOLOGIES = ["ps", "allreduce", "hybrid", "servers"]
+WAYS = "Which way rows travel; servers: two server groups, each with all rows."
 MODELS = ["sgns", "cbow", "fasttext", "glove"]
 
 
@@ -138,7 +139,7 @@ def training_params() -> dict[str, Param]:
             COMPRESSIONS,
             "How what nodes learnt is written when it is sent.",
         ),
-        "topologies": _choices("Topologies", ["ps"], TOPOLOGIES, "Which way rows travel."),
+        "topologies": _choices("Topologies", ["ps"], TOPOLOGIES, WAYS),
         "models": _choices("Models", ["sgns"], MODELS, "Which model is trained."),
         "dims": Param(
             [64],

@@ -32,6 +32,8 @@ CHOICES = {
 """What a setting chooses, and the param that names the choices."""
 USUAL = {"compression": "fp16", "topology": "ps"}
 """Choices that a label does not name."""
+SERVERS = {"kind": "ps", "server_groups": 2}
+"""What `servers` among the topologies stands for."""
 ROUNDS = 3
 """Rounds of L-BFGS that a training with sandblaster has at least, where it has as many blocks."""
 
@@ -103,7 +105,7 @@ def request_of(settings: Settings, setting: Mapping[str, Any], store: Path | Non
             "threshold": settings.exchange.threshold,
             "top_share": settings.exchange.top_share,
         },
-        "topology": {"kind": setting["topology"]},
+        "topology": SERVERS if setting["topology"] == "servers" else {"kind": setting["topology"]},
         "text": settings.text.model_dump(),
         "device": settings.server.device,
         "min_count": settings.server.min_count,

@@ -17,6 +17,10 @@ from embedding.server.service import ParameterServer, running_server
 DIM = 8
 
 
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
 def until(held: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not held():

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import httpx
 import numpy as np
 import pytest
 from certificates import make_certificate, make_token
-from conftest import ints
-from grouped import DIM, counted, following, moved, read, until
+from grouped import DIM, counted, following, ints, moved, read, until
 from named import QUICK
 
 from embedding.exchange.payload import BlockCounts, CountGroup, Surroundings
@@ -233,3 +234,26 @@ def test_a_share_is_what_both_sides_have_then(leader, connect) -> None:
         assert frequent == pytest.approx(0.5)
         assert 0.98 < rare < 1.0
         until(lambda: read(b, ids).tobytes() == read(leader, ids).tobytes())
+
+
+def test_metrics_and_health_tell_of_groups(connect) -> None:
+    with contextlib.ExitStack() as stack:
+        leader = stack.enter_context(running_server(ServerConfig(min_count=1), dim=DIM))
+        with following(leader) as b:
+            node = connect(b, "n1")
+            ids = node.words("봄")
+            node.push(moved(ids, 1.0), counted(ids))
+            until(lambda: leader.state.meters.pushes == 1)
+            page = httpx.get(f"{leader.http_url}/metrics", trust_env=False).text
+            for line in (
+                'yeoron_group_up{group="b"} 1.0',
+                'yeoron_group_entries_total{group="b"} ',
+            ):
+                assert line in page
+            assert "yeoron_group" not in httpx.get(f"{b.http_url}/metrics", trust_env=False).text
+            assert httpx.get(f"{b.http_url}/health", trust_env=False).status_code == 200
+            stack.close()
+            until(lambda: b.status()["following"]["state"] == "away")
+            health = httpx.get(f"{b.http_url}/health", trust_env=False)
+            assert health.status_code == 503
+            assert "away" in health.json()["reasons"][0]

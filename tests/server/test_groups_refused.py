@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from conftest import ints
-from grouped import DIM, following, moved, read, until
+from grouped import DIM, following, ints, moved, read, until
 from named import QUICK, named
 
 from embedding.errors import ConfigError, RefusedError
