@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from embedding.commands import bench_crawl, bench_recovery, bench_shards, bench_text, bench_trends
+from embedding.commands import (
+    bench_crawl,
+    bench_page,
+    bench_recovery,
+    bench_shards,
+    bench_text,
+    bench_trends,
+)
 from embedding.commands.common import measurement as _measurement
 
 
@@ -34,6 +41,7 @@ def register(app: typer.Typer) -> None:
     bench_shards.register(group)
     bench_crawl.register(group)
     bench_trends.register(group)
+    bench_page.register(group)
 
 
 def stream() -> None:

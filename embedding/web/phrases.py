@@ -36,8 +36,6 @@ KO: Mapping[str, str] = {
     "used_as": "{source}에서 가까운 말",
     "mentions": "{first}회 / {second}회",
     "all_pairs": "소스를 골라 견주기",
-    "not_all_same": "이 소스에만 가까운 말",
-    "show": "보기",
     "map": "이웃 지도",
     "map_title": "‘{word}’의 이웃 지도",
     "map_about": "가까이 있을수록 비슷하게 쓰입니다. 아래 눈금을 움직이면 창마다의 자리가 "
@@ -71,9 +69,8 @@ KO: Mapping[str, str] = {
     "evidence_broken": "원문 주소를 읽을 수 없습니다. 서버의 기록에 까닭이 있습니다.",
     "evidence_off": "주소를 남기지 않도록 설정되어 있습니다.",
     "published": "쓴 때",
-    "address": "주소",
     "opens_elsewhere": "다른 사이트로 나갑니다",
-    "change_date": "바뀐 때",
+    "largest_step": "가장 크게 바뀐 창",
     "compare_with": "다른 낱말과 견주기",
     "watch_this": "지켜보기",
     "watched": "지켜보는 중",
@@ -88,9 +85,6 @@ KO: Mapping[str, str] = {
     "watch_unknown": "어느 창에도 없음",
     "watch_news": "이번 창의 소식",
     "png": "그림으로 저장",
-    "chart_table": "표로 보기",
-    "damaged": "읽을 수 없는 스냅샷",
-    "suggestions_n": "제안 {n}개",
 }
 
 EN: Mapping[str, str] = {
@@ -126,8 +120,6 @@ EN: Mapping[str, str] = {
     "used_as": "Near it in {source}",
     "mentions": "{first} / {second} uses",
     "all_pairs": "Choose sources to compare",
-    "not_all_same": "near it in this source only",
-    "show": "Show",
     "map": "Map of neighbours",
     "map_title": "Map of the neighbours of “{word}”",
     "map_about": "Words that lie near each other are used alike. Move the slider to see each "
@@ -160,9 +152,8 @@ EN: Mapping[str, str] = {
     "evidence_broken": "The addresses cannot be read; the server’s log says why.",
     "evidence_off": "Addresses are not kept here.",
     "published": "Published",
-    "address": "Address",
     "opens_elsewhere": "leads to another site",
-    "change_date": "Changed",
+    "largest_step": "Largest step",
     "compare_with": "Compare with another word",
     "watch_this": "Watch",
     "watched": "Watching",
@@ -177,7 +168,4 @@ EN: Mapping[str, str] = {
     "watch_unknown": "in no window",
     "watch_news": "News of this window",
     "png": "Save as picture",
-    "chart_table": "As a table",
-    "damaged": "Snapshots that cannot be read",
-    "suggestions_n": "{n} suggestions",
 }
