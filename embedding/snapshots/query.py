@@ -39,7 +39,9 @@ def nearest(
     best_rows = np.empty((len(queries), 0), np.int64)
     best = np.empty((len(queries), 0), np.float32)
     for at in range(0, len(vectors), BLOCK):
-        cosines = units @ vectors[at : at + BLOCK].T
+        block = vectors[at : at + BLOCK]
+        # One query is bound by memory: the threads of BLAS would cost more than they save.
+        cosines = np.vecdot(block, units)[None] if len(units) == 1 else units @ block.T
         cosines *= inverse[at : at + BLOCK]
         rows = np.broadcast_to(np.arange(at, at + cosines.shape[1]), cosines.shape)
         if exclude is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +33,8 @@ class Snapshot:
         self.manifest: Manifest = read_manifest(path)
         self.ref: SnapshotRef = self.manifest.ref(uri or str(path))
         check_sizes(path, self.manifest)
-        self._batch = _map(path / VECTORS)
+        self._maps: list[mmap.mmap] = []
+        self._batch = self._mapped(VECTORS)
 
     def __repr__(self) -> str:
         return f"Snapshot({self.ref.id!r}, words={len(self)}, dim={self.dim})"
@@ -97,7 +99,7 @@ class Snapshot:
     @cached_property
     def counts_table(self) -> pa.RecordBatch:
         """counts.arrow, mapped: word, source, window, count, documents."""
-        return _map(self.path / COUNTS)
+        return self._mapped(COUNTS)
 
     @cached_property
     def by_source(self) -> WordCounts:
@@ -116,7 +118,7 @@ class Snapshot:
         """How words were used in this window; None when it was not added up."""
         if USAGE not in self.manifest.files:
             return None
-        return read_usage(_map(self.path / USAGE), self.dim)
+        return read_usage(self._mapped(USAGE), self.dim)
 
     def read_vectors(self, rows: IntArray) -> FloatArray:
         """float32 [len(rows), dim]: a copy of some rows of the `in` table.
@@ -209,6 +211,17 @@ class Snapshot:
                 f"{self.manifest.expected_id()}."
             )
 
+    def release(self) -> None:
+        """Let go of the pages of files that were looked at; they are mapped again when needed."""
+        for mapped in self._maps:
+            if hasattr(mmap, "MADV_DONTNEED"):
+                mapped.madvise(mmap.MADV_DONTNEED)
+
+    def _mapped(self, name: str) -> pa.RecordBatch:
+        batch, mapped = _map(self.path / name)
+        self._maps.append(mapped)
+        return batch
+
     def _flat(self, name: str) -> IntArray:
         values: IntArray = self._batch.column(name).to_numpy()
         return values
@@ -267,9 +280,11 @@ def _bisect(column: pa.StringArray, word: str) -> int:
     return low if low < len(column) and column[low].as_py() == word else -1
 
 
-def _map(path: Path) -> pa.RecordBatch:
+def _map(path: Path) -> tuple[pa.RecordBatch, mmap.mmap]:
     try:
-        with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
-            return reader.get_batch(0)
-    except (pa.ArrowException, OSError) as error:
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        with pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))) as reader:
+            return reader.get_batch(0), mapped
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise SnapshotError(f"{path}: not a readable Arrow file: {error}.") from error

@@ -38,9 +38,9 @@ class Windows(Sequence[Frequency]):
     A long stream has more windows than fit into memory, and most are looked at once.
     """
 
-    def __init__(self, snapshots: Sequence[Snapshot], keep: int = 16) -> None:
+    def __init__(self, snapshots: Sequence[Snapshot], keep: int = 12) -> None:
         self._snapshots = tuple(snapshots)
-        self._read = lru_cache(maxsize=keep)(Frequency.read)
+        self._read = lru_cache(maxsize=keep)(_counted)
 
     def __len__(self) -> int:
         return len(self._snapshots)
@@ -53,6 +53,12 @@ class Windows(Sequence[Frequency]):
         if isinstance(at, slice):
             return tuple(self._read(one) for one in self._snapshots[at])
         return self._read(self._snapshots[at])
+
+
+def _counted(snapshot: Snapshot) -> Frequency:
+    found = Frequency.read(snapshot)
+    snapshot.release()
+    return found
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import resource
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from embedding.errors import InputError, SnapshotError
@@ -41,6 +43,11 @@ class Recent(Generic[V]):
         """The kept value, if any."""
         with self._lock:
             return self._values.get(key)
+
+    def values(self) -> list[V]:
+        """All kept values."""
+        with self._lock:
+            return [*self._values.values()]
 
     def get(self, key: tuple[object, ...], make: Callable[[], V]) -> V:
         """The kept value, or a new one; two threads may both make it, one is kept."""
@@ -82,6 +89,7 @@ class Reader:
         self._computed: Recent[Future[TrendReport]] = Recent(config.open_snapshots)
         # One at a time: a report takes both cores, and answers of pages come first.
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="trend-report")
+        self._reports: tuple[float, tuple[str, ...], dict[str, TrendReport]] | None = None
         self._listing: tuple[float, Listing] | None = None
         self._lock = threading.Lock()
 
@@ -169,15 +177,37 @@ class Reader:
         refs = self.listing().refs
         if not refs:
             raise SnapshotError(f"{self._config.snapshots}: no snapshot has been cut yet.")
-        chosen = refs[-self._config.trends.history_windows :]
-        reports = {ref.id: report for ref in chosen if (report := self.known_report(ref.id))}
+        reports = self._reports_of(refs[-self._config.trends.history_windows :])
         key = (word, tuple(ref.id for ref in refs), tuple(sorted(reports)))
+        self._trim()
         return self._histories.get(
             key,
             lambda: word_history(
                 self, word, self._config.trends, reports=reports, compass=self.compass
             ),
         )
+
+    def _reports_of(self, refs: Sequence[SnapshotRef]) -> dict[str, TrendReport]:
+        """The reports of windows that need no computing, looked for once in `refresh_s`."""
+        now, key = time.monotonic(), tuple(ref.id for ref in refs)
+        with self._lock:
+            kept = self._reports
+        if kept is not None and kept[1] == key and now - kept[0] <= self._config.refresh_s:
+            return kept[2]
+        found = {ref.id: report for ref in refs if (report := self.known_report(ref.id))}
+        with self._lock:
+            self._reports = (now, key, found)
+        return found
+
+    def _trim(self) -> None:
+        """Let go of the pages of snapshots' files when this process holds too many of them."""
+        try:
+            pages = int(Path("/proc/self/statm").read_text().split()[2])
+        except (OSError, IndexError, ValueError):
+            return
+        if pages * resource.getpagesize() > self._config.mapped_mb * 1e6:
+            for snapshot in self._snapshots.values():
+                snapshot.release()
 
     def vocabulary(self) -> Vocabulary:
         """The words of the latest snapshot, searchable; raises SnapshotError."""

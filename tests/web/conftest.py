@@ -92,6 +92,12 @@ def config(planted, tmp_path_factory) -> WebConfig:
     )
 
 
+@pytest.fixture(scope="session")
+def hostile() -> dict[str, str]:
+    """Words that are no words."""
+    return HOSTILE
+
+
 def use_of(data: SnapshotData) -> Usage:
     """Sums of usage: the board uses `ODD` as it does dark words; 코로나 goes over to them."""
     rng = np.random.default_rng(5)

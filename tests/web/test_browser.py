@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from urllib.parse import quote
 
 import pytest
 import pytest_asyncio
@@ -68,11 +70,10 @@ async def headed(page, text: str) -> None:
 
 async def drawn(page) -> None:
     """Wait until every chart and the position on the axis are there."""
-    await page.wait_for_function(
-        "[...document.querySelectorAll('[data-chart], [data-map]')].every(e => e.dataset.drawn)"
-        " && [...document.querySelectorAll('[data-axis]')].every(e => e.querySelector('.chart')"
-        " || !/…$/.test(e.querySelector('.state').textContent))"
-    )
+    for box in await page.locator("[data-chart], [data-map]").all():
+        await playwright.expect(box).to_have_attribute("data-drawn", "yes", timeout=PATIENCE)
+    for state in await page.locator("[data-axis] > .state").all():
+        await playwright.expect(state).not_to_have_text(re.compile("…$"), timeout=PATIENCE)
 
 
 def let_in() -> None:
@@ -349,3 +350,18 @@ async def test_half_a_syllable_suggests_the_word(page_of, address):
         await page.goto(address + "/")
         await page.fill("#q", "신천ㅈ")
         await playwright.expect(page.locator("#suggestions li").first).to_have_text("신천지")
+
+
+@pytest.mark.parametrize("name", ["script", "attribute", "emoji", "rtl", "template"])
+async def test_a_hostile_word_is_a_word_in_every_view(page_of, address, hostile, name):
+    word = hostile[name]
+    async with page_of(viewport={"width": 390, "height": 844}) as page:
+        coded = quote(word, safe="")
+        for path in (f"/word?w={coded}", f"/map?w={coded}", f"/compare?a={coded}&b=코로나"):
+            await page.goto(address + path)
+            await drawn(page)
+            assert word in await page.locator("h1").inner_text()
+            assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+            assert await page.locator("main script").count() == 0
+        await page.goto(address + f"/watch?w={coded}")
+        assert word in await page.locator("table.watch").inner_text()

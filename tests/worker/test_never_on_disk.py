@@ -16,6 +16,7 @@ from pathlib import Path
 
 import platformdirs
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from embedding.crawl.config import CrawlConfig
@@ -24,6 +25,7 @@ from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.simweb.testing import running
+from embedding.snapshots.evidence import EvidenceStore
 from embedding.sources.config import SourceConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
@@ -138,6 +140,7 @@ def test_a_node_that_can_write_only_its_frontier_reads_learns_and_leaves_no_text
             text=TextConfig(tokenizer="whitespace"),
             model=MODEL,
             node=NodeConfig(flush_seconds=0.2, batch_seconds=0.1, report_seconds=0.2),
+            evidence=writable / "evidence",
         )
         with (tmp_path / "node.log").open("wb") as log:
             node = subprocess.Popen(
@@ -156,11 +159,23 @@ def test_a_node_that_can_write_only_its_frontier_reads_learns_and_leaves_no_text
     server.cutter.cut(next(iter(windows(server))))
     server.stop()
     left = {path.name for path in writable.iterdir()}
-    assert left - {"kernels"} <= {"frontier.db", "frontier.db-wal", "frontier.db-shm"}
+    database = {"frontier.db", "frontier.db-wal", "frontier.db-shm"}
+    assert left - {"kernels"} <= {*database, "evidence"}
+    look_at_evidence(writable / "evidence", tmp_path / "evidence.txt", server)
     assert server.state.meters.documents == 24
     assert "표식바다" in words_on_disk(tmp_path), "words are kept: the vocabulary is made of them"
     for path in files(tmp_path):
         look_for_text(path)
+
+
+def look_at_evidence(folder: Path, unpacked: Path, server: ParameterServer) -> None:
+    """Addresses by word are there; unpacked, for the look into every file that follows."""
+    (window,) = windows(server)
+    found = EvidenceStore(folder).find("표식바다", window.start, window.end)
+    assert found
+    assert all(one.url.startswith("http://127.0.0.1") for one in found)
+    tables = [pq.read_table(path, partitioning=None) for path in folder.rglob("*.parquet")]
+    unpacked.write_text("\n".join(str(t.to_pydict()) for t in tables), encoding="utf-8")
 
 
 def wait_for_all(node: subprocess.Popen[bytes], writable: Path, log: Path) -> None:
