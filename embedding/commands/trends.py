@@ -169,8 +169,13 @@ def _report(snapshots: Path | None, id: str) -> TrendReport:  # noqa: A002
     from embedding.trends.report import build_report
 
     chosen = settings()
+    store = _store(snapshots, chosen)
     with console.status("Comparing windows …"):
-        return build_report(_store(snapshots, chosen), id, chosen.trends)
+        report = build_report(store, id, chosen.trends)
+        for window in (report.snapshot, report.compared_with):
+            if window is not None:
+                store.open(window.id).verify()
+    return report
 
 
 def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bool) -> None:

@@ -23,6 +23,7 @@ from embedding.trends.compass import Compass
 from embedding.trends.history import WordHistory, word_history
 from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport
+from embedding.web.checksums import Checksums
 from embedding.web.config import WebConfig
 from embedding.web.search import Vocabulary
 
@@ -83,6 +84,7 @@ class Reader:
         self._store = SnapshotStore(config.snapshots)
         self._snapshots: Recent[Snapshot] = Recent(config.open_snapshots)
         self._histories: Recent[WordHistory] = Recent(512)
+        self.checksums = Checksums()
         self.compass = Compass(config.trends.candidate_words, config.open_snapshots)
         self._vocabularies: Recent[Vocabulary] = Recent(2)
         self._saved: Recent[TrendReport] = Recent(config.open_snapshots)
@@ -99,7 +101,9 @@ class Reader:
             now = time.monotonic()
             if self._listing is None or now - self._listing[0] > self._config.refresh_s:
                 broken = self._store.broken()
-                refs = tuple(self._store.list())
+                damaged = dict(self.checksums.damaged)
+                broken |= damaged
+                refs = tuple(ref for ref in self._store.list() if ref.id not in damaged)
                 self._listing = (now, Listing(refs, broken))
             return self._listing[1]
 
@@ -114,7 +118,11 @@ class Reader:
             if not refs:
                 raise SnapshotError(f"{self._config.snapshots}: no snapshot has been cut yet.")
             id = refs[-1].id  # noqa: A001
-        return self._snapshots.get((id,), lambda: self._store.open(id))
+        if id in self.checksums.damaged:
+            raise SnapshotError(self.checksums.damaged[id])
+        snapshot = self._snapshots.get((id,), lambda: self._store.open(id))
+        self.checksums.check(snapshot)
+        return snapshot
 
     def report(self, id: str, wait_s: float = 3.0) -> TrendReport | None:  # noqa: A002
         """The report of a snapshot: the saved one, else computed.

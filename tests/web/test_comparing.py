@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from html import unescape
 from urllib.parse import quote, urlencode
 
 import pytest
 from fastapi import Depends
 
+from embedding.errors import SnapshotError
 from embedding.snapshots.store import SnapshotStore
 from embedding.web.app import create_app
 from embedding.web.config import WebConfig
@@ -137,6 +139,33 @@ def test_a_damaged_file_of_evidence_is_said(planted, client_of, config, tmp_path
     page = client.get("/word/코로나")
     assert page.status_code == 200
     assert "원문 주소를 읽을 수 없습니다" in page.text
+
+
+def test_a_snapshot_that_fails_its_checksum_is_named_and_left_out(planted, tmp_path, client_of):
+    store = planted.make_store(str(tmp_path), planted.Plan(windows=3, fillers=60))
+    rotten = store.list()[1].id
+    file = tmp_path / rotten / "vectors.arrow"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    config = WebConfig(snapshots=str(tmp_path), refresh_s=0.0)
+    client = client_of(create_app(config, dependencies=[Depends(let_in)]))
+    client.headers["accept-language"] = "ko"
+    deadline = time.monotonic() + 60
+    while "SHA-256" not in (page := client.get("/snapshots").text):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert f"snapshot {rotten}: vectors.arrow is damaged" in page
+    assert "is damaged" in client.get(f"/window/{rotten}").text
+    assert client.get("/word/영화").status_code == 200
+    assert client.get("/api/word/영화").json()["points"][-1]["snapshot"] != rotten
+    from typer.testing import CliRunner
+
+    from embedding.cli import app
+
+    told = CliRunner().invoke(app, ["trends", "moved", "--snapshots", str(tmp_path), "--json"])
+    assert isinstance(told.exception, SnapshotError)
+    assert "is damaged" in str(told.exception)
 
 
 def test_a_store_without_sums_of_usage_says_why(planted, tmp_path, client_of):
