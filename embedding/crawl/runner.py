@@ -276,7 +276,7 @@ class SourceRunner:
             last_modified=answer.headers.get("last-modified"),
             content_hash=found.digest if len(found.text) >= self._config.dedupe_min_chars else None,
         )
-        names = _names(answer.url, found.canonical) - {claim.key}
+        names = _names(claim.key, answer.url, found.canonical)
         reason = await self._services.arrivals.settle(Arrival(row, names, found.signature))
         if reason is not None:
             self._duplicate(reason)
@@ -319,9 +319,10 @@ class SourceRunner:
         self.counters.failed("internal", sentence)
 
 
-def _names(final: str, declared: str | None) -> frozenset[str]:
-    """The addresses of a page by its answer: the last one, and the canonical one it declares."""
-    names = {canonical(final)}
-    if declared and same_site(final, declared) and urlsplit(declared).path.strip("/"):
-        names.add(canonical(declared))
-    return frozenset(names)
+def _names(key: str, final: str, declared: str | None) -> frozenset[str]:
+    """Other addresses of a page by its answer: the last one, and the canonical one it declares."""
+    # A key is canonical already, and most pages are found where they were looked for.
+    names = set() if final == key else {canonical(final)}
+    if declared and declared != key and same_site(final, declared):
+        names |= {canonical(declared)} if urlsplit(declared).path.strip("/") else set()
+    return frozenset(names - {key})

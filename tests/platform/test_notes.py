@@ -16,6 +16,7 @@ def test_errors_full_queues_and_lost_nodes_are_named() -> None:
         "full_waits": 4,
         "queue_capacity": 200_000,
         "last_error": "server away.",
+        "text": {"given_up": 7},
     }
     found = notes({"nodes": {"n0": {"state": "gone", "last_seen_s": 9.0, "report": report}}})
     text = "\n".join(found)
@@ -27,9 +28,10 @@ def test_errors_full_queues_and_lost_nodes_are_named() -> None:
         "4 times",
         "server away",
         "replay_ratio",
+        "7 documents",
     ):
         assert part in text
-    assert len(found) == 4
+    assert len(found) == 5
 
 
 def test_a_server_without_nodes_is_fine() -> None:
