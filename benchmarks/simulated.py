@@ -27,7 +27,7 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks.machine import hardware, versions
-from benchmarks.policies import ONE, PACKAGES, RESULTS, WAYS, read
+from benchmarks.policies import HELD_OUT, ONE, PACKAGES, RESULTS, WAYS, read
 from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss, speeds
 from embedding.errors import YeoronError
 from embedding.exchange.compression.halves import widen
@@ -54,11 +54,12 @@ class HeldError(Exception):
 class Clock:
     """Simulated seconds, in place of the `time` module."""
 
-    def __init__(self) -> None:
-        self.now = 0.0
+    now = 0.0
 
     def monotonic(self) -> float:
         return self.now
+
+    time = monotonic
 
 
 class Line:
@@ -213,9 +214,7 @@ class Simulation:
             heapq.heappush(self._events, (self.clock.now + seconds, next(self._order), node))
 
     def _push(self, node: Node) -> None:
-        if node.trained is None:
-            raise AssertionError("an event without a block")
-        learnt = node.learner.push(node.trained)
+        learnt = node.learner.push(cast(Trained, node.trained))
         if learnt.ack is not None:
             node.share, node.watch.seconds = learnt.ack.share, 0.0
         self._waiting.append(node)
@@ -276,10 +275,11 @@ def bench_simulated(
     nodes: int = 4,
     seeds: Sequence[int] = (1,),
     schedule: Schedule = Schedule.LINEAR,
+    held_out: int = HELD_OUT,
     results: Path = RESULTS,
 ) -> dict[str, Any]:
     """Train with each policy and with one node, for each seed; write a dated file, print it."""
-    text = read(corpus, words, block)
+    text = read(corpus, words, block, held_out)
     runs: dict[str, list[dict[str, Any]]] = {way: [] for way in (ONE, *ways)}
     for seed in seeds:
         model = ModelConfig(sample=0.0, schedule=schedule, seed=seed)
@@ -320,12 +320,12 @@ def bench_simulated(
     return report
 
 
-def summary(runs: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, float]]:
+def summary(runs: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, float | None]]:
     """Loss to one node's of the same seed: mean and worst; tokens/s to bsp."""
     found = {}
     for way, own in runs.items():
         ratios = [run["loss"] / one["loss"] for run, one in zip(own, runs[ONE], strict=True)]
-        # While the learning rate is high: swings show that the end of a schedule hides.
+        # Swings show while the learning rate is high; the end of a schedule hides them.
         early = [
             at[1] / one_at[1]
             for run, one in zip(own, runs[ONE], strict=True)
@@ -338,8 +338,8 @@ def summary(runs: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, float]
             "loss": statistics.fmean(run["loss"] for run in own),
             "to_one_node": statistics.fmean(ratios),
             "worst": max(ratios),
-            "worst_on_the_way": max(early, default=float("nan")),
-            "speed_to_bsp": float("nan") if slow is None or way == ONE else speed / slow,
+            "worst_on_the_way": max(early, default=None),
+            "speed_to_bsp": None if slow is None or way == ONE else speed / slow,
         }
     return found
 
@@ -360,10 +360,8 @@ def table(report: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for way, each in report["summary"].items():
-        lines.append(
-            f"| {way} | {each['loss']:.4f} | {each['to_one_node']:.4f} | {each['worst']:.4f} "
-            f"| {each['worst_on_the_way']:.3f} | {each['speed_to_bsp']:.2f} |"
-        )
+        cells = ["" if figure is None else f"{figure:.4f}" for figure in each.values()]
+        lines.append(f"| {way} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.policies import ONE, bench_policies, main
+from benchmarks.simulated import SIMULATED, bench_simulated
 from benchmarks.unlike import speeds
 from embedding.errors import ConfigError
 from embedding.models import ModelConfig
@@ -73,3 +74,25 @@ def test_an_unknown_policy_and_a_short_corpus_are_refused(
         bench_policies(corpus, ways=("none",))
     assert main([str(corpus), "--words", "1000", "--policy", "bsp"]) == 2
     assert "a longer corpus is needed" in capsys.readouterr().err
+
+
+def test_in_simulated_time_the_same_seed_gives_the_same_figures(
+    corpus: Path, tmp_path: Path
+) -> None:
+    reports = [
+        bench_simulated(
+            corpus, ways=SIMULATED, words=20_000, block=500, held_out=2_000, results=tmp_path
+        )
+        for _ in range(2)
+    ]
+    first, again = (report["runs"] for report in reports)
+    assert first == again
+    assert first["backup"][0]["dropped_tokens"] > 0 == first["asp"][0]["dropped_tokens"]
+    summary = reports[0]["summary"]
+    # A barrier waits for the slow node: four blocks a second instead of 31, or as balance has it.
+    assert summary["bsp"]["speed_to_bsp"] == 1.0
+    for way in ("ssp-balanced", "backup", "asp", "easgd"):
+        assert summary[way]["speed_to_bsp"] > 2.0, way
+    # Forty blocks: none has learnt much, and none diverges.
+    assert all(each["to_one_node"] < 1.5 for each in summary.values())
+    assert list(tmp_path.glob("simulated-*.md"))
