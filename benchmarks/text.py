@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks.machine import hardware, versions
 from embedding.errors import InputError, YeoronError
@@ -30,6 +30,7 @@ from embedding.worker.lifetime import peak_memory
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("kiwipiepy", "kiwipiepy_model")
+MECAB = ("python-mecab-ko", "python-mecab-ko-dic")
 SLICES = 8
 
 
@@ -101,7 +102,7 @@ def measure(
 ) -> list[Slice]:
     """Both sides over a corpus, slice by slice."""
     ours = Side(config)
-    plain = Side(config.model_copy(update={"cache_words": 0, "new_words": 0}))
+    plain = Side(TextConfig(tokenizer="kiwi", cache_words=0, new_words=0))
     for side in (ours, plain):  # load before the clock runs
         side.pipeline.words("가")
     step = -(-len(documents) // slices)
@@ -162,6 +163,7 @@ def bench_text(
     every: int = 8,
     contexts: Sequence[str] = ("both",),
     new_words: int = 0,
+    tokenizer: Literal["kiwi", "mecab"] = "kiwi",
     results: Path = RESULTS,
 ) -> dict[str, Any]:
     """Measure, print a table, write a dated JSON and Markdown file; returns what was written."""
@@ -169,8 +171,8 @@ def bench_text(
     for path in corpora:
         read = list(islice(texts(path), documents))
         for context in contexts:
-            config = TextConfig(tokenizer="kiwi", context=context, new_words=new_words)
-            print(f"{path.name}, context {context}, {len(read):,} documents\n{_HEAD}")
+            config = TextConfig(tokenizer=tokenizer, context=context, new_words=new_words)
+            print(f"{path.name}, {_name(config)}, {len(read):,} documents\n{_HEAD}")
             slices = measure(read, config, every)
             runs.append(
                 {
@@ -183,7 +185,7 @@ def bench_text(
         "bench": "text",
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "hardware": hardware(),
-        "versions": versions(PACKAGES),
+        "versions": versions(PACKAGES + (MECAB if tokenizer == "mecab" else ())),
         "every": every,
         "runs": runs,
     }
@@ -199,6 +201,10 @@ _HEAD = (
     "| documents | ratio | ours, morphemes/s | plain Kiwi | identical | known | analysed "
     "| new words | peak MB |\n|---|---|---|---|---|---|---|---|---|"
 )
+
+
+def _name(config: TextConfig) -> str:
+    return f"context {config.context}" if config.tokenizer == "kiwi" else config.tokenizer
 
 
 def _row(one: Slice) -> str:
@@ -220,7 +226,8 @@ def table(report: dict[str, Any]) -> str:
         "slice, in turn with ours. Normalising, masking and sentences are in both.",
     ]
     for run in report["runs"]:
-        lines += ["", f"{run['corpus']}, context {run['config']['context']}:", "", _HEAD]
+        name = _name(TextConfig.model_validate(run["config"]))
+        lines += ["", f"{run['corpus']}, {name}:", "", _HEAD]
         lines += [_row(Slice(**one)) for one in run["slices"]]
     return "\n".join([*lines, ""])
 

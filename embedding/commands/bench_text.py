@@ -11,6 +11,7 @@ from embedding.commands.common import measurement
 from embedding.errors import ConfigError
 
 CONTEXTS = ("both", "left", "none")
+TOKENIZERS = ("kiwi", "mecab")
 
 
 def register(group: typer.Typer) -> None:
@@ -34,11 +35,16 @@ def text(
         typer.Option(help="both, left or none (neighbours analysed with an unknown eojeol)."),
     ] = None,
     new_words: Annotated[int, typer.Option(help="Most new words to find.", min=0)] = 0,
+    tokenizer: Annotated[
+        str, typer.Option(help="Measured against plain Kiwi: kiwi (behind its cache) or mecab.")
+    ] = "kiwi",
 ) -> None:
     """Text preparation against plain Kiwi: morphemes/s of one core and identical words.
 
     Example: `yeoron bench text petitions.jsonl.xz reviews.jsonl.xz --every 8`
     """
+    if tokenizer not in TOKENIZERS:
+        raise ConfigError(f"--tokenizer {tokenizer}: {', '.join(TOKENIZERS)} are accepted.")
     unknown = sorted(set(context or ()) - set(CONTEXTS))
     if unknown:
         raise ConfigError(f"--context {unknown[0]}: {', '.join(CONTEXTS)} are accepted.")
@@ -48,6 +54,7 @@ def text(
         every=every,
         contexts=tuple(context or ("both",)),
         new_words=new_words,
+        tokenizer=tokenizer,
     )
 
 

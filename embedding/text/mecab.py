@@ -5,33 +5,50 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.metadata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from embedding.errors import ConfigError
 from embedding.text.config import TextConfig
-from embedding.text.morphemes import make_select
+from embedding.text.morphemes import join, make_select
 from embedding.text.neutral import split_neutral
+
+VERSION = "2"
+
+
+@dataclass(slots=True)
+class _Piece:
+    form: str
+    tag: str
+    start: int
+    len: int
 
 
 class MecabTokenizer:
-    """Content words by MeCab-ko (python-mecab-ko), in the forms that the Kiwi tokenizer uses."""
+    """Content words by MeCab-ko (python-mecab-ko), in the forms that the Kiwi tokenizer uses.
+
+    A contraction (갔 is 가 and 았) is taken apart as its dictionary says, so that 갔다 and 가다 are
+    one word; one-syllable nouns that touch are joined as for Kiwi.
+    """
 
     name = "mecab"
 
     def __init__(self, config: TextConfig) -> None:
         try:
             self._mecab = importlib.import_module("mecab").MeCab()
-            version = importlib.metadata.version("python-mecab-ko")
+            packages = ("python-mecab-ko", "python-mecab-ko-dic")
+            versions = [importlib.metadata.version(package) for package in packages]
         except (ImportError, AttributeError, RuntimeError, OSError) as error:
             raise ConfigError(
                 "tokenizer = 'mecab' needs python-mecab-ko, which is not installed or has no "
-                "dictionary; install it (pip install python-mecab-ko) or choose 'kiwi'."
+                "dictionary; install it (pip install yeoron[mecab]) or choose 'kiwi'."
             ) from error
         if config.user_words:
             raise ConfigError("user_words work with tokenizer = 'kiwi' only, not with 'mecab'.")
         self._select = make_select(config.keep_tags, config.min_length, config.max_length)
-        text = f"mecab {version} {config.keep_tags} {config.min_length} {config.max_length}"
-        self.digest = hashlib.sha256(text.encode()).hexdigest()
+        parts = (VERSION, *versions, config.keep_tags, config.min_length, config.max_length)
+        self.digest = hashlib.sha256("\n".join(map(str, ("mecab", *parts))).encode()).hexdigest()
         self.morphemes = 0
 
     def renew(self) -> bool:
@@ -48,10 +65,31 @@ class MecabTokenizer:
             if neutral:
                 words.append(piece)
                 continue
-            for form, tags in self._mecab.pos(piece):
-                self.morphemes += 1
-                # A contraction carries several tags (VV+EP); its first says what it is.
-                word = self._select(form, tags.partition("+")[0])
+            found = list(self._pieces(piece))
+            self.morphemes += len(found)
+            for form, tag, _ in join(found):
+                word = self._select(form, tag)
                 if word is not None:
                     words.append(word)
         return words
+
+    def _pieces(self, text: str) -> Iterator[_Piece]:
+        for morpheme in self._mecab.parse(text):
+            start, length = morpheme.span.start, morpheme.span.end - morpheme.span.start
+            for form, tag in _taken_apart(morpheme):
+                yield _Piece(form, tag, start, length)
+                start, length = start + length, 0  # what melts with the first has no place
+
+
+def _taken_apart(morpheme: Any) -> list[tuple[str, str]]:
+    """(form, tag) of a morpheme, or of each part of a contraction, as 가/VV/*+았/EP/*."""
+    feature = morpheme.feature
+    tag = feature.pos
+    if tag == "UNKNOWN":
+        tag = "UN" if morpheme.surface.isalnum() else "SW"
+    elif tag == "SY":  # signs, emoji among them
+        tag = "SW"
+    if feature.type != "Inflect" or not feature.expression:
+        return [(morpheme.surface, tag.partition("+")[0])]
+    parts = (part.split("/") for part in feature.expression.split("+"))
+    return [(part[0], part[1]) for part in parts if len(part) > 1]

@@ -20,7 +20,9 @@ from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.morphemes import TAGS
 
 MECAB = importlib.util.find_spec("mecab") is not None
-NAMES = ["kiwi", "script", "whitespace", *(["mecab"] if MECAB else [])]
+needs_mecab = pytest.mark.skipif(not MECAB, reason="python-mecab-ko is not installed")
+NAMES = ["kiwi", "script", "whitespace", "mecab"]
+CONTRACT = [*NAMES[:-1], pytest.param("mecab", marks=needs_mecab)]
 SENTENCES = [
     "코로나19 때문에 마스크를 사러 약국에 갔다.",
     "",
@@ -31,7 +33,7 @@ SENTENCES = [
 ]
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=CONTRACT)
 def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
     return make_tokenizer(TextConfig(tokenizer=request.param))
 
@@ -172,10 +174,36 @@ def test_whitespace_leaves_words_as_they_stand() -> None:
     assert WhitespaceTokenizer(TextConfig()).tokenize(["Aa  b.c 12"]) == [["Aa", "b.c", "12"]]
 
 
-@pytest.mark.skipif(MECAB, reason="python-mecab-ko is installed")
-def test_mecab_asked_for_and_missing() -> None:
+def test_mecab_asked_for_and_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mecab", None)
     with pytest.raises(ConfigError, match="python-mecab-ko"):
         make_tokenizer(TextConfig(tokenizer="mecab"))
+
+
+@needs_mecab
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("밥을 먹었습니다.", ["밥", "먹다"]),
+        ("가까운 곳에 갔다", ["가깝다", "곳", "가다"]),
+        ("도와주세요 ㅠㅠ", ["돕다", "ㅠㅠ"]),
+        ("서울에서 사과를 시작했다", ["서울", "사과", "시작"]),
+        ("물 값이 무섭다", ["물", "값", "무섭다"]),
+        ("LPG 가격", ["lpg", "가격"]),
+        ("정말 😡 화난다", ["정말", "😡", "화나다"]),
+    ],
+)
+def test_mecab_gives_the_forms_that_kiwi_gives(
+    plain: KiwiTokenizer, sentence: str, expected: list[str]
+) -> None:
+    mecab = make_tokenizer(TextConfig(tokenizer="mecab"))
+    assert mecab.tokenize([sentence]) == plain.tokenize([sentence]) == [expected]
+
+
+@needs_mecab
+def test_mecab_takes_no_user_words() -> None:
+    with pytest.raises(ConfigError, match="user_words"):
+        make_tokenizer(TextConfig(tokenizer="mecab", user_words=("가나다당",)))
 
 
 def test_without_kiwi(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
