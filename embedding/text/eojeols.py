@@ -2,7 +2,7 @@
 
 An analysis is the words that are kept of an eojeol. It is learnt from the eojeol standing in its
 sentence, never alone. Most eojeols are always analysed alike; to find those that are not, a known
-one is analysed again at its 4th, 16th, 64th … occurrence. One that then differs is kept apart by
+one is analysed again at its 2nd, 8th, 32nd … occurrence. One that then differs is kept apart by
 how the eojeol before it ends, which mostly decides: 있다 is an auxiliary verb in 살고 있는 and a
 main verb in 집이 있는.
 """
@@ -15,7 +15,7 @@ from embedding.text.generations import Generations
 
 Analysis = tuple[str, ...]
 
-FIRST_CHECK = 4
+FIRST_CHECK = 2
 MOST_CONTEXTS = 64
 """Endings before it that an eojeol of several readings is kept apart by."""
 

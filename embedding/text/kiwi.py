@@ -22,7 +22,7 @@ from embedding.text.sentences import eojeols
 
 log = logging.getLogger(__name__)
 
-VERSION = "2"
+VERSION = "3"
 _WIDEN = {"both": (1, 1), "left": (1, 0), "none": (0, 0)}
 _WHOLE = (sys.maxsize, sys.maxsize)
 _lock = threading.Lock()
