@@ -14,6 +14,7 @@ from embedding.text.readings import Analysed, Readings
 
 
 def kept(cache: EojeolCache, eojeol: str, before: str | None) -> tuple[str, ...] | None:
+    cache.get(eojeol, before)  # the second occurrence, which is checked
     found = cache.get(eojeol, before)
     return None if found is None else found.words
 
@@ -107,7 +108,7 @@ def test_rare_parts_are_not_trusted() -> None:
 def test_marks_and_figures_do_not_make_another_eojeol() -> None:
     readings = Readings(TextConfig())
     readings.learn("3일간", "", analysed("3일간", Morph("일간", "NNG", 1, 2)))
-    (found,) = readings.look_up(["(12일간),"])
+    _, found = readings.look_up(["4일간", "(12일간),"])  # the first is checked
     assert found is not None
     assert found.words == ("일간",)
     strict = Readings(TextConfig(keep_tags=("NNG", "SN")))
