@@ -38,13 +38,14 @@ def following(
     every_s: float = 0.1,
     rows: str = "float32",
     curvature: float = 0.0,
+    buckets: int = 0,
     **given: object,
 ) -> Iterator[ParameterServer]:
     group = GroupConfig(
         leader=leader.location, name=name, every_s=every_s, rows=rows, curvature=curvature
     )
     config = ServerConfig(min_count=1, half_life_tokens=None, group=group, **given)
-    with running_server(config, sync, dim=dim, seed=9) as server:
+    with running_server(config, sync, dim=dim, seed=9, buckets=buckets) as server:
         yield server
 
 

@@ -236,6 +236,44 @@ def test_a_share_is_what_both_sides_have_then(leader, connect) -> None:
         until(lambda: read(b, ids).tobytes() == read(leader, ids).tobytes())
 
 
+def test_rows_of_ngrams_are_exchanged_too(connect) -> None:
+    config = ServerConfig(min_count=1)
+    with (
+        running_server(config, dim=DIM, buckets=50) as leader,
+        following(leader, buckets=50) as b,
+    ):
+        here, there = connect(leader, "n0"), connect(b, "n1")
+        ids = here.words("봄")
+        there.words("봄")
+        for node, buckets in ((here, ints(1, 7)), (there, ints(7, 40))):
+            node.push((*moved(buckets, 1.0, Table.SUB), *moved(ids, 1.0)), counted(ids))
+        until(lambda: leader.state.meters.pushes == 2)
+        every = np.arange(50)
+
+        def grams(server: ParameterServer) -> np.ndarray:
+            with server.state.lock:
+                return server.state.tables.read(Table.SUB, every)
+
+        until(lambda: grams(b).tobytes() == grams(leader).tobytes())
+        start = grams(leader)[[1, 7, 40]].round().mean(axis=1)
+        assert start.tolist() == [1.0, 2.0, 1.0]
+
+
+def test_what_an_optimiser_shrank_is_not_shrunk_again(connect) -> None:
+    given = {"optimizer": "adagrad", "adagrad_rate": 0.5}
+    with (
+        running_server(ServerConfig(min_count=1, **given), dim=DIM) as leader,
+        following(leader, **given) as b,
+    ):
+        node = connect(b, "n1")
+        ids = node.words("봄")
+        node.push(moved(ids, 2.0), counted(ids))
+        assert read(b, ids)[0, 0] == pytest.approx(0.5)  # 2 · min(1, 0.5 / 2)
+        until(lambda: leader.state.meters.pushes == 1)
+        until(lambda: read(b, ids).tobytes() == read(leader, ids).tobytes())
+        assert read(leader, ids)[0, 0] == pytest.approx(0.5)
+
+
 def test_metrics_and_health_tell_of_groups(connect) -> None:
     with contextlib.ExitStack() as stack:
         leader = stack.enter_context(running_server(ServerConfig(min_count=1), dim=DIM))
