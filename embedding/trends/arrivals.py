@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from embedding.trends.bursts import bursts
 from embedding.trends.config import TrendsConfig
 from embedding.trends.emergence import Emergence, emergence
 from embedding.trends.frequency import Frequency
@@ -38,7 +39,11 @@ def rank_arrivals(
 
     def ranking(chosen: Mask) -> tuple[TrendRow, ...]:
         best = top(np.flatnonzero(chosen), np.abs(rise.score), words, config.rows)
-        values = [_values(rise, at, config) for at in best]
+        weights = _bursts([words[at] for at in best], material)
+        values = [
+            _values(rise, at, config) | {"burst": weight * float(rise.spread[at])}
+            for at, weight in zip(best, weights, strict=True)
+        ]
         return tuple(writer.rows([words[at] for at in best], values)) if best else ()
 
     return Arrivals(
@@ -49,6 +54,16 @@ def rank_arrivals(
         new=int(new.sum()),
         pooled=rise.pooled,
     )
+
+
+def _bursts(words: Sequence[str], material: Material) -> list[float]:
+    """Weight of the burst of each word that reaches into this window; 0 without one."""
+    windows = (*material.past, material.now)
+    read = np.array([int(part.total_documents.sum()) for part in windows], dtype=np.int64)
+    held = [part.take(words, part.sources)[1].sum(axis=1) for part in windows]
+    series = np.stack(held, axis=1).astype(np.int64)
+    last = len(windows) - 1
+    return [sum(b.weight for b in bursts(one, read) if b.last == last) for one in series]
 
 
 def _values(rise: Emergence, at: int, config: TrendsConfig) -> dict[str, object]:

@@ -11,12 +11,14 @@ from embedding.records import FloatArray, IntArray
 from embedding.trends import noise
 from embedding.trends.combined import combined
 from embedding.trends.config import TrendsConfig
+from embedding.trends.dating import change_dates
 from embedding.trends.material import Material, signs
 from embedding.trends.pair import Pair, pair_of
 from embedding.trends.permutation import permuted
 from embedding.trends.rows import TrendRow
 from embedding.trends.shift import ESTIMATORS, SCALES, shift, shown
 from embedding.trends.significance import Figures, benjamini_hochberg
+from embedding.trends.touched import touched_words
 from embedding.trends.writer import RowWriter, top
 
 WITH_USAGE = ("combined", "usage")
@@ -58,6 +60,14 @@ def pair_in(material: Material, config: TrendsConfig) -> Pair:
     return pair_of(material.earlier[-1], material.snapshot, past)
 
 
+def held_out_of(material: Material) -> set[str]:
+    """Words that a change of the tokenizer between both windows touched; they are not ranked."""
+    before, after = material.earlier[-1].manifest, material.snapshot.manifest
+    if before.tokenizer_digest == after.tokenizer_digest:
+        return set()
+    return touched_words(material.past[-1].words, material.now.words)
+
+
 def judge_words(
     material: Material, pair: Pair, config: TrendsConfig, among: Container[str] | None = None
 ) -> JudgedWords | None:
@@ -68,6 +78,8 @@ def judge_words(
     in_window = material.now.take(pair.words, material.now.sources)[0].sum(axis=1)
     often = (in_window >= config.min_count) & (pair.seen_before >= config.min_count)
     rows = np.flatnonzero(often & ~signs(pair.words, config)).astype(np.int64)
+    held_out = held_out_of(material)
+    rows = rows[[pair.words[at] not in held_out for at in rows.tolist()]]
     if among is not None:
         rows = rows[[pair.words[at] in among for at in rows.tolist()]]
     if len(rows) == 0 or len(pair) < 3:
@@ -100,6 +112,7 @@ def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: Trends
     rows, ranked = judged.rows, judged.ranked
     words = [pair.words[at] for at in rows]
     best = top(np.arange(len(rows)), ranked.z, words, config.rows)
+    dates = change_dates((*material.earlier, material.snapshot), [words[at] for at in best])
     every = {name: shift(pair, rows[best], config, name) for name in usable(pair)}
     found: list[dict[str, object]] = [
         {
@@ -110,6 +123,7 @@ def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: Trends
             "significant": bool(ranked.q[at] <= config.false_discovery),
             "shift": float(judged.shift[at]),
             "expected": float(judged.expected[at]),
+            "since": dates[i],
             "figures": {name: float(column[i]) for name, column in every.items()},
         }
         for i, at in enumerate(best)

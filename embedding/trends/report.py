@@ -6,7 +6,7 @@ from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.config import TrendsConfig
 from embedding.trends.frequency import add
 from embedding.trends.material import Material, Snapshots, figures, gather
-from embedding.trends.moved import pair_in, rank_moved
+from embedding.trends.moved import held_out_of, pair_in, rank_moved
 from embedding.trends.rows import Note, TrendReport
 from embedding.trends.writer import RowWriter
 
@@ -44,6 +44,7 @@ def build_report(
         windows=writer.windows,
         floor=moved.floor,
         halves=moved.halves,
+        held_out=tuple(sorted(held_out_of(material))),
         ranked={
             "moved": moved.compared,
             "born": arrivals.new,
@@ -64,7 +65,8 @@ def _remarks(material: Material, pooled: bool) -> list[Note]:
             Note(
                 "tokenizer_changed",
                 f"the tokenizer changed between {before.window.label} and {after.window.label}: "
-                "words that it splits in another way may appear as new or moved.",
+                "words that it splits in another way may appear as new, and are held out of the "
+                "moved ones.",
             )
         )
     if pooled and not material.past[-1].empty:

@@ -44,6 +44,9 @@ class TrendRow:
     expected           moved only: shift of a typical word of the same frequency
     figures            moved only: shift by every estimator
     log_odds, spread   born, risen, fallen: see emergence.py
+    since              moved only: window in which it changed, by the whole series (dating.py)
+    burst              born, risen: weight of the burst that this window is part of, in nats, times
+                       the spread over sources (bursts.py); 0 outside of one
     count_*, documents_*   occurrences, and documents that hold it, in the windows compared
     rate_*             documents that hold it, per 1,000 documents
     sources            by source, those that held it in either window
@@ -72,6 +75,8 @@ class TrendRow:
     figures: Mapping[str, float] = field(default_factory=dict)
     log_odds: float | None = None
     spread: float | None = None
+    since: str | None = None
+    burst: float | None = None
 
 
 @dataclass(frozen=True)
@@ -115,6 +120,7 @@ class TrendReport:
     halves     floors of the same form for usage: documents dealt out anew to both times
                (shuffled_time), and halves of this window (same_window)
     ranked     how many words each ranking was chosen from
+    held_out   words that a change of the tokenizer touched: they are not ranked as moved
     """
 
     snapshot: WindowFigures
@@ -131,6 +137,7 @@ class TrendReport:
     floor: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     halves: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
     ranked: Mapping[str, int] = field(default_factory=dict)
+    held_out: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form; figures rounded to six digits, what is not finite is null."""
@@ -151,6 +158,7 @@ class TrendReport:
                 "baseline": tuple(data["baseline"]),
                 "notes": tuple(Note(**note) for note in data["notes"]),
                 "windows": tuple(data["windows"]),
+                "held_out": tuple(data.get("held_out", ())),
                 "floor": {name: tuple(values) for name, values in data["floor"].items()},
                 "halves": {
                     which: {name: tuple(values) for name, values in floor.items()}

@@ -35,7 +35,8 @@ SCHEMA = pa.schema(
         ("word", pa.string()),
         *[(name, pa.float64()) for name in ("score", "z", "p", "q")],
         ("significant", pa.bool_()),
-        *[(name, pa.float64()) for name in ("shift", "expected", "log_odds", "spread")],
+        *[(name, pa.float64()) for name in ("shift", "expected", "log_odds", "spread", "burst")],
+        ("since", pa.string()),
         *[
             (name, pa.int64())
             for name in ("count_before", "count", "documents_before", "documents")

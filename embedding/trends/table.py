@@ -19,7 +19,7 @@ _CSV = (
     *("rank", "word", "score", "z", "p", "q", "significant"),
     *("shift", "expected", "log_odds", "spread"),
     *("count_before", "count", "documents_before", "documents", "rate_before", "rate"),
-    *("sources", "neighbours_before", "neighbours"),
+    *("sources", "neighbours_before", "neighbours", "since", "burst"),
 )
 _HISTORY_CSV = (
     *("word", "window", "start", "end", "snapshot", "source"),

@@ -1,0 +1,42 @@
+"""Words that a change of the tokenizer touched are held out and listed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from embedding.snapshots.store import SnapshotStore
+from embedding.trends.report import build_report
+from embedding.trends.touched import touched_words
+
+
+def test_a_new_whole_word_and_its_parts_are_touched_and_others_are_not():
+    before = {"노", "잼", "영화", "배우", "노잼스"}
+    assert touched_words(before, before | {"노잼", "코로나"}) == {"노잼", "노", "잼"}
+    assert touched_words(before | {"노잼"}, before) == {"노잼", "노", "잼"}
+    assert touched_words(before, before) == set()
+
+
+def test_the_report_holds_them_out_only_when_the_tokenizer_changed(planted, tmp_path):
+    plan = planted.Plan(windows=4, extra=("국회장관",))
+    store, parent = SnapshotStore(str(tmp_path)), None
+    for at, data in enumerate(planted.stream(plan)):
+        keep = [i for i, word in enumerate(data.by_source.words) if at == 3 or word != "국회장관"]
+        counts = replace(
+            data.by_source,
+            words=[data.by_source.words[i] for i in keep],
+            sources=[data.by_source.sources[i] for i in keep],
+            **{
+                name: getattr(data.by_source, name)[keep]
+                for name in ("windows", "counts", "documents")
+            },
+        )
+        digest = "t2" if at == 3 else "t1"
+        parent = store.publish(
+            replace(data, by_source=counts, parent=parent, tokenizer_digest=digest)
+        ).id
+    report = build_report(store)
+    assert report.held_out == ("국회", "국회장관", "장관")
+    assert not {row.word for row in report.moved} & set(report.held_out)
+    assert "tokenizer_changed" in {note.code for note in report.notes}
+    earlier = build_report(store, store.list()[2].id)
+    assert earlier.held_out == ()
