@@ -286,11 +286,17 @@ class ParameterClient:
             )
 
     def _send(self, push: Push) -> Ack:
-        if self.relay is not None and self.welcome is not None:
-            answer = self.relay.push(push, self.welcome.session)
-            if answer is not None:
-                return acknowledged(answer)
+        ack = self._relayed(push)
+        if ack is not None:
+            return ack
         return acknowledged(self._stream().request(encode_push(self._stripped(push))))
+
+    def _relayed(self, push: Push) -> Ack | None:
+        """Through the aggregator of this node's group, if it is in one that answers."""
+        if self.relay is None or self.welcome is None:
+            return None
+        answer = self.relay.push(push, self.welcome.session)
+        return None if answer is None else acknowledged(answer)
 
     def _stripped(self, push: Push) -> Push:
         """What of a push goes to this server: all of it."""

@@ -65,11 +65,6 @@ def _check_shards(request: TrainRequest) -> None:
                 f"shards {request.shards} with {option} {value}: that works with 1 shard; "
                 f"{accepted} is accepted."
             )
-    if request.topology.groups:
-        raise ConfigError(
-            f"shards {request.shards} with groups {request.topology.groups}: an aggregator pushes "
-            "to one server; groups 0 or 1 shard is accepted."
-        )
 
 
 def _check_columns(request: TrainRequest) -> None:
@@ -81,6 +76,11 @@ def _check_columns(request: TrainRequest) -> None:
         raise ConfigError(
             f"shards {request.shards} with split columns: rows have {request.model.dim} columns; "
             f"at most {request.model.dim} shards are accepted."
+        )
+    if request.topology.groups:
+        raise ConfigError(
+            f"groups {request.topology.groups} with split columns: nodes have no rows that could "
+            "be added up; groups 0 is accepted."
         )
     if request.topology.kind != "ps":
         raise ConfigError(

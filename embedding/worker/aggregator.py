@@ -26,14 +26,13 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from embedding.errors import ExchangeError, PlatformError, RefusedError, YeoronError
-from embedding.exchange.channel import Channel
 from embedding.exchange.codec import decode_push, whole
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Push
-from embedding.exchange.together import encode_together
 from embedding.exchange.wire import SCHEMA, Message, decode, encode
 from embedding.worker.gathering import Gathering, Part
 from embedding.worker.lifetime import end_with_parent, stop_on_signals
+from embedding.worker.upstreams import Upstreams
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +66,7 @@ class Aggregator:
         self._answers: dict[tuple[str, int], dict[str, Any]] = {}
         self._changed = threading.Condition()
         self._upstream = threading.Lock()
-        self._channel: Channel | None = None
+        self._upstreams: Upstreams | None = None
         self._closing = False
 
     def push(self, given: Given) -> dict[str, Any]:
@@ -98,9 +97,12 @@ class Aggregator:
             self._closing = True
             self._changed.notify_all()
         with self._upstream:
-            if self._channel is not None:
-                self._channel.close()
-                self._channel = None
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._upstreams is not None:
+            self._upstreams.close()
+            self._upstreams = None
 
     def _send(self, sums: list[Sum]) -> None:
         for parts in sums:
@@ -116,20 +118,16 @@ class Aggregator:
         """The server's answers in order; `direct` to all when it has none."""
         try:
             pushes = [part.push.push for part in parts]
-            message = encode_together(pushes, [part.push.session for part in parts])
-            if self._channel is None:
-                self._channel = Channel(self._server, self._config)
-                self._channel.open()
-            answers = self._channel.request(message).header["acks"]
+            if self._upstreams is None:
+                self._upstreams = Upstreams(self._server, self._config)
+            answers = self._upstreams.send(pushes, [part.push.session for part in parts])
         except RefusedError as error:
             logger.info("a sum of %d pushes was refused: %s", len(parts), error)
         except YeoronError as error:
             logger.info("a sum of %d pushes could not be sent: %s", len(parts), error)
-            if self._channel is not None:
-                self._channel.close()
-            self._channel = None
+            self._drop()
         else:
-            return list(answers)
+            return answers
         return [{"direct": True}] * len(parts)
 
 

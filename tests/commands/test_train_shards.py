@@ -78,7 +78,6 @@ def test_a_shard_killed_in_the_middle_changes_no_byte(corpus, tmp_path):
     [
         (("--model", "fasttext"), "model fasttext: that works with 1 shard"),
         (("--sync", "hogwild"), "sync hogwild: that works with 1 shard"),
-        (("--nodes", 2, "--groups", 1), "with groups 1: an aggregator pushes to one server"),
     ],
 )
 def test_what_does_not_go_with_shards_is_one_sentence(yeoron, corpus, options, reason):

@@ -17,7 +17,7 @@ import numpy as np
 from embedding.errors import ConfigError, RefusedError, UnavailableError
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
-from embedding.exchange.codec import acknowledged
+from embedding.exchange.codec import acknowledged, encode_push
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Ack, Push, Rows, Welcome
 from embedding.exchange.shards.ownrows import ShardedRows
@@ -125,6 +125,7 @@ class ShardedClient(ParameterClient):
                     f"pull at clock {clock}: the shards were not told of what the primary had "
                     f"applied for {self.config.pull_timeout_s:.0f} s."
                 )
+            self._held_back()
             # A restarted primary counts anew; what was scored before is scored.
             nll, waited = rows.nll, rows.waited_s
             rows = replace(super().pull(_NONE, _NONE, clock=clock), nll=nll, waited_s=waited)
@@ -193,6 +194,9 @@ class ShardedClient(ParameterClient):
     def _send(self, push: Push) -> Ack:
         """Rows to the shards, all at once; then what was read to the primary, which orders."""
         self._stream()  # the first greeting tells where the shards are
+        ack = self._relayed(push)
+        if ack is not None:
+            return ack
         parts = self._split(push, len(self._shards))
         self._each(
             [
@@ -200,7 +204,7 @@ class ShardedClient(ParameterClient):
                 for shard, part in zip(self._shards, parts, strict=True)
             ]
         )
-        return super()._send(push)
+        return acknowledged(self._stream().request(encode_push(self._stripped(push))))
 
     def _push_part(self, shard: ShardStream, part: Push) -> None:
         shard.push(part)

@@ -83,12 +83,11 @@ class ShardStream:
 
         Not `patient`, it is tried once.
         """
-        message = Message({"op": "confirm"})
         if patient:
-            self._taken(self.request(message))
+            self._patiently(lambda: self._confirmed(self._open()))
             return
         try:
-            self._taken(self._open().request(message))
+            self._confirmed(self._open())
         except UnavailableError:
             self.drop()
             raise
@@ -141,14 +140,23 @@ class ShardStream:
         accepted, epoch = whole(answer.header, "accepted"), whole(answer.header, "epoch")
         self.rows.greeted(epoch, accepted, direct=True, first=not self._greeted)
         self._greeted = True
-        lost = self._unconfirmed(accepted)
+        self._taken(self._resend(channel, answer))
+
+    def _confirmed(self, channel: Channel) -> Message:
+        answer = self._resend(channel, channel.request(Message({"op": "confirm"})))
+        self._taken(answer)
+        return answer
+
+    def _resend(self, channel: Channel, answer: Message) -> Message:
+        """Send what the shard says it lacks of the pushes that are here; its last answer."""
+        lost = self._unconfirmed(whole(answer.header, "accepted"))
         if lost:
             logger.info(
                 "node %s: sending %d pushes to %s again", self._node, len(lost), self.location
             )
         for push in lost:
             answer = channel.request(encode_push(push))
-        self._taken(answer)
+        return answer
 
     def _taken(self, answer: Message) -> None:
         header: Any = answer.header

@@ -36,4 +36,5 @@ def push_together(state: ServerState, pushes: Sequence[Push], sessions: Sequence
                     state.vocabulary.slots(delta.ids, "push")
             check_words(push, state.vocabulary)
             state.machine.check(Ticket(push.node, push.clock, push.sequence))
-        return [state.push(push) for push in pushes]
+        with state.together(tuple((push.node, push.sequence) for push in pushes)):
+            return [state.push(push) for push in pushes]

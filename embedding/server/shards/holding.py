@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from embedding.records import IntArray, Table
@@ -52,6 +52,11 @@ class HoldsRows:
 
     def checkpoint_shards(self, *, wait: bool) -> None:
         """Have every shard write a checkpoint: there is none."""
+
+    def together(self, tickets: tuple[tuple[str, int], ...]) -> AbstractContextManager[None]:
+        """What is held while these pushes, whose rows came added up, are taken (under the lock)."""
+        del tickets
+        return nullcontext()
 
     def settle(self) -> None:
         """Wait a moment until the shards have carried out what they were told."""

@@ -23,6 +23,7 @@ from embedding.server.flight.validation import check_score
 from embedding.server.policies import Apply, Instruction
 from embedding.server.shards.link import ShardLinks
 from embedding.server.shards.log import Change, CopyRows, ShardLog
+from embedding.server.shards.sums import Key, LoggedSums
 from embedding.server.shards.unsplit import check_column_policy, check_columns
 from embedding.server.state import ServerState, shares
 from embedding.server.words.vocabulary import Admission
@@ -67,6 +68,7 @@ class LeadingState(ServerState):
         super().__init__(small, sync, dim=dim, seed=seed, epoch=epoch, biases=biases)
         self.config = config
         self.log = ShardLog(self.epoch)
+        self._changes = LoggedSums(self.log)
         self._copies = 0
 
     @property
@@ -114,8 +116,12 @@ class LeadingState(ServerState):
             change = Change(tickets, 0.0)
             if isinstance(instruction, Apply):
                 change = Change(tickets, instruction.scale, instruction.average)
-            self.log.append(change)
+            self._changes.append(change)
         super().execute(instructions, now)
+
+    def together(self, tickets: Key) -> AbstractContextManager[None]:
+        """See HoldsRows."""
+        return self._changes.together(tickets)
 
     def configure(self, sync: SyncConfig) -> None:
         """See ServerState.configure."""

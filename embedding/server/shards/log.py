@@ -27,6 +27,10 @@ MOST_EVICTED = 100_000
 count as one of them: their rows have to be made before the message is answered."""
 
 
+Ticket = tuple[str, int]
+"""A push: its node, and its number there."""
+
+
 @dataclass(frozen=True)
 class Admit:
     """The ids first … first + count - 1 are given; `evicted` ids lose their rows first."""
@@ -42,11 +46,13 @@ class Change:
 
     scale    by which they are multiplied; 0: they are dropped
     average  a row moves by the mean over those of them that hold it
+    sums     those of them whose rows came added up, each as its tickets
     """
 
-    tickets: tuple[tuple[str, int], ...]
+    tickets: tuple[Ticket, ...]
     scale: float
     average: bool = False
+    sums: tuple[tuple[Ticket, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,7 +164,9 @@ def as_json(entry: Entry) -> list[Any]:
     if isinstance(entry, Admit):
         return ["admit", entry.first, entry.count, entry.evicted.tolist()]
     if isinstance(entry, Change):
-        return ["change", [list(each) for each in entry.tickets], entry.scale, entry.average]
+        sums = [[list(ticket) for ticket in each] for each in entry.sums]
+        tickets = [list(each) for each in entry.tickets]
+        return ["change", tickets, entry.scale, entry.average, *([sums] if sums else [])]
     return ["copy", entry.number]
 
 
@@ -169,9 +177,13 @@ def from_json(values: Any) -> Entry:
         first, count, evicted = rest
         return Admit(int(first), int(count), np.array(evicted, dtype=np.int64))
     if kind == "change":
-        named, scale, average = rest
-        tickets = tuple((str(node), int(sequence)) for node, sequence in named)
-        return Change(tickets, float(scale), bool(average))
+        named, scale, average, *more = rest
+        sums = tuple(_tickets(each) for each in (more[0] if more else ()))
+        return Change(_tickets(named), float(scale), bool(average), sums)
     if kind == "copy":
         return CopyRows(int(rest[0]))
     raise ValueError(f"entry {kind!r}: not known")
+
+
+def _tickets(named: Any) -> tuple[Ticket, ...]:
+    return tuple((str(node), int(sequence)) for node, sequence in named)

@@ -28,6 +28,7 @@ from embedding.exchange.codec import decode_push, position, string, whole
 from embedding.exchange.compression.halves import narrow
 from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.shards.minibatches import check_size, decode_minibatches
+from embedding.exchange.together import OPERATION as TOGETHER
 from embedding.exchange.wire import Message, decode
 from embedding.records import Table
 from embedding.server.figures.meters import Meters
@@ -44,6 +45,7 @@ from embedding.server.shards.pulling import answer_pull
 from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import At, ShardState
+from embedding.server.shards.sums import check_tickets
 
 if TYPE_CHECKING:
     from embedding.server.shards.columns import Workspace
@@ -168,6 +170,8 @@ class ShardSession:
             return self._hello(message)
         if operation == "lead":
             return self._lead(message)
+        if operation == TOGETHER:
+            return self._together(message)
         calls = self._leading if self._leads else self._calls
         if not (self.node or self._leads):
             raise RefusedError("the first message of a stream must be `hello` or `lead`.")
@@ -204,6 +208,12 @@ class ShardSession:
         entry = self.state.push(push)
         self._mirror.learnt(push)
         return self._acknowledged(entry)
+
+    def _together(self, message: Message) -> Message:
+        """The rows of a group, added up; its aggregator is no node and greets nobody."""
+        key = check_tickets(message.header.get("tickets"))
+        self.state.push_together(key, decode_push(message))
+        return Message({"status": "ok"})
 
     def _open(self, message: Message) -> Message:
         """A block that is learnt here, where columns lie; the scores of its first minibatch."""
@@ -255,7 +265,8 @@ class ShardSession:
         return Message({"status": "ok"})
 
     def _acknowledged(self, entry: NodeLedger) -> Message:
-        header = {"accepted": entry.accepted, "durable": entry.durable, "epoch": self.state.epoch}
+        accepted = self.state.accepted(self.node)
+        header = {"accepted": accepted, "durable": entry.durable, "epoch": self.state.epoch}
         return Message({"status": "ok", **header})
 
     # -- the primary ------------------------------------------------------------------------

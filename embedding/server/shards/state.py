@@ -28,8 +28,9 @@ from embedding.server.rows.averaging import averaged
 from embedding.server.rows.slotmap import SlotMap
 from embedding.server.rows.tables import Optimizer, Tables, pick_device
 from embedding.server.shards.copies import HeldCopy
-from embedding.server.shards.log import Admit, Change, Entry
+from embedding.server.shards.log import Admit, Change, Entry, Ticket
 from embedding.server.shards.spec import ShardSpec
+from embedding.server.shards.sums import HeldSums, Key
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +73,7 @@ class ShardState:
         self.lost_pushes = self.repeated_pushes = 0
         self._again: set[tuple[str, int]] = set()
         self.waits_for: tuple[str, int] | None = None
+        self.sums = HeldSums()
         self._queue: deque[Entry] = deque()
         self._waiting: dict[tuple[str, int], Push | None] = {}
         self._copies: dict[int, HeldCopy] = {}
@@ -218,6 +220,30 @@ class ShardState:
             self._advance()
             return entry
 
+    def push_together(self, key: Key, push: Push) -> None:
+        """Take the rows of several nodes' pushes, added up, as `push` takes those of one."""
+        push = checked(push, self.tables.dim, self.config.max_message_bytes)
+        with self.changed:
+            for node, sequence in key:
+                accepted = self.ledger.of(node).accepted
+                if not self._fresh((node, sequence)) or sequence > accepted + 1:
+                    raise RefusedError(
+                        f"push {sequence} of node {node} among others: shard {self.spec.index} "
+                        f"expects {accepted + 1}."
+                    )
+            for delta in push.deltas:
+                self._own(delta.ids, "push")
+            self.sums.put(key, push)
+            for node, sequence in key:
+                self.ledger.accept(node, max(self.ledger.of(node).accepted, sequence))
+            self._advance()
+
+    def accepted(self, node: str) -> int:
+        """The last push of a node that is here; the log may want one that came in a sum alone."""
+        last = self.ledger.of(node).accepted
+        lacking = self.waits_for
+        return min(last, lacking[1] - 1) if lacking is not None and lacking[0] == node else last
+
     def open(self, batch: Minibatches, at: At) -> tuple[FloatArray, FloatArray] | None:
         """Copies of the columns here of a block's rows at `at` or later; None: not there yet."""
         with self.changed:
@@ -260,18 +286,22 @@ class ShardState:
             self.changed.notify_all()
 
     def _missing(self, entry: Change) -> tuple[str, int] | None:
-        for node, sequence in entry.tickets:
-            new = sequence > self.ledger.of(node).applied
-            if new and (node, sequence) not in self._waiting:
-                return node, sequence
+        summed = self.sums.of(entry, self._fresh)
+        for ticket in entry.tickets:
+            if self._fresh(ticket) and ticket not in summed and ticket not in self._waiting:
+                return ticket
         return None
 
+    def _fresh(self, ticket: Ticket) -> bool:
+        node, sequence = ticket
+        return sequence > self.ledger.of(node).applied
+
     def _change(self, entry: Change) -> None:
-        held = []
-        for node, sequence in entry.tickets:
-            if sequence <= self.ledger.of(node).applied:
-                continue
-            push = self._waiting.pop((node, sequence))
+        held, summed = [], self.sums.of(entry, self._fresh)
+        for ticket in filter(self._fresh, entry.tickets):
+            node, sequence = ticket
+            own = self._waiting.pop(ticket, None)
+            push = summed.get(ticket, own)
             if push is None:
                 logger.warning("push %d of node %s was lost with its node", sequence, node)
                 self.lost_pushes += 1
@@ -281,12 +311,13 @@ class ShardState:
             self.meters.pushes += 1
         if entry.scale:
             held = [self._moved(push) for push in held]
-            own = entry.scale == 1.0 and not entry.average
+            alone = entry.scale == 1.0 and not entry.average
             for push in averaged(held) if entry.average else held:
-                self.tables.versions.writing(push.node if own and push.keeps else None)
+                self.tables.versions.writing(push.node if alone and push.keeps else None)
                 self._add(push.deltas, entry.scale)
         else:
             self.tables.versions.lost([push.node for push in held])
+        self.sums.drop(self._fresh)
 
     def _add(self, deltas: Sequence[RowDelta], scale: float) -> None:
         for delta in deltas:

@@ -1,0 +1,107 @@
+"""Pushes of a group of nodes whose rows came added up (`worker/aggregator.py`).
+
+Which of two forms a shard applies is decided by the primary's log alone: a sum, when it took the
+message that names all of the pushes, or each node's own rows. A node still has its own; so a shard
+that lacks a sum, having been started again, adds up what the nodes send it instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from embedding.errors import RefusedError
+from embedding.exchange.protocol import Push
+from embedding.server.shards.log import Change, ShardLog, Ticket
+
+Key = tuple[Ticket, ...]
+
+
+class HeldSums:
+    """On a shard: sums that wait until the log says that they are to be applied."""
+
+    def __init__(self) -> None:
+        self._held: dict[Key, Push] = {}
+
+    def put(self, key: Key, push: Push) -> None:
+        """Hold the sum of these pushes, in the name of the first of them."""
+        self._held[key] = push
+
+    def of(self, entry: Change, fresh: Callable[[Ticket], bool]) -> dict[Ticket, Push]:
+        """What is applied for each push that came in a sum; none of sums that are not here.
+
+        fresh  whether a push was not applied yet
+        """
+        found: dict[Ticket, Push] = {}
+        for key in entry.sums:
+            push = self._held.get(key)
+            if push is not None and all(map(fresh, key)):
+                found |= {ticket: Push(ticket[0], ticket[1], push.clock) for ticket in key}
+                found[key[0]] = push
+        return found
+
+    def drop(self, fresh: Callable[[Ticket], bool]) -> None:
+        """Forget sums of which a push was applied."""
+        if self._held:
+            self._held = {key: push for key, push in self._held.items() if all(map(fresh, key))}
+
+
+class LoggedSums:
+    """On the primary: writes changes to the log, and which of their pushes came in one sum.
+
+    All pushes of a sum are in one entry, so that no checkpoint of a shard comes between them.
+    """
+
+    def __init__(self, log: ShardLog) -> None:
+        self._log = log
+        self._open: list[Key] = []
+        self._gathered: list[Change] | None = None
+
+    def append(self, change: Change) -> None:
+        """Write it, or hold it until all pushes of a message were taken."""
+        if self._gathered is None:
+            self._write(change)
+        else:
+            self._gathered.append(change)
+
+    @contextmanager
+    def together(self, tickets: Key) -> Iterator[None]:
+        """These pushes, taken in here, came in one sum."""
+        self._open.append(tickets)
+        self._gathered = []
+        try:
+            yield
+        finally:
+            gathered, self._gathered = self._gathered, None
+            for change in _merged(gathered):
+                self._write(change)
+
+    def _write(self, change: Change) -> None:
+        if self._open:
+            named = set(change.tickets)
+            sums = tuple(key for key in self._open if named.issuperset(key))
+            self._open = [key for key in self._open if named.isdisjoint(key)]
+            change = Change(change.tickets, change.scale, change.average, sums)
+        self._log.append(change)
+
+
+def _merged(changes: Sequence[Change]) -> list[Change]:
+    """One after the other, those that do the same are one."""
+    found: list[Change] = []
+    for change in changes:
+        last = found[-1] if found else None
+        if last is None or change.average or (last.scale, last.average) != (change.scale, False):
+            found.append(change)
+        else:
+            found[-1] = Change(last.tickets + change.tickets, change.scale)
+    return found
+
+
+def check_tickets(given: object) -> Key:
+    """The pushes that a sum is of; RefusedError unless they are of different nodes."""
+    named = given if isinstance(given, list) else []
+    pairs = [each for each in named if isinstance(each, list)]
+    whole = [each for each in pairs if [type(part) for part in each] == [str, int]]
+    if not whole or len({node for node, _ in whole}) < len(named):
+        raise RefusedError("together: `tickets` must be [node, sequence] of different nodes.")
+    return tuple((node, sequence) for node, sequence in whole)
