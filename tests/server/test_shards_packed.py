@@ -82,9 +82,12 @@ def test_a_node_sees_what_it_learnt_and_in_the_end_the_shards_have_it(connect, k
             learnt[np.searchsorted(ids, pushed[1].ids)] += pushed[1].values
             assert np.allclose(node.pull(NONE, ids).contexts, learnt, atol=2e-3)
         plain = connect(server, "plain")
-        assert not np.allclose(plain.pull(NONE, ids).contexts, learnt, atol=2e-3)
+        kept = np.abs(plain.pull(NONE, ids).contexts - learnt).max()
+        assert kept > 2e-3
         node.client.settle(node.clock, node.sequence + 1)
-        assert np.allclose(plain.pull(NONE, ids).contexts, learnt, atol=8e-3)
+        # What was kept back comes in steps of half of its size.
+        last = np.abs(plain.pull(NONE, ids).contexts - learnt).max()
+        assert last <= 2e-3 + 0.5 * kept
         assert node.client.rows.figures()["cache"]["rows_spared"] > 0
 
 
@@ -223,7 +226,7 @@ def test_a_killed_shard_loses_nothing_of_what_was_packed_and_kept(tmp_path: Path
                 trainer.join(90)
             assert not failed
             seen = plain.pull(ids, ids, clock=plain.hello().clock).contexts
-            assert np.allclose(seen, learnt, atol=8e-3)
+            assert np.allclose(seen, learnt, atol=0.03)  # half a step is never sent
             status = client.status()
         assert status["tokens"] == 4 * pushed[0]
         assert [shard["restarts"] for shard in status["shards"]] == [1, 1]
