@@ -113,7 +113,7 @@ def test_marks_and_figures_do_not_make_another_eojeol() -> None:
     assert found.words == ("일간",)
     strict = Readings(TextConfig(keep_tags=("NNG", "SN")))
     strict.learn("3일간", "", analysed("3일간", Morph("일간", "NNG", 1, 2)))
-    assert strict.look_up(["12일간"]) == [None]
+    assert strict.look_up(["12일간", "12일간"]) == [None, None]
 
 
 @given(st.lists(st.integers(0, 60), max_size=300), st.integers(1, 30))
