@@ -42,6 +42,7 @@ from embedding.worker.securing import secure
 from embedding.worker.spec import NodeSpec
 from embedding.worker.ticks import Learnt
 from embedding.worker.usage import UsageReader
+from embedding.worker.warming import warm
 
 logger = logging.getLogger(__name__)
 
@@ -131,6 +132,7 @@ class GradientProcess:
         reporter.start()
         if self.learner.outstanding is not None:
             self._tell_crawler()
+            warm(self.spec.model)
         pipeline = Pipeline(
             self.learner,
             self._gather(),

@@ -1,0 +1,31 @@
+"""Kernels loaded before the first document waits for them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from embedding.models import LocalBlock, ModelConfig, make_trainer
+from embedding.models.config import Model
+
+
+def warm(model: ModelConfig) -> None:
+    """Train once on two words with rows that are thrown away, by a trainer that is thrown away.
+
+    Loading a kernel takes a part of a second, compiling it many; the first block of a stream would
+    wait for that, after each start of a node.
+    """
+    words, noise = 2, 2
+    spelt = model.model is Model.FASTTEXT
+    block = LocalBlock(
+        tokens=np.asarray([0, 1, 0, 1], dtype=np.int32),
+        sentences=np.asarray([0, 4], dtype=np.int32),
+        keep=np.ones(words, dtype=np.float32),
+        pool=np.arange(words, words + noise, dtype=np.int32),
+        ids=np.arange(words + noise, dtype=np.int64),
+        subwords=np.arange(words, 2 * words, dtype=np.int32) if spelt else None,
+        subword_offsets=np.arange(words + 1, dtype=np.int32) if spelt else None,
+        subword_ids=np.arange(words, dtype=np.int64) if spelt else None,
+    )
+    vectors = np.zeros((2 * words if spelt else words, model.dim), dtype=np.float32)
+    contexts = np.zeros((words + noise, model.dim), dtype=np.float32)
+    make_trainer(model).train(block, vectors, contexts, learning_rate=0.01, seed=1)
