@@ -35,7 +35,7 @@ RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim")
 REFERENCE = "fp16"
 SIDES = ("fp16", "none", "fp16+changes", "threshold+changes")
-SIDES += ("threshold=0.005:1+changes", "threshold=0.005:2.7+changes", "onebit+changes")
+SIDES += ("threshold=0.005:1.5+changes", "threshold=0.005:2+changes", "onebit+changes")
 SIDES += ("fp16+cache",)
 KEPT = ("tokens_trained", "vocabulary", "words_per_second", "loss", "bytes_per_entry")
 KEPT += ("bytes_pushed_per_token", "bytes_pulled_per_token", "bytes_by_part")

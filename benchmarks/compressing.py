@@ -215,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             dim=given.dim,
             noise_share=given.noise_share,
         )
-        for side in ("none", *(given.sides or ["1.5"])):
+        for side in ("none", *(given.sides or ["1"])):
             runs.append(measure(corpus, given.nodes, given.block, side, config, given.gold))
             print(json.dumps(runs[-1]), flush=True)
     report = {

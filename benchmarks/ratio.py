@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--words", type=int, default=1_000_000)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
-    sides, runs = given.sides or ["1.5"], []
+    sides, runs = given.sides or ["1", "2"], []
     try:
         for file in given.corpora:
             for least in given.min_count:

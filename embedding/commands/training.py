@@ -73,7 +73,7 @@ def train(
     pulls: options.Pulls = "rows",
     compression: options.Compression = "fp16",
     threshold: options.Threshold = 0.005,
-    relative_threshold: options.RelativeThreshold = 1.5,
+    relative_threshold: options.RelativeThreshold = 1.0,
     directions: options.Directions = 16,
     top_share: options.TopShare = 0.05,
     cache_mb: options.CacheMb = 0,

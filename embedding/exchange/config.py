@@ -46,7 +46,7 @@ class ExchangeConfig(Config):
     """threshold and pulled changes: the least step; entries that moved less are kept back until
     they have."""
 
-    relative_threshold: float = Field(default=1.5, ge=0, le=100)
+    relative_threshold: float = Field(default=1.0, ge=0, le=100)
     """threshold and pulled changes: the step of a row as a multiple of the root mean square of what
     there is to send of it; 0 takes `threshold` for every row (Strom 2015)."""
 

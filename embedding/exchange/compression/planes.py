@@ -36,10 +36,7 @@ FIRST: Any = 0.4
 """Step of a row of which the receiver has nothing, as a part of its root mean square."""
 MOST_STEPS = 1 << 20
 """Steps that one entry may be sent at once; more stay with the sender."""
-SENT: Any = np.float32(0.75)
-"""The least part of a step that is sent, as a whole one: rounding at three quarters instead of at
-half leaves less error for the same bits while most entries are 0 (Sullivan 1996, "Efficient scalar
-quantization of exponential and Laplacian random variables")."""
+_HALF: Any = np.float32(0.5)
 _NONE: Any = np.int64(-1)
 _REASONS = {
     1: "the bytes end within a row",
@@ -89,7 +86,7 @@ def choose(values: Any, first: Any, least: float, relative: float, levels: Any, 
 
     A row's step is the power of the root of 2, times `least`, that is nearest to `relative` times
     the root mean square of the row, so that its largest entry is sent in any case, and at least
-    `least`. An entry below SENT steps is left out.
+    `least`. An entry below the step is left out.
 
     values  float32 [n, dim], finite
     first   bool [n]: rows of which the receiver has nothing: their step is FIRST times their root
@@ -113,7 +110,7 @@ def choose(values: Any, first: Any, least: float, relative: float, levels: Any, 
                 level = max(min(level, 2 * LEVEL - 1), 0)
         step, count = _step(least, level), 0
         for j in range(dim):
-            count += abs(values[i, j]) >= SENT * step
+            count += abs(values[i, j]) >= step
         levels[i] = level
         if count:
             kept[rows] = i
@@ -126,9 +123,9 @@ def choose(values: Any, first: Any, least: float, relative: float, levels: Any, 
 def _steps(value: Any, step: Any) -> Any:
     """How many steps of it are sent, with its sign."""
     size = abs(value)
-    if not size >= SENT * step:
+    if not size >= step:
         return np.int64(0)
-    many = np.int64(min(size / step, np.float32(MOST_STEPS - 1)) + (1 - SENT))
+    many = np.int64(min(size / step, np.float32(MOST_STEPS - 1)) + _HALF)
     many = max(many, np.int64(1))
     return -many if value < 0 else many
 
