@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 from grouped import DIM, following, ints, moved, read, until
-from named import QUICK, named
+from named import QUICK
 
 from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.channel import Channel
 from embedding.exchange.groups.client import LeaderClient
+from embedding.exchange.protocol import Push
+from embedding.exchange.together import encode_together
 from embedding.exchange.wire import Message, text_array
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
@@ -104,16 +106,14 @@ def raw(leader) -> Iterator[Callable[..., Message]]:
     client.close()
 
 
-PART = {"op": "push", "node": "n1", "sequence": 1, "clock": 0, "tokens": 1, "loss_sum": 0.0}
-PART |= {"pairs": 0, "entries": 0, "busy_s": 0.0, "groups": [], "progress": []}
-GOOD = {"op": "merge", "sequence": 1, "pieces": 0, "after": [0], "digests": [], "scored": []}
-GOOD |= {"pushes": [PART], "sessions": [0], "counted": [0], "named": [0], "used": [0]}
+GOOD = dict(encode_together([Push("n1", 1, 0, tokens=1)], [0]).header)
+GOOD |= {"op": "merge", "sequence": 1, "pieces": 0, "after": [0], "digests": [], "scored": []}
+PART = GOOD["pushes"][0]
 
 
 def parts(**rows: np.ndarray) -> dict[str, np.ndarray]:
     """What travels beside the header: a row of `out`, unless told otherwise."""
-    empty = named([])
-    arrays = {"counted": empty.ids, "counts": empty.counts, "documents": empty.documents}
+    arrays = dict(encode_together([Push("n1", 1, 0)], [0]).arrays)
     good = {"ids": ints(0), "values": np.ones((1, DIM), dtype=np.float32)}
     return arrays | {f"out.{name}": rows.get(name, value) for name, value in good.items()}
 
