@@ -70,10 +70,17 @@ class Protocol(RuleBasedStateMachine):
 
     # -- nodes ----------------------------------------------------------------------------------
 
-    @rule(name=names, ahead=st.booleans(), steps=st.integers(1, 6))
-    def work(self, name: str, ahead: bool, steps: int) -> None:
-        for _ in range(steps):
+    @rule(turns=st.lists(names, min_size=1, max_size=12), ahead=st.booleans())
+    def work(self, turns: list[str], ahead: bool) -> None:
+        """Nodes read and push in turn."""
+        for name in turns:
             self.world.work(self.node(name), ahead=ahead)
+
+    @rule(turns=st.lists(names, min_size=1, max_size=12))
+    def work_and_look(self, turns: list[str]) -> None:
+        """The same with a checkpoint behind it: often while something is held back."""
+        self.work(turns, False)
+        self.world.checkpoint()
 
     @rule(name=names)
     def read(self, name: str) -> None:
@@ -101,15 +108,16 @@ class Protocol(RuleBasedStateMachine):
         if node.reading:
             self.world.gap(node)
 
-    @rule(name=names)
+    @rule(name=names, how=st.sampled_from(["idle", "cut", "leave"]))
+    def go(self, name: str, how: str) -> None:
+        getattr(self, how)(name)
+
     def idle(self, name: str) -> None:
         self.world.state.idle(self.node(name).name)
 
-    @rule(name=names)
     def cut(self, name: str) -> None:
         self.world.cut(self.node(name))
 
-    @rule(name=names)
     def leave(self, name: str) -> None:
         self.world.leave(self.node(name))
 
@@ -127,10 +135,6 @@ class Protocol(RuleBasedStateMachine):
             self.world.arrive(*ghosts.pop(at))
 
     # -- the server -----------------------------------------------------------------------------
-
-    @rule()
-    def checkpoint(self) -> None:
-        self.world.checkpoint()
 
     @rule()
     def crash(self) -> None:
