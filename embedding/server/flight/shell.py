@@ -117,7 +117,9 @@ class FlightService(ClosedService):
                 # Not `nbytes`: it follows the offsets of a message that nobody has checked yet.
                 size = 0 if chunk.data is None else chunk.data.get_total_buffer_size()
                 answer = _answer(lambda: session.handle(chunk, size, parts), self._state)  # noqa: B023
-                session.meters.bytes_out += self._send(writer, answer, parts)
+                # Sent first, then added: `+=` reads its left first, and other streams add.
+                sent = self._send(writer, answer, parts)
+                session.meters.bytes_out += sent
                 named = 0 if chunk.app_metadata is None else chunk.app_metadata.size
                 session.meters.bytes_in += size + named
                 session.meters.parts.add(parts)
