@@ -3,6 +3,8 @@
 Runs whenever the asset `snapshots` is updated, for each snapshot that the run's events name (or,
 by hand, for the param's): compares the window with the ones before it (words that moved in
 meaning, new words, words that became frequent) and saves the report that the trends page shows.
+Then `notify` tells of watched words and of those that passed the threshold, by mail or to a
+webhook, where `notify.*` in the settings says so; otherwise it is skipped.
 """
 
 from datetime import timedelta
@@ -11,7 +13,7 @@ from airflow.sdk import DAG
 
 from embedding_airflow.assets import SNAPSHOTS, TRENDS
 from embedding_airflow.operators.snapshot import ChosenSnapshots
-from embedding_airflow.operators.trends import BuildTrendReport
+from embedding_airflow.operators.trends import BuildTrendReport, NotifyOfReport
 from embedding_airflow.params import snapshot_params
 
 with DAG(
@@ -24,9 +26,8 @@ with DAG(
     doc_md=__doc__,
     default_args={"owner": "yeoron", "retries": 2, "retry_delay": timedelta(seconds=10)},
 ):
-    BuildTrendReport.partial(
-        task_id="report",
-        map_index_template="{{ task.snapshot_id }}",
-        max_active_tis_per_dag=1,
-        outlets=[TRENDS],
-    ).expand(snapshot_id=ChosenSnapshots(task_id="choose_snapshots").output)
+    chosen = ChosenSnapshots(task_id="choose_snapshots").output
+    common = {"map_index_template": "{{ task.snapshot_id }}", "max_active_tis_per_dag": 1}
+    report = BuildTrendReport.partial(task_id="report", outlets=[TRENDS], **common)
+    notify = NotifyOfReport.partial(task_id="notify", **common)
+    report.expand(snapshot_id=chosen) >> notify.expand(snapshot_id=chosen)

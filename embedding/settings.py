@@ -30,6 +30,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
 from embedding.trends.config import TrendsConfig
+from embedding.trends.notifying import NotifyConfig
 from embedding.web.config import WebConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.spec import check_replay, check_rounds
@@ -163,6 +164,8 @@ class Settings(BaseSettings):
     """Evaluation and MLflow."""
     trends: TrendsConfig = TrendsConfig()
     """Trend reports."""
+    notify: NotifyConfig = NotifyConfig()
+    """Notices of trend reports."""
     web: WebConfig = WebConfig()
     """The trends page."""
 

@@ -14,7 +14,7 @@ DAGS = {
     "opinion_stream": {"attach_pool", "source_groups", "crawl", "cut_snapshot"},
     "opinion_daily": {"start_window"},
     "evaluate_snapshot": {"choose_snapshots", "evaluate"},
-    "trend_report": {"choose_snapshots", "report"},
+    "trend_report": {"choose_snapshots", "report", "notify"},
     "compare_training": {"open_comparison", "train", "close_comparison"},
     "source_alarms": {"look", "alarm"},
     "rollback": {"roll_back"},

@@ -49,6 +49,34 @@ class BuildTrendReport(YeoronOperator):
         return summary_of(report)
 
 
+class NotifyOfReport(YeoronOperator):
+    """Tells of a saved report by the channels that are set (`notify.*`); without any it is skipped.
+
+    What was sent by a channel is noted beside the report, so a retry sends nothing twice.
+    Result: `id`, `sent` (channels), `words` (told of, by part of the notice).
+    """
+
+    def __init__(self, *, snapshot_id: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.snapshot_id = snapshot_id
+
+    def work(self, settings: Settings, context: Context) -> dict[str, Any]:  # noqa: ARG002
+        """Compose and send."""
+        from airflow.sdk.exceptions import AirflowSkipException
+
+        from embedding.snapshots.store import SnapshotStore
+        from embedding.trends.notifier import notify
+        from embedding.trends.storage import load
+
+        if not settings.notify.channels:
+            raise AirflowSkipException("nobody is to be told: notify.webhook or notify.email_to")
+        folder, page = settings.paths.trends, settings.trends_url
+        store = SnapshotStore(str(settings.paths.snapshots))
+        told = notify(load(folder, self.snapshot_id), store, folder, settings.notify, page)
+        self.log.info("Sent by %s.", ", ".join(told.sent) or "no channel: nothing to tell")
+        return {"id": told.id, "sent": list(told.sent), "words": told.words}
+
+
 def summary_of(report: TrendReport) -> dict[str, Any]:
     """What is small enough for an XCom and a person wants to see there."""
     rankings = {"moved": report.moved, "born": report.born, "risen": report.risen}

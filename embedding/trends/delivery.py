@@ -1,0 +1,119 @@
+"""Sending a notice by mail or to a webhook. No library logs its content."""
+
+from __future__ import annotations
+
+import smtplib
+import ssl
+from email.message import EmailMessage
+
+import httpx
+import tenacity
+
+from embedding.errors import PlatformError
+from embedding.trends.notice import Notice
+from embedding.trends.notifying import NotifyConfig
+
+ATTEMPTS = 3
+_LONGEST = 35_000
+"""Characters of a webhook's text; Slack cuts at 40,000."""
+
+
+def deliver(notice: Notice, channel: str, config: NotifyConfig) -> None:
+    """Send by one channel (`email` or `webhook`), with two more tries.
+
+    Raises PlatformError that names the channel and what went wrong, never its secret.
+    """
+    send = {"email": _mail, "webhook": _post}[channel]
+    try:
+        for attempt in tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(ATTEMPTS),
+            wait=tenacity.wait_exponential(0.2, max=5.0),
+            retry=tenacity.retry_if_exception(_passing),
+            reraise=True,
+        ):
+            with attempt:
+                send(notice, config)
+    except httpx.HTTPStatusError as error:
+        status = error.response.status_code
+        raise PlatformError(f"notice by {channel}: it was answered with HTTP {status}.") from None
+    except smtplib.SMTPException as error:
+        raise PlatformError(f"notice by {channel}: {_refusal(error)}.") from None
+    except (httpx.HTTPError, OSError) as error:
+        raise PlatformError(
+            f"notice by {channel}: it could not be reached ({type(error).__name__})."
+        ) from None
+
+
+def as_text(notice: Notice) -> str:
+    """Plain text, a line for each word."""
+    parts = []
+    for title, lines in notice.sections:
+        rows = [f"- {line.word}: {line.said}\n  {line.address}" for line in lines]
+        parts.append("\n".join([title, *rows]))
+    return "\n\n".join([*parts, notice.address]) + "\n"
+
+
+def as_slack(notice: Notice) -> str:
+    """Slack's markup: what would be markup in a word is written out."""
+    parts = [f"*{_escaped(notice.subject)}*"]
+    for title, lines in notice.sections:
+        rows = [f"• <{line.address}|{_label(line.word)}> {_escaped(line.said)}" for line in lines]
+        parts.append("\n".join([f"*{title}*", *rows]))
+    text = "\n\n".join(parts)
+    return text if len(text) <= _LONGEST else text[:_LONGEST].rpartition("\n")[0] + "\n…"
+
+
+def _mail(notice: Notice, config: NotifyConfig) -> None:
+    message = EmailMessage()
+    message["Subject"] = notice.subject
+    message["From"] = config.email_from
+    message["To"] = ", ".join(config.email_to)
+    message.set_content(as_text(notice))
+    context = ssl.create_default_context()
+    host, port, timeout = config.smtp_host, config.smtp_port, config.timeout_s
+    with (
+        smtplib.SMTP_SSL(host, port, timeout=timeout, context=context)
+        if config.smtp_tls == "tls"
+        else smtplib.SMTP(host, port, timeout=timeout)
+    ) as server:
+        if config.smtp_tls == "starttls":
+            server.starttls(context=context)
+        if config.smtp_user:
+            server.login(config.smtp_user, config.smtp_password.get_secret_value())
+        server.send_message(message)
+
+
+def _post(notice: Notice, config: NotifyConfig) -> None:
+    address = config.webhook.get_secret_value()
+    answer = httpx.post(
+        address, json={"text": as_slack(notice)}, timeout=config.timeout_s, follow_redirects=False
+    )
+    answer.raise_for_status()
+
+
+def _passing(error: BaseException) -> bool:
+    """Whether a second try may help: not after a refusal."""
+    if isinstance(error, httpx.HTTPStatusError):
+        return error.response.status_code == 429 or error.response.status_code >= 500
+    if isinstance(error, smtplib.SMTPResponseException):
+        return 400 <= error.smtp_code < 500
+    if isinstance(error, smtplib.SMTPException):
+        return isinstance(error, smtplib.SMTPServerDisconnected)
+    return isinstance(error, httpx.HTTPError | OSError)
+
+
+def _refusal(error: smtplib.SMTPException) -> str:
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        return f"the mail server takes none of {len(error.recipients)} recipients"
+    if isinstance(error, smtplib.SMTPResponseException):
+        return f"the mail server refused with code {error.smtp_code}"
+    return f"the mail server could not be used ({type(error).__name__})"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _label(word: str) -> str:
+    """A word as the text of a link, where a bar would end it."""
+    return _escaped(word).replace("|", "¦").replace("\n", " ")

@@ -1,0 +1,114 @@
+"""What a notice says of a report: words that passed the threshold, and watched words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from embedding.snapshots.snapshot import Snapshot
+from embedding.trends.notifying import NotifyConfig
+from embedding.trends.rows import TrendReport, TrendRow
+
+_TITLES = {
+    "moved": "Moved in meaning",
+    "born": "New words",
+    "risen": "Became frequent",
+    "fallen": "Became rare",
+}
+_NEAR = 3
+
+
+@dataclass(frozen=True)
+class Line:
+    """One word: what is said of it, and where more of it stands (empty: nowhere)."""
+
+    word: str
+    said: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A notice as its channels write it: words and figures only, no text of documents.
+
+    sections  title and lines of each part, empty ones left out
+    """
+
+    subject: str
+    sections: tuple[tuple[str, tuple[Line, ...]], ...]
+    address: str
+
+    def __bool__(self) -> bool:
+        return bool(self.sections)
+
+
+def compose(
+    report: TrendReport,
+    snapshot: Snapshot,
+    before: Snapshot | None,
+    config: NotifyConfig,
+    page: str,
+) -> Notice:
+    """The notice of a report; it is false when there is nothing to say.
+
+    snapshot, before  the report's windows, from which watched words are counted
+    page              address of the trends page, under which words have theirs
+    """
+    page = page.rstrip("/")
+    sections = []
+    for name in config.rankings:
+        rows: Sequence[TrendRow] = getattr(report, name)
+        told = [row for row in rows if row.q <= config.false_discovery][: config.most]
+        if told:
+            lines = tuple(Line(row.word, _of(row), _address(page, row.word)) for row in told)
+            sections.append((_TITLES[name], lines))
+    if watched := tuple(_watched(config.words, report, snapshot, before, page)):
+        sections.append(("Watched", watched))
+    found = sum(len(lines) for title, lines in sections if title != "Watched")
+    subject = f"Yeoron {report.snapshot.label}: {found} words"
+    return Notice(subject, tuple(sections), f"{page}/")
+
+
+def _of(row: TrendRow) -> str:
+    parts = [f"{row.documents_before:,} → {row.documents:,} documents", f"q {row.q:.2g}"]
+    if row.since is not None:
+        parts.append(f"since {row.since}")
+    near = [one.word for one in row.neighbours if one.changed][:_NEAR]
+    near = near or [one.word for one in row.neighbours][:_NEAR]
+    if near:
+        parts.append(f"near {', '.join(near)}")
+    return "; ".join(parts)
+
+
+def _watched(
+    words: Iterable[str],
+    report: TrendReport,
+    snapshot: Snapshot,
+    before: Snapshot | None,
+    page: str,
+) -> Iterable[Line]:
+    ranked = {
+        row.word: name
+        for name in ("fallen", "risen", "born", "moved")
+        for row in getattr(report, name)
+        if row.significant
+    }
+    for word in dict.fromkeys(words):
+        now = _documents(snapshot, word)
+        then = 0 if before is None else _documents(before, word)
+        said = f"{then:,} → {now:,} documents"
+        if word in ranked:
+            said += f"; {_TITLES[ranked[word]].lower()}"
+        yield Line(word, said, _address(page, word))
+
+
+def _documents(snapshot: Snapshot, word: str) -> int:
+    """Documents of the window that hold a word; none where it has no row."""
+    if word not in snapshot:
+        return 0
+    return sum(documents for _, documents in snapshot.source_counts(word).values())
+
+
+def _address(page: str, word: str) -> str:
+    return f"{page}/word/{quote(word, safe='')}"

@@ -1,0 +1,99 @@
+"""Who is told of a trend report, how, and from which threshold on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from embedding.config import Config
+from embedding.server.config import is_loopback
+from embedding.trends.rows import RANKINGS
+
+
+class NotifyConfig(Config):
+    """Notices of the `trend_report` DAG; without an address nobody is told.
+
+    Password and webhook are secrets: give them by the environment
+    (`YEORON_NOTIFY__WEBHOOK`, `YEORON_NOTIFY__SMTP_PASSWORD`), or in a file that only you may read.
+    """
+
+    words: tuple[str, ...] = Field(default=(), max_length=200)
+    """Watched words: their figures are in every notice, whether they pass the threshold or not."""
+
+    rankings: tuple[str, ...] = ("moved", "born")
+    """Rankings whose words are told of."""
+
+    false_discovery: float = Field(default=0.05, gt=0, le=1)
+    """A word of these rankings is told of when its q value is at most this."""
+
+    most: int = Field(default=20, ge=1, le=200)
+    """Words of one ranking in a notice."""
+
+    webhook: SecretStr = SecretStr("")
+    """Address that takes Slack's `{"text": …}` by POST; https, or http on this machine."""
+
+    email_to: tuple[str, ...] = ()
+    """Addresses that mail goes to."""
+
+    email_from: str = "yeoron@localhost"
+    """Address that mail comes from."""
+
+    smtp_host: str = ""
+    """Mail server; needed with `email_to`."""
+
+    smtp_port: int = Field(default=587, ge=1, le=65535)
+    """Its port."""
+
+    smtp_tls: Literal["starttls", "tls", "none"] = "starttls"
+    """How the connection is protected; none only to this machine."""
+
+    smtp_user: str = ""
+    """Login there; empty: none."""
+
+    smtp_password: SecretStr = SecretStr("")
+    """Its password."""
+
+    timeout_s: float = Field(default=30.0, gt=0, le=600)
+    """Seconds that a delivery may take."""
+
+    @field_validator("rankings")
+    @classmethod
+    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := set(value) - set(RANKINGS):
+            raise ValueError(f"{', '.join(sorted(unknown))}: accepted are {', '.join(RANKINGS)}")
+        return value
+
+    @field_validator("email_to", "email_from")
+    @classmethod
+    def _addresses(cls, value: tuple[str, ...] | str) -> tuple[str, ...] | str:
+        for each in (value,) if isinstance(value, str) else value:
+            name, at, host = each.rpartition("@")
+            if not (name and at and host) or any(c.isspace() or c in ",;<>" for c in each):
+                raise ValueError(f"{each!r} is no mail address")
+        return value
+
+    @field_validator("webhook")
+    @classmethod
+    def _protected(cls, value: SecretStr) -> SecretStr:
+        address = value.get_secret_value()
+        if not address or address.startswith("https://"):
+            return value
+        host = address.removeprefix("http://").partition("/")[0].rpartition(":")[0]
+        if address.startswith("http://") and is_loopback(host):
+            return value
+        raise ValueError("https:// is needed, or http:// with a port of this machine")
+
+    @model_validator(mode="after")
+    def _deliverable(self) -> NotifyConfig:
+        if self.email_to and not self.smtp_host:
+            raise ValueError("email_to needs smtp_host")
+        if self.smtp_tls == "none" and self.smtp_host and not is_loopback(self.smtp_host):
+            raise ValueError("smtp_tls none is accepted for a mail server of this machine only")
+        return self
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The ways that are set: `email`, `webhook`."""
+        found = {"email": bool(self.email_to), "webhook": bool(self.webhook.get_secret_value())}
+        return tuple(name for name, there in found.items() if there)
