@@ -130,7 +130,6 @@ def kill_oldest_of_two(pid: int) -> None:
         (("--groups", "3"), "there are 2 nodes"),
         (("--groups", "1", "--sync", "hogwild"), "bsp, ssp, asp with combine sum are accepted"),
         (("--groups", "1", "--compression", "onebit"), "none or fp16 is accepted"),
-        (("--groups", "1", "--shards", "2"), "groups 0 or 1 shard is accepted"),
         (("--topology", "mesh"), "'ps', 'allreduce' or 'hybrid'"),
     ],
 )
