@@ -86,8 +86,10 @@ class Folder:
         """Text of a small file beside the directories; None when there is none."""
         try:
             return (self.root / name).read_text(encoding="utf-8")
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise SnapshotError(f"snapshot store {self.root}: {name}: {error}.") from error
 
     def take_note(self, name: str, change: Callable[[str | None], str]) -> None:
         """Replace a note under the folder's lock: write, sync, rename."""
@@ -201,6 +203,8 @@ class Remote:
             return str(self.fs.cat_file(f"{self.root}/{name}").decode("utf-8"))
         except FileNotFoundError:
             return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise SnapshotError(f"snapshot store {self.address(name)}: {error}.") from error
 
     def take_note(self, name: str, change: Callable[[str | None], str]) -> None:
         """Replace a note; of two writers at once the last one's stays."""
