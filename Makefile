@@ -42,8 +42,8 @@ format: setup ## format and fix what ruff can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-test: setup check ## everything CI runs
-	@$(BIN)/python -m pytest
+test: setup check ## everything CI runs, a file on each core
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 clean: down ## stop everything, remove .venv and var
 	rm -rf $(VENV) var
