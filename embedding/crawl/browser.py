@@ -37,7 +37,7 @@ _MEASURE = 2.0
 _MEGABYTE = 1e6
 _TOO_LARGE = 2.0
 """Times the memory limit at which a browser is killed in the middle of its pages."""
-_ENDED = ("has been closed", "crash", "Connection closed")
+_ENDED = ("has been closed", "crash", "Connection closed", "frame was detached")
 """Playwright's words for a page or a browser that is gone."""
 _READABLE = ("text/html", "application/xhtml")
 

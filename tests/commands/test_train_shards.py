@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -48,10 +49,11 @@ class Killer:
         if self.killed or told.tokens < self.after:
             return
         for child in psutil.Process().children():
-            if "shards.service" in " ".join(child.cmdline()):
-                os.kill(child.pid, signal.SIGKILL)
-                self.killed.append(child.pid)
-                return
+            with contextlib.suppress(psutil.Error):  # one that has just ended
+                if "shards.service" in " ".join(child.cmdline()):
+                    os.kill(child.pid, signal.SIGKILL)
+                    self.killed.append(child.pid)
+                    return
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import pytest
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import LeaseConfig
 from embedding.crawl.rewinding import block, blocked, rewind, unblock
+from embedding.crawl.rows import Fetched
 from embedding.sources.config import SourceConfig
 
 JANUARY, FEBRUARY = 1_577_836_800.0, 1_580_515_200.0
@@ -21,7 +22,8 @@ def read(frontier: Frontier, source: str, key: str, published: float | None) -> 
     """A document goes through the frontier to its end."""
     frontier.discover(source, [(key, published)], JANUARY)
     (claim,) = frontier.claim(source, 1, FEBRUARY, 60.0)
-    frontier.fetched(claim.key, FEBRUARY, content_hash=f"h-{key}", etag='"e"', last_modified="then")
+    was = Fetched(claim.key, source, None, '"e"', "then", f"h-{key}")
+    frontier.record([was], [], FEBRUARY)
     assert frontier.acknowledge([claim.key], FEBRUARY) == 1
 
 
@@ -31,7 +33,7 @@ def test_what_was_read_since_then_is_new_again(address):
     read(frontier, "news", "https://n/new", FEBRUARY + 5)
     read(frontier, "news", "https://n/undated", None)
     read(frontier, "board", "https://b/spam", FEBRUARY + 6)
-    frontier.offer("news", "inline:1", FEBRUARY + 7, FEBRUARY)
+    frontier.offer("news", [("inline:1", FEBRUARY + 7)], FEBRUARY)
     frontier.close()
     rewound = rewind(address, FEBRUARY, without=["board"])
     assert (rewound.addresses, rewound.listed) == (2, 1)
@@ -40,9 +42,8 @@ def test_what_was_read_since_then_is_new_again(address):
     assert {claim.key for claim in claims} == {"https://n/new", "https://n/undated"}
     assert frontier.relist("news") == 1
     assert frontier.pending("board") == 0
-    assert not frontier.has_content("h-https://n/new", "https://n/other")
-    assert not frontier.has_content("h-https://b/spam", "https://n/copy")
-    assert frontier.has_content("h-https://n/old", "https://n/other")
+    hashes = [f"h-{key}" for key in ("https://n/old", "https://n/new", "https://b/spam")]
+    assert frontier.with_content(hashes) == {"h-https://n/old": {"https://n/old"}}
     frontier.close()
     assert rewind(address, FEBRUARY + 1000, without=[]).addresses == 0
 

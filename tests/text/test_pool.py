@@ -114,7 +114,9 @@ async def test_whoever_is_cancelled_leaves_no_answer_to_the_next(pool: TextPool)
 
 
 async def test_settings_that_cannot_work_are_named_before_a_document_comes() -> None:
-    pool = TextPool(TextConfig(tokenizer="mecab"), 1, 60.0, warm=True)
+    # Whether MeCab is installed or not: it has no user words.
+    config = TextConfig(tokenizer="mecab", user_words=("신천지",))
+    pool = TextPool(config, 1, 60.0, warm=True)
     try:
         with pytest.raises(ConfigError, match="mecab"):
             await pool.prepare()
