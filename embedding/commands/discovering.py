@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from embedding.commands.common import Json, console, print_json, settings
-from embedding.crawl.discover import Discovery
+
+if TYPE_CHECKING:
+    from embedding.crawl.discover import Discovery
 
 
 def discover(

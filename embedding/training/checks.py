@@ -18,7 +18,6 @@ from embedding.models.config import Model
 from embedding.server.shards.unsplit import check_column_policy
 from embedding.text.tokenizer import make_tokenizer
 from embedding.training.request import TrainRequest
-from embedding.worker.columns import check_column_model
 from embedding.worker.reading import Stretch, stretches
 from embedding.worker.spec import CorpusShare
 
@@ -69,6 +68,8 @@ def _check_shards(request: TrainRequest) -> None:
 
 def _check_columns(request: TrainRequest) -> None:
     """What is not learnt where columns lie."""
+    from embedding.worker.columns import check_column_model  # numba takes its time
+
     check_column_model(request.model)
     check_column_policy(request.sync)
     check_column_exchange(request.exchange)

@@ -10,8 +10,7 @@ from embedding.errors import ConfigError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.server.config import ServerConfig
-from embedding.server.groups.config import GroupConfig
-from embedding.server.groups.leading import WRONG_POLICIES
+from embedding.server.groups.config import WRONG_POLICIES, GroupConfig
 from embedding.server.groups.spec import GroupSpec
 from embedding.server.shards.fleet import START_S, ShardKeeper
 from embedding.training.request import TrainRequest

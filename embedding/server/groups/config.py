@@ -8,6 +8,9 @@ from pydantic import Field, model_validator
 
 from embedding.config import Config
 
+WRONG_POLICIES = ("hogwild", "sandblaster")
+"""Their nodes change rows past the pushes that groups tell each other of."""
+
 
 class GroupConfig(Config):
     """A server's place among server groups (docs/topologies.md)."""

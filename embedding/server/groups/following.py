@@ -22,8 +22,8 @@ from embedding.exchange.protocol import Push, VocabularyDelta, Welcome
 from embedding.exchange.testimony import Attestation
 from embedding.records import FloatArray, HalfArray, IntArray, Table, TimeArray
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.groups.config import WRONG_POLICIES
 from embedding.server.groups.drift import Drift, Moved
-from embedding.server.groups.leading import WRONG_POLICIES
 from embedding.server.groups.shares import group_shares
 from embedding.server.policies import Instruction
 from embedding.server.state import ServerState

@@ -22,6 +22,7 @@ from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
 from embedding.server.flight.greeting import acknowledgement
 from embedding.server.flight.validation import check_words, checked
+from embedding.server.groups.config import WRONG_POLICIES
 from embedding.server.recovery.sequence import Verdict
 from embedding.server.words.accounting import Arrival
 
@@ -33,8 +34,6 @@ logger = logging.getLogger(__name__)
 
 FLUSH_S = 60.0
 """How long a snapshot waits for the groups' last changes."""
-WRONG_POLICIES = ("hogwild", "sandblaster")
-"""Their nodes change rows past the pushes that groups tell each other of."""
 
 
 @dataclass
