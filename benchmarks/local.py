@@ -30,9 +30,9 @@ Sentences = Sequence[Sequence[str]]
 class Line:
     """What a learner asks a server for. Nothing is scored: that would cost time, not quality."""
 
-    def __init__(self, state: ServerState) -> None:
-        self._state = state
-        state.hello(NODE, version=VERSION, digest="", clock=0)
+    def __init__(self, state: ServerState, node: str = NODE) -> None:
+        self._state, self._node = state, node
+        self.welcome = state.hello(node, version=VERSION, digest="", clock=0)
 
     def admit(self, words: list[str], counts: IntArray) -> IntArray:
         return self._state.admit(words, counts)
@@ -50,7 +50,7 @@ class Line:
         grams: IntArray | None = None,
     ) -> Rows:
         del score
-        rows = self._state.pull(NODE, vectors, contexts, clock, None, grams=grams)
+        rows = self._state.pull(self._node, vectors, contexts, clock, None, grams=grams)
         if isinstance(rows, list):
             raise AssertionError("a lone node never waits for others")
         return rows

@@ -26,12 +26,13 @@ from unittest.mock import patch
 
 import numpy as np
 
+from benchmarks.local import Line
 from benchmarks.machine import hardware, versions
 from benchmarks.policies import HELD_OUT, ONE, PACKAGES, RESULTS, WAYS, read
 from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss, speeds
 from embedding.errors import YeoronError
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
+from embedding.exchange.protocol import Ack, Push, Rows
 from embedding.models import ModelConfig, make_trainer
 from embedding.models.config import Schedule
 from embedding.records import IntArray, ScorePairs, Table, TokenBlock, WindowUnit
@@ -62,18 +63,8 @@ class Clock:
     time = monotonic
 
 
-class Line:
-    """A node's line to the server, without a wire."""
-
-    def __init__(self, state: ServerState, node: str) -> None:
-        self._state, self._node = state, node
-        self.welcome = state.hello(node, version=VERSION, digest="", clock=0)
-
-    def admit(self, words: list[str], counts: IntArray) -> IntArray:
-        return self._state.admit(words, counts)
-
-    def vocabulary(self, since: int = 0) -> VocabularyDelta:
-        return self._state.delta(since)
+class SimulatedLine(Line):
+    """A line whose rows travel as float16, and on which a node may have to wait."""
 
     def pull(
         self,
@@ -109,7 +100,7 @@ class Node:
 
     def __init__(self, state: ServerState, at: int, wait: Wait, model: ModelConfig) -> None:
         self.at, self.wait, self.share = at, wait, 1.0
-        self.line = Line(state, f"node-{at}")
+        self.line = SimulatedLine(state, f"node-{at}")
         self.learner = PacedLearner(
             self.line,
             make_trainer(model),

@@ -8,7 +8,6 @@ had fails the gate: nobody knows whether it is good.
 
 from __future__ import annotations
 
-import hashlib
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from embedding.config import Config, explain
 from embedding.errors import InputError
+from embedding.snapshots.files import sha256
 from embedding.snapshots.format import Manifest
 
 LOWER_IS_BETTER = ("nll", "pip")
@@ -29,7 +29,7 @@ class Floor(Config):
     """One bound on one figure."""
 
     metric: str = Field(min_length=1)
-    """Name of the figure, as `yeoron evaluate` prints it: `nll`, `similarity/ws353_ko`."""
+    """Name of the figure, as `yeoron snapshot evaluate` prints it: `nll`, `similarity/ws353_ko`."""
     at_least: float | None = Field(default=None, allow_inf_nan=False)
     """The figure must not be below this."""
     at_most: float | None = Field(default=None, allow_inf_nan=False)
@@ -109,7 +109,7 @@ def judge(
     before    figures of the snapshot that the alias names now, None when it names none
     max_rise  share by which `nll` may be above that of `before`; None: by any
     """
-    digests = {path.stem: _sha256(path) for path in gold}
+    digests = {path.stem: _digest(path) for path in gold}
     failed, aside = [], []
     for floor in floors:
         if why := _elsewhere(floor, corpus, digests):
@@ -130,7 +130,7 @@ def pin(
     Figures that judge vectors are pinned: `nll`, similarity and analogy as a whole. Raises
     InputError when there is none of them.
     """
-    digests = {path.stem: _sha256(path) for path in gold}
+    digests = {path.stem: _digest(path) for path in gold}
     floors = []
     for metric, value in sorted(metrics.items()):
         kind, _, name = metric.partition("/")
@@ -202,10 +202,9 @@ def _round(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _sha256(path: Path) -> str:
+def _digest(path: Path) -> str:
     """Of a file; empty for one that cannot be read, whose figures are missing too."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return sha256(path)
     except OSError:
         return ""

@@ -16,11 +16,15 @@ from embedding.errors import SnapshotError
 from embedding.snapshots.format import FileEntry
 
 
+def sha256(path: Path) -> str:
+    """SHA-256 (hex) of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def entry(path: Path) -> FileEntry:
     """Size and SHA-256 of a file."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return FileEntry(size=path.stat().st_size, sha256=digest)
+    return FileEntry(size=path.stat().st_size, sha256=sha256(path))
 
 
 def sync(path: Path) -> None:

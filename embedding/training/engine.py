@@ -6,7 +6,6 @@ processes beside it, a snapshot at the end (or one a window, for a dated corpus)
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 import time
 from collections import Counter
@@ -21,6 +20,7 @@ from embedding.errors import PlatformError
 from embedding.records import Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.figures.ways import led_total
+from embedding.snapshots.files import sha256
 from embedding.snapshots.store import SnapshotStore
 from embedding.training.checks import check_corpus, check_memory, check_options
 from embedding.training.grouping import refresh
@@ -111,7 +111,7 @@ def _server(
         shards_dir=scratch if resume is None else None,
         checkpoint_every_s=request.checkpoint_every_s,
         config_digest=request.model.digest(),
-        corpus_digest="" if request.out is None else _sha256(request.corpus),
+        corpus_digest="" if request.out is None else sha256(request.corpus),
         half_life_tokens=None if request.dated is None else HALF_LIFE_TOKENS,
     )
     server = ParameterServer(
@@ -127,11 +127,6 @@ def _server(
         yield server
     finally:
         server.stop()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _checkpoint(server: ParameterServer) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import shutil
@@ -175,12 +174,12 @@ def comparable(result: TrainResult, judged: Mapping[str, float]) -> dict[str, fl
 
 def provenance(request: TrainRequest, manifest: Manifest) -> dict[str, str]:
     """What a training was made from: corpus by digest, the mix of its sources, tokenizer, code."""
-    with request.corpus.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    from embedding.evaluation.gate import corpus_digest
+
     total = max(sum(manifest.tokens.values()), 1)
     mix = {source: round(n / total, 4) for source, n in sorted(manifest.tokens.items())}
     return {
-        "corpus_digest": digest[:16],
+        "corpus_digest": (corpus_digest(manifest) or "")[:16],
         "source_mix": json.dumps(mix, ensure_ascii=False)[:4_000],
         "tokenizer": request.text.tokenizer,
         "tokenizer_digest": manifest.tokenizer_digest,

@@ -13,7 +13,6 @@ knows files only; what goes into them is `recovery.py`'s business.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import logging
 import os
@@ -31,6 +30,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from embedding.errors import ConfigError
+from embedding.snapshots.files import sha256
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ class CheckpointFolder:
         files = {}
         for file in sorted(fresh.iterdir()):
             sync(file)
-            files[file.name] = digest(file)
+            files[file.name] = sha256(file)
         manifest = fresh / _MANIFEST
         facts = {"facts": content.facts, "files": files}
         manifest.write_text(json.dumps(facts, ensure_ascii=False), encoding="utf-8")
@@ -167,7 +167,7 @@ def _read(folder: Path) -> Content:
     tables: dict[str, pa.Table] = {}
     for name, expected in manifest["files"].items():
         file = folder / name
-        if digest(file) != expected:
+        if sha256(file) != expected:
             raise ValueError(f"{name} is damaged")
         if file.suffix == ".npy":
             arrays[file.stem] = np.load(file, mmap_mode="r", allow_pickle=False)
@@ -187,12 +187,6 @@ def write_npy(path: Path, values: npt.NDArray[Any]) -> None:
         content = contiguous.reshape(-1).view(np.uint8).data
         for at in range(0, len(content), _PIECE_BYTES):
             file.write(content[at : at + _PIECE_BYTES])
-
-
-def digest(path: Path) -> str:
-    """SHA-256 (hex) of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sync(path: Path) -> None:
