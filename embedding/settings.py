@@ -241,6 +241,7 @@ class Settings(BaseSettings):
             "evidence": self.paths.evidence,
             "status_url": self.server_status_url,
             "token_file": self.paths.home / "web-token",
+            "source_weights": self.node.source_weights,
         }
         given = {k: v for k, v in here.items() if getattr(self.web, k) == getattr(defaults, k)}
         return self.web.model_copy(update={**given, "trends": self.trends})

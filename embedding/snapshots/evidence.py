@@ -11,8 +11,6 @@ for each month:
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 import uuid
 from collections.abc import Sequence
@@ -25,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from embedding.durable import replaced
 from embedding.errors import SnapshotError
 
 SCHEMA = pa.schema(
@@ -161,15 +160,6 @@ def _safe(name: str) -> str:
 
 
 def _publish(folder: Path, table: pa.Table, writer: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     name = f"{_safe(writer)}-{uuid.uuid4().hex[:12]}"
-    draft = folder / f".{name}"
-    try:
-        with draft.open("wb") as file:
-            pq.write_table(table, file, compression="zstd", row_group_size=20_000)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.rename(folder / f"{name}.parquet")
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            draft.unlink()
+    with replaced(folder / f"{name}.parquet") as file:
+        pq.write_table(table, file, compression="zstd", row_group_size=20_000)

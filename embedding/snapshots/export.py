@@ -10,9 +10,9 @@ from typing import IO
 
 import numpy as np
 
+from embedding.durable import replaced
 from embedding.errors import ConfigError, InputError
 from embedding.records import IntArray
-from embedding.snapshots.files import replaced
 from embedding.snapshots.snapshot import Snapshot
 
 

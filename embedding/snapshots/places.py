@@ -13,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from embedding.durable import replaced, sync
 from embedding.errors import SnapshotError
-from embedding.snapshots.files import locked, sync
+from embedding.snapshots.files import locked
 from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS, parse_manifest
 
 TEMPORARY = ".publishing-"
@@ -94,12 +95,8 @@ class Folder:
     def take_note(self, name: str, change: Callable[[str | None], str]) -> None:
         """Replace a note under the folder's lock: write, sync, rename."""
         try:
-            with locked(self.root / LOCK, LOCK_TIMEOUT):
-                fresh = self.root / f".{name}"
-                fresh.write_text(change(self.note(name)), encoding="utf-8")
-                sync(fresh)
-                fresh.rename(self.root / name)
-                sync(self.root)
+            with locked(self.root / LOCK, LOCK_TIMEOUT), replaced(self.root / name) as file:
+                file.write(change(self.note(name)).encode())
         except OSError as error:
             raise SnapshotError(
                 f"snapshot store {self.root}: cannot be written: {error.strerror or error}."

@@ -5,11 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from embedding.durable import replaced
 from embedding.errors import ConfigError
 from embedding.sources.config import SourceConfig, load_sources
 
@@ -47,25 +47,11 @@ def _value(value: object) -> str:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write, check, fsync, switch."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".toml", dir=path.parent)
-    new = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        load_sources(new)
-        new.chmod(path.stat().st_mode & 0o777)
-        new.replace(path)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    """Write, check, switch."""
+    with replaced(path) as file:
+        file.write(text.encode())
+        file.flush()
+        load_sources(Path(file.name))
 
 
 @contextmanager

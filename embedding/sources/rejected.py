@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from embedding.durable import replaced
 from embedding.errors import ConfigError
 
 
@@ -30,10 +29,5 @@ def reject(path: Path, urls: Sequence[str], when: datetime | None = None) -> Non
     at = (when or datetime.now(UTC)).isoformat(timespec="seconds")
     known = rejected(path)
     text = json.dumps({**known, **{url: known.get(url, at) for url in urls}}, indent=1)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    Path(name).replace(path)
+    with replaced(path) as file:
+        file.write(text.encode() + b"\n")
