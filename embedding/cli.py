@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +28,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="**Yeoron** (여론): see public opinion move in text.",
 )
+
+YOUNG = 50_000
+"""Objects made between two looks for garbage: imports make hundreds of thousands, and none."""
 
 _GROUPS = "operate services live sources training snapshots trends rollback bench"
 for _group in _GROUPS.split():
@@ -57,6 +62,9 @@ def options(
 
 def main() -> None:
     """Run a command; an expected error is one sentence on stderr and its exit code."""
+    gc.set_threshold(YOUNG, 10, 10)
+    # What is there at the end ends with the process: looking through it would take a second.
+    atexit.register(gc.freeze)
     try:
         code = app(standalone_mode=False)
     except YeoronError as error:

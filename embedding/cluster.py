@@ -24,6 +24,7 @@ from embedding.crawl.config import TO_A_NODE, CrawlConfig
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.rewinding import Blocked, blocked
 from embedding.errors import PlatformError
+from embedding.nodetask import node_task
 from embedding.settings import Settings
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.worker.spec import NodeSpec
@@ -207,22 +208,6 @@ def _wait(done: Callable[[], bool], what: str, verb: str) -> None:
                 "says why."
             )
         time.sleep(0.1)
-
-
-def node_task(spec_json: str, pool: str) -> dict[str, Any]:
-    """The Dask task of one node: runs until the pool's stop event is set."""
-    from distributed import Event, get_client
-
-    from embedding.worker.node import run_node
-
-    spec = NodeSpec.model_validate_json(spec_json)
-    stop = Event(f"{pool}-stop", client=get_client())
-
-    def should_stop() -> bool:
-        return bool(stop.is_set())
-
-    outcome = run_node(spec, should_stop)
-    return {"name": outcome.name, "restarts": outcome.restarts, "seconds": outcome.seconds}
 
 
 def _on_event(client: Any, verb: str, pool: str) -> None:

@@ -137,7 +137,7 @@ Dated = Annotated[
 LearningRate = Annotated[float, typer.Option(help="Learning rate at the start.")]
 Schedule = Annotated[
     str | None,
-    typer.Option(help="linear (falls to the end) or constant; --dated takes constant."),
+    typer.Option(help="linear (falls to the end), constant (--dated) or window (falls in each)."),
 ]
 Tokens = Annotated[int | None, typer.Option(help="Stop after so many tokens.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]

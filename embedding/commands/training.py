@@ -9,6 +9,7 @@ import typer
 
 from embedding.commands import train_options as options
 from embedding.commands.common import Json, console, errors, print_json, settings
+from embedding.commands.evaluating import GOLD_FAILED
 from embedding.commands.snapshots import ID_HELP, open_snapshot
 from embedding.commands.train_bar import TrainBar
 
@@ -161,8 +162,10 @@ def evaluate(
     result = evaluate_snapshot(opened, files, chosen.evaluation.device)
     if as_json:
         print_json({"metrics": result.metrics, "skipped": list(result.skipped)})
-        return
-    for name, value in sorted(result.metrics.items()):
-        console.print(f"{name:<40} {value:.4f}", highlight=False)
-    for sentence in result.skipped:
-        console.print(f"· {sentence}", markup=False)
+    else:
+        for name, value in sorted(result.metrics.items()):
+            console.print(f"{name:<40} {value:.4f}", highlight=False)
+        for sentence in result.skipped:
+            console.print(f"· {sentence}", markup=False)
+    if gold and result.skipped:
+        raise typer.Exit(GOLD_FAILED)

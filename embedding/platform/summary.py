@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import httpx
 from rich.console import Console
 from rich.table import Table
 
+from embedding.durable import replaced
 from embedding.settings import Settings
 from embedding.trends.rows import TrendReport
 from embedding.trends.storage import load, saved
@@ -84,12 +84,8 @@ def reports(settings: Settings) -> dict[str, TrendReport]:
 
 def write_summary(path: Path, summary: dict[str, Any]) -> None:
     """Write the summary whole or not at all."""
-    draft = path.with_suffix(".json.tmp")
-    with draft.open("w", encoding="utf-8") as file:
-        json.dump(summary, file, ensure_ascii=False, indent=2, default=str)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    with replaced(path) as file:
+        file.write(json.dumps(summary, ensure_ascii=False, indent=2, default=str).encode())
 
 
 def _headline(metric: str) -> bool:

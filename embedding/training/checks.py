@@ -23,6 +23,8 @@ from embedding.worker.spec import CorpusShare
 
 NODES_A_CORE = 4
 """More nodes than this on a core only wait for each other."""
+INITIAL_ROWS = 1024
+"""Rows that the tables have before any word is known."""
 TRIED_LINES = 100
 """A JSONL file with no dated text in so many lines is not a dated corpus."""
 CGROUP = Path("/sys/fs/cgroup")

@@ -6,43 +6,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from embedding.errors import ConfigError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.server.config import ServerConfig
-from embedding.server.groups.config import WRONG_POLICIES, GroupConfig
+from embedding.server.groups.config import GroupConfig
 from embedding.server.groups.spec import GroupSpec
 from embedding.server.shards.fleet import START_S, ShardKeeper
 from embedding.training.request import TrainRequest
-
-
-def check_server_groups(request: TrainRequest) -> None:
-    """Raises ConfigError for what does not go with several server groups."""
-    topology, groups = request.topology, request.topology.server_groups
-    if groups == 1:
-        return
-    where = f"server_groups {groups}"
-    if groups > request.nodes:
-        raise ConfigError(
-            f"{where}: there are {request.nodes} nodes, and each group has one at least; at most "
-            "so many groups are accepted."
-        )
-    for is_so, what, accepted in (
-        (topology.kind != "ps", f"topology {topology.kind}", "ps"),
-        (topology.groups > 0, f"groups {topology.groups}", "0"),
-        (request.shards > 1, f"shards {request.shards}", "1"),
-        (request.split != "rows", f"split {request.split}", "rows"),
-    ):
-        if is_so:
-            raise ConfigError(
-                f"{where} with {what}: nodes push to the one server of their group, which holds "
-                f"all rows; {accepted} is accepted."
-            )
-    if request.sync.policy in WRONG_POLICIES:
-        raise ConfigError(
-            f"{where} with policy {request.sync.policy}: its nodes change rows past the pushes "
-            "that groups tell each other of; any other policy is accepted."
-        )
 
 
 @contextmanager

@@ -7,17 +7,15 @@ worker process between them and this one would only cost its start.
 from __future__ import annotations
 
 import logging
-import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embedding.cluster import node_task
 from embedding.errors import ConfigError, PlatformError, YeoronError
+from embedding.nodetask import node_task
 from embedding.training.placing import POOL, Placement, node_name
 from embedding.training.request import Progress, TrainProgress, TrainRequest
 from embedding.worker.spec import CorpusShare, NodeSpec
@@ -136,7 +134,7 @@ class Run:
 
     def _start(self, spec: NodeSpec) -> None:
         future = self._client.submit(
-            _sheltered_node,
+            node_task,
             spec.model_dump_json(),
             POOL,
             key=spec.name,
@@ -228,12 +226,3 @@ class ProgressReader:
 def _stated(error: BaseException) -> BaseException:
     """A reason that a node gave in a sentence is about what was asked of it: exit code 2."""
     return ConfigError(str(error)) if type(error) is YeoronError else error
-
-
-def _sheltered_node(spec_json: str, pool: str) -> dict[str, Any]:
-    """A node whose processes the terminal's ^C does not reach: their parent ends them."""
-    # Processes inherit the mask. The tracker goes first: when it starts it opens the mask again.
-    resource_tracker.ensure_running()
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    return node_task(spec_json, pool)

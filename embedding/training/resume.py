@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from embedding.durable import replaced
 from embedding.errors import ConfigError, InputError
-from embedding.server.recovery.checkpoint import sync
 from embedding.training.request import TrainRequest
 
 FILE = "training.json"
@@ -57,11 +57,8 @@ class Resume:
 
     def save(self) -> None:
         """Write the file, whole or not at all."""
-        fresh = self.folder / f".{FILE}"
-        fresh.write_text(json.dumps({"request": self.request, "total": self.total}))
-        sync(fresh)
-        fresh.rename(self.folder / FILE)
-        sync(self.folder)
+        with replaced(self.folder / FILE) as file:
+            file.write(json.dumps({"request": self.request, "total": self.total}).encode())
 
     def drop_uncheckpointed(self) -> None:
         """Remove snapshots that no checkpoint knows of: what they hold is learnt and cut again."""

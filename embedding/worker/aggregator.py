@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import json
 import logging
-import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -30,6 +28,7 @@ from embedding.exchange.codec import decode_push, whole
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import SCHEMA, Message, decode, encode
+from embedding.worker.forking import adopt, processes, surroundings
 from embedding.worker.gathering import Gathering, Part
 from embedding.worker.lifetime import end_with_parent, stop_on_signals
 from embedding.worker.upstreams import Upstreams
@@ -187,19 +186,14 @@ def running_aggregator(
     server: str, config: ExchangeConfig, *, group: str, wait_s: float
 ) -> Iterator[str]:
     """The address of an aggregator in a process of its own, for the length of a `with` block."""
-    context = get_context("spawn")
+    context = processes([__name__])
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(
         target=aggregate_forever,
-        args=(server, config.model_dump_json(), wait_s, theirs),
+        args=(server, config.model_dump_json(), wait_s, theirs, surroundings()),
         name=f"{group}-aggregator",
     )
-    # The terminal's ^C is for this process, which ends that one; a child inherits the mask.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    process.start()
     theirs.close()
     try:
         if not ours.poll(START_SECONDS):
@@ -218,8 +212,11 @@ def running_aggregator(
         process.close()
 
 
-def aggregate_forever(server: str, config: str, wait_s: float, ready: Connection) -> None:
+def aggregate_forever(
+    server: str, config: str, wait_s: float, ready: Connection, environment: dict[str, str]
+) -> None:
     """Target of the aggregator's process: serve until told to stop."""
+    adopt(environment)
     end_with_parent()
     stop = stop_on_signals()
     exchange = ExchangeConfig.model_validate_json(config)

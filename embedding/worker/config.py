@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from embedding.config import Config
+
+Weight = Annotated[float, Field(gt=0, le=100)]
 
 
 class NodeConfig(Config):
@@ -14,6 +16,11 @@ class NodeConfig(Config):
 
     block_tokens: int = Field(default=16_384, ge=64, le=5_000_000)
     """Fresh tokens a block holds at most; one block is one tick of the node's clock."""
+
+    growth: float = Field(default=0.1, ge=0, le=1)
+    """Among several nodes that read a corpus: the part of what a node has read that its next block
+    is as long as at most, 1,500 tokens at least, so that what is learnt first is soon seen by all.
+    0 begins with whole blocks."""
 
     flush_seconds: float = Field(default=1.0, gt=0, le=3600)
     """A block is learnt after this many seconds even when it is not full."""
@@ -34,6 +41,10 @@ class NodeConfig(Config):
 
     replay_ratio: float = Field(default=3.0, ge=0, le=100)
     """Replayed tokens learnt for each fresh one."""
+
+    source_weights: dict[str, Weight] = Field(default_factory=dict)
+    """Factor of the learning rate for the text of a source, 1 for one that is not named
+    (`yeoron trends bias` proposes them)."""
 
     score_pairs: int = Field(default=24, ge=1, le=10_000)
     """Word pairs of each document that are scored before the document is learnt from."""

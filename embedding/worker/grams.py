@@ -10,7 +10,6 @@ import numpy as np
 from embedding.models.base import LocalBlock
 from embedding.models.gramindex import GramIndex
 from embedding.records import IntArray, TokenBlock
-from embedding.worker.combining import Steps
 from embedding.worker.lexicon import Lexicon
 from embedding.worker.planning import Plan, local_rows
 
@@ -59,14 +58,3 @@ class WordGrams:
             subword_offsets=np.cumsum(offsets, dtype=np.int32),
             subword_ids=None if block.ids is None else np.arange(self.index.buckets),
         )
-
-
-def gram_updates(block: LocalBlock, words: Steps) -> Steps:
-    """How often each n-gram row (float64 [G]) was updated, given the updates of each word [U]."""
-    grams, offsets = block.subwords, block.subword_offsets
-    if grams is None or offsets is None or block.subword_ids is None:
-        return np.empty(0)
-    known = len(words)
-    weights = np.repeat(words, np.diff(offsets))
-    counted = np.bincount(grams - known, weights=weights, minlength=len(block.subword_ids))
-    return counted.astype(np.float64)

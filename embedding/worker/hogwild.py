@@ -76,7 +76,7 @@ class HogwildLearner(Learner):
             seed=prepared.seed,
         )
         check_loss(self.node, self.model, loss)
-        young = self._surroundings(prepared, self.tables.vectors, self.tables.contexts)
+        young = self._surroundings(prepared, self.tables.contexts)
         return Trained(prepared, rows.clock, (), loss, young, usage=usage)
 
     def _ids(self) -> IntArray | None:
@@ -90,8 +90,7 @@ class HogwildLearner(Learner):
         lexicon = self.lexicon
         counts = np.zeros(int(lexicon.ids[-1]) + 1 if len(lexicon.ids) else 0)
         counts[lexicon.ids] = lexicon.counts
-        total = float(lexicon.counts.sum())
-        return RowCounts(np.arange(len(counts), dtype=np.int64), counts, total)
+        return RowCounts(np.arange(len(counts), dtype=np.int64), counts, lexicon.counts)
 
     def _plan(self, parts: Sequence[Part], noise: IntArray) -> Plan:
         """Local rows are the rows of the whole tables, so that none is pulled."""

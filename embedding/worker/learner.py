@@ -35,19 +35,20 @@ from embedding.records import (
 )
 from embedding.stream.replay import ReplayMemory
 from embedding.worker.batch import BatchWork
-from embedding.worker.combining import Steps, share, updates
+from embedding.worker.combining import Steps, Usual, share, steps_of
 from embedding.worker.config import NodeConfig
 from embedding.worker.counting import count_words
 from embedding.worker.deltas import moved, with_own
-from embedding.worker.grams import WordGrams, gram_updates
+from embedding.worker.grams import WordGrams
 from embedding.worker.lexicon import Lexicon
 from embedding.worker.line import Server
+from embedding.worker.mixing import Mixing
 from embedding.worker.outstanding import Outstanding
 from embedding.worker.planning import Part, Plan, plan
 from embedding.worker.rehearsal import Rehearsal, Rehearsed
 from embedding.worker.scoring import PairSampler
 from embedding.worker.stopwatch import Stopwatch
-from embedding.worker.ticks import Learnt, Prepared, Trained, check_loss, hash_seed, reading
+from embedding.worker.ticks import Learnt, Prepared, Trained, check_loss, hash_seed, progress
 from embedding.worker.usage import UsageReader
 from embedding.worker.work import Work
 from embedding.worker.young import RowCounts, Sightings, YoungWords
@@ -74,7 +75,8 @@ class Learner:
     ) -> None:
         self.server = server
         self.trainer = trainer
-        self.rehearsal = None if replay is None else Rehearsal(replay)
+        self.mixing = Mixing(config.source_weights)
+        self.rehearsal = None if replay is None else Rehearsal(replay, self.mixing)
         self.node = node
         self.model = model
         self.config = config
@@ -146,7 +148,8 @@ class Learner:
             sightings=self._sight(blocks, planned),
             rows=rows,
             seed=seed,
-            rate=self.model.rate(reading(blocks)),
+            rate=self.model.rate(progress(blocks, self.model.schedule, self.unit)),
+            usual=self._usual(planned) if self.pooled > 1 else None,
         )
 
     def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> Plan:
@@ -178,7 +181,7 @@ class Learner:
             seed=prepared.seed,
         )
         check_loss(self.node, self.model, loss)
-        young = self._surroundings(prepared, local[Table.IN], local[Table.OUT])
+        young = self._surroundings(prepared, local[Table.OUT])
         used = self._used(prepared, base[Table.IN], base[Table.OUT])
         deltas = self._deltas(prepared, base, local, loss)
         return Trained(prepared, clock, deltas, loss, young, usage=used)
@@ -284,9 +287,9 @@ class Learner:
         """The fresh sentences, which are remembered, and sentences of the past to train on too."""
         rounds = self.batch is not None and self.pace.batch_tokens > 0
         if self.rehearsal is None and self.batch is not None and rounds:
-            self.rehearsal = Rehearsal(self.batch.memory())
+            self.rehearsal = Rehearsal(self.batch.memory(), self.mixing)
         if self.rehearsal is None:
-            return fresh, Rehearsed()
+            return fresh, Rehearsed(weights=self.mixing.fresh(blocks))
         # The past is learnt in rounds of L-BFGS, or along with what is fresh.
         ratio = 0.0 if rounds else self.config.replay_ratio
         wanted = int(sum(len(part.codes) for part in fresh) * ratio)
@@ -305,16 +308,17 @@ class Learner:
         """The words of a tick by local row."""
         counts = self.lexicon.counts
         own = counts[self.lexicon.places(planned.words)]
-        return RowCounts(planned.words, own, float(counts.sum()))
+        return RowCounts(planned.words, own, counts)
 
-    def _surroundings(
-        self, prepared: Prepared, vectors: FloatArray, contexts: FloatArray
-    ) -> Surroundings | None:
-        """What stood around young words, weighed by the rows as they were trained."""
+    def _usual(self, planned: Plan) -> Usual | None:
+        counts, places = self.lexicon.counts, self.lexicon.places(planned.contexts)
+        return Usual.of(counts, places, self.model.noise_exponent, self._noise)
+
+    def _surroundings(self, prepared: Prepared, contexts: FloatArray) -> Surroundings | None:
+        """What stood around young words, by the rows as they were trained."""
         if self.young is None:
             return None
-        pool = prepared.planned.block.pool
-        return self.young.learn_all(prepared.sightings, vectors, contexts, pool)
+        return self.young.learn_all(prepared.sightings, contexts)
 
     def _used(self, prepared: Prepared, *rows: FloatArray) -> Usage | None:
         """What stood around the words of the fresh text, weighed by rows before training."""
@@ -381,14 +385,10 @@ class Learner:
         return self.pace.pooled or self.active
 
     def _steps(self, prepared: Prepared, loss: BlockLoss) -> dict[Table, Steps]:
-        """How much each row of a tick was trained, h of `combining.share`; none: all is added."""
-        if self.pooled <= 1 or not self.config.curvature:
-            return {}
-        block = prepared.planned.block
-        inputs, outputs = updates(block, loss, self.model)
-        scale = prepared.rate * self.config.curvature
-        grams = scale * gram_updates(block, inputs)
-        return {Table.IN: scale * inputs, Table.OUT: scale * outputs, Table.SUB: grams}
+        """How much each row of a tick was trained, for `combining.share`; none: all is added."""
+        block, scale = prepared.planned.block, prepared.rate * self.config.curvature
+        alone = self.pooled <= 1 or not scale
+        return {} if alone else steps_of(block, loss, self.model, scale, prepared.usual)
 
     def _unseen(self, rows: Rows) -> dict[Table, RowDelta]:
         """The node's last delta, unless it is in these rows."""

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import _thread
-import ctypes
+import multiprocessing
 import os
 import resource
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-PR_SET_PDEATHSIG = 1
-
 
 def end_with_parent() -> None:
-    """Ask the kernel (Linux) for SIGTERM when the process that started this one is gone."""
-    if sys.platform != "linux":
-        return
-    parent = os.getppid()
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGTERM)
+    """SIGTERM to this process when the process that asked for it is gone, however that ended.
+
+    Not when its parent in the sense of the kernel ends, which may be a fork server that lives as
+    long as this process.
+    """
+    asker = multiprocessing.parent_process()
+    if asker is not None:
+        threading.Thread(target=_follow, args=(asker.join,), name="parent", daemon=True).start()
+
+
+def _follow(ended: Callable[[], None]) -> None:
+    ended()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def stop_on_signals() -> threading.Event:

@@ -21,7 +21,7 @@ class Moved:
     ids    int64 [n]
     rows   float32 [n, dim], as they are here
     delta  float32 [n, dim], how far they moved
-    steps  float64 [n], h of `combining.share`, over all blocks since
+    steps  float64 [n, 2], as `combining.share` takes them, over all blocks since
     """
 
     ids: IntArray
@@ -35,7 +35,7 @@ class LocalRows:
 
     base     float32 [n, dim]: what the server is known to hold, this node's pushes included
     rows     float32 [n, dim]: the node's copies
-    steps    float64 [n]: how much they were trained since the last push
+    steps    float64 [n, 2]: how much they were trained since the last push
     Memory: 8·dim + about 40 bytes a row, for rows that were touched since the last `refresh`.
     """
 
@@ -53,7 +53,7 @@ class LocalRows:
         self._ids: IntArray = np.empty(_LEAST, dtype=np.int64)
         self._base: FloatArray = np.empty((_LEAST, self._dim), dtype=np.float32)
         self._rows: FloatArray = np.empty((_LEAST, self._dim), dtype=np.float32)
-        self._steps: Steps = np.zeros(_LEAST)
+        self._steps: Steps = np.zeros((_LEAST, 2))
         self._trained: npt.NDArray[np.bool_] = np.zeros(_LEAST, dtype=np.bool_)
         self._fresh: npt.NDArray[np.bool_] = np.zeros(_LEAST, dtype=np.bool_)
 
@@ -127,6 +127,6 @@ class LocalRows:
         empty = np.empty((more, self._dim), dtype=np.float32)
         self._base = np.concatenate([self._base, empty])
         self._rows = np.concatenate([self._rows, empty])
-        self._steps = np.concatenate([self._steps, np.zeros(more)])
+        self._steps = np.concatenate([self._steps, np.zeros((more, 2))])
         self._trained = np.concatenate([self._trained, np.zeros(more, dtype=np.bool_)])
         self._fresh = np.concatenate([self._fresh, np.zeros(more, dtype=np.bool_)])

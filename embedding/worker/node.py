@@ -8,28 +8,22 @@ reader of a corpus goes on behind the last block that the server has (see `place
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
+from multiprocessing.process import BaseProcess
 
 from embedding.crawl.config import TO_A_NODE
 from embedding.errors import BehindError, PlatformError, UnavailableError, YeoronError
 from embedding.stream.faults import StreamError
 from embedding.stream.queue import BlockQueue
+from embedding.worker.forking import OF_A_CORPUS, OF_A_STREAM, adopt, processes, surroundings
 from embedding.worker.spec import NodeSpec
 
 logger = logging.getLogger(__name__)
-
-# Named, not imported: a process that only reads or only learns shall not wait for the imports of
-# the others, nor the one that starts them for any.
-READER = "embedding.worker.reading:read_forever"
-CRAWLER = "embedding.worker.crawling:crawl_forever"
-GRADIENT = "embedding.worker.gradient:learn_forever"
 
 POLL_SECONDS = 0.5
 STOP_SECONDS = 10.0
@@ -89,24 +83,22 @@ class _Pair:
     """The two processes of a node and the queue between them."""
 
     def __init__(self, spec: NodeSpec) -> None:
-        context = multiprocessing.get_context("spawn")
+        self.finite = spec.corpus is not None
+        targets = OF_A_CORPUS if self.finite else OF_A_STREAM
+        context = processes(targets)
         crawler_end, gradient_end = BlockQueue.pair(spec.stream.queue_tokens, context)
         text = spec.model_copy(update={"life": secrets.token_hex(8)}).model_dump_json(
             context=TO_A_NODE
         )
-        self.finite = spec.corpus is not None
-        feed = READER if self.finite else CRAWLER
         self._reasons, reasons = context.Pipe(duplex=False)
-        self.processes: dict[str, SpawnProcess] = {
+        ends = {"crawler": crawler_end, "gradient": gradient_end}
+        self.processes: dict[str, BaseProcess] = {
             name: context.Process(
                 target=run_stating_errors,
-                args=(target, text, end, reasons),
+                args=(target, text, end, reasons, surroundings()),
                 name=f"{spec.name}-{name}",
             )
-            for name, target, end in (
-                ("crawler", feed, crawler_end),
-                ("gradient", GRADIENT, gradient_end),
-            )
+            for (name, end), target in zip(ends.items(), targets, strict=True)
         }
         for process in self.processes.values():
             process.start()
@@ -153,13 +145,16 @@ class _Pair:
         self._reasons.close()
 
 
-def run_stating_errors(target: str, spec: str, end: BlockQueue, reasons: Connection) -> None:
+def run_stating_errors(
+    target: str, spec: str, end: BlockQueue, reasons: Connection, environment: dict[str, str]
+) -> None:
     """Run a process of a node; an error that no restart can mend is stated before it ends.
 
     Who trains on a corpus waits for the node and hears it; a stream's goes to the log as well.
 
     target  module and function, `embedding.worker.reading:read_forever`
     """
+    adopt(environment)
     module, _, name = target.partition(":")
     try:
         getattr(import_module(module), name)(spec, end)

@@ -162,7 +162,7 @@ class PacedLearner(Learner):
             return super()._deltas(prepared, base, local, loss)
         steps = self._steps(prepared, loss)
         for table, ids in prepared.planned.rows().items():
-            trained = steps.get(table, np.zeros(len(ids)))
+            trained = steps.get(table, np.zeros((len(ids), 2)))
             self._copies[table].learn(ids, local[table], trained)
         return ()
 

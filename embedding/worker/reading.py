@@ -36,6 +36,8 @@ PUT_SECONDS = 0.5
 HEAR_SECONDS = 0.02
 STRETCH_BYTES = 1 << 16
 """A file is dealt out to the nodes in stretches of so many bytes, up to the next line end."""
+FIRST_TOKENS = 1_500
+"""The first block of one of several nodes, unless all are smaller."""
 FIRST_CHARACTERS = 6.0
 """Characters a token is expected to take before any was read."""
 
@@ -181,8 +183,14 @@ def blocks(
     Text without dates is one document a block; it is read as of the file's last change.
     """
     place = start or Place()
-    cutter = _Cutter(spec, share, place, wanted or (lambda: spec.node.block_tokens))
     read = place.tokens
+
+    def allowed() -> int:
+        whole = spec.node.block_tokens if wanted is None else wanted()
+        growing = share.count > 1 and spec.node.growth > 0
+        return min(whole, max(FIRST_TOKENS, round(read * spec.node.growth))) if growing else whole
+
+    cutter = _Cutter(spec, share, place, allowed)
     for epoch in range(place.epoch, share.epochs):
         if share.tokens is not None and read >= share.tokens:
             return
@@ -218,13 +226,17 @@ class _Cutter:
         self._undated = Path(share.path).stat().st_mtime
 
     def plain(self, since: int = 0) -> Iterator[TokenBlock]:
-        """Blocks of plain text from line `since`: whole stretches, or parts where that is much."""
+        """Blocks of plain text from line `since`: whole stretches, or parts where that is much.
+
+        From the third node on always parts: their blocks are to be small.
+        """
         texts: list[str] = []
         size, first, enough = 0, 0, self._enough()
         for stretch in stretches(self._share):
             rest = stretch.since(since)
             while rest.text:
-                part, rest = rest.pieces(enough - size if enough < len(stretch.text) else math.inf)
+                whole = self._share.count < 3 and enough >= len(stretch.text)
+                part, rest = rest.pieces(math.inf if whole else enough - size)
                 first = first if texts else part.first
                 texts.append(part.text)
                 size += len(part.text)

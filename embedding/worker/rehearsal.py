@@ -15,6 +15,7 @@ from embedding.models.base import BlockLoss, Track
 from embedding.records import FloatArray, IntArray, TokenBlock
 from embedding.stream.initial import of_sentences
 from embedding.stream.replay import ReplayMemory, Sample
+from embedding.worker.mixing import Mixing
 from embedding.worker.planning import Part, Plan
 
 _TRACKED = {"none": Track.NONE, "loss": Track.LOSS, "gradient": Track.GRADIENT}
@@ -26,7 +27,7 @@ class Rehearsed:
 
     keys     int64 [m], the memory's key of each drawn sentence, -1 for a fresh one: that keeps
              its first priority until it is drawn
-    weights  float32 [m], importance weights; None: all 1
+    weights  float32 [m], importance weights times those of the sources; None: all 1
     track    what the memory wants to be told of each
     """
 
@@ -45,8 +46,9 @@ class Rehearsed:
 class Rehearsal:
     """A replay memory as a learner uses it."""
 
-    def __init__(self, memory: ReplayMemory) -> None:
+    def __init__(self, memory: ReplayMemory, mixing: Mixing) -> None:
         self._memory = memory
+        self._mixing = mixing
         self._lock = threading.Lock()
 
     def draw(
@@ -60,22 +62,26 @@ class Rehearsal:
             sample = self._memory.sample(tokens)
             for block, part in zip(blocks, fresh, strict=True):
                 first = of_sentences(block.priority, block.documents)
-                self._memory.add(part.ids, part.sentences, first)
+                keys = self._memory.add(part.ids, part.sentences, first)
+                self._mixing.remember(block.source, keys, len(self._memory))
+            factors = self._mixing.past(sample.keys)
         past = [Part.of_ids(sample.tokens, sample.sentences)] if len(sample.tokens) else []
         drawn = sample.keys if past else sample.keys[:0]
-        track = _TRACKED[self._memory.measure]
-        if track is Track.NONE:
+        track, alike = _TRACKED[self._memory.measure], self._mixing.fresh(blocks)
+        if track is Track.NONE and alike is None:
             return past, Rehearsed()
-        fresh_sentences = sum(len(part.sentences) - 1 for part in fresh)
-        keys = np.concatenate([np.full(fresh_sentences, -1, dtype=np.int64), drawn])
-        alike = np.ones(fresh_sentences, dtype=np.float32)
-        weights = np.concatenate([alike, sample.weights[: len(drawn)]])
+        n_fresh = sum(len(part.sentences) - 1 for part in fresh)
+        alike = np.ones(n_fresh, dtype=np.float32) if alike is None else alike
+        keys = np.concatenate([np.full(n_fresh, -1, dtype=np.int64), drawn])
+        weights = np.concatenate([alike, (sample.weights * factors)[: len(drawn)]])
         return past, Rehearsed(keys, weights, track)
 
     def recall(self, tokens: int) -> Sample:
         """About `tokens` tokens of the past, which are not told of afterwards."""
         with self._lock:
-            return self._memory.sample(tokens)
+            sample = self._memory.sample(tokens)
+            weights = sample.weights * self._mixing.past(sample.keys)
+        return replace(sample, weights=weights)
 
     def learnt(self, sentences: Rehearsed, loss: BlockLoss) -> None:
         """Tell the memory what the sentences of a tick cost or moved."""

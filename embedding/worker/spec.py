@@ -38,13 +38,18 @@ class CorpusShare(Config):
 
 
 def check_replay(model: ModelConfig, stream: StreamConfig, node: NodeConfig) -> None:
-    """ValueError when the replay memory would rank sentences that the model does not weigh."""
+    """ValueError when sentences would be ranked or weighed that the model does not weigh."""
     ranks = bool(node.replay_ratio) and stream.replay != "uniform"
     if ranks and model.model is Model.GLOVE:
         raise ValueError(
             f"stream.replay {stream.replay} with model.model glove: GloVe learns cells of a "
             "running table, so no sentence has a loss or a gradient of its own; uniform is "
             "accepted, or another model"
+        )
+    if node.source_weights and model.model is Model.GLOVE:
+        raise ValueError(
+            "node.source_weights with model.model glove: GloVe learns cells of a running table and "
+            "weighs no sentence; sgns, cbow and fasttext do"
         )
 
 

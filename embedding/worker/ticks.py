@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from embedding.exchange.payload import BlockCounts, RowDelta, Surroundings, Usag
 from embedding.exchange.protocol import Ack, Rows
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.models.base import BlockLoss
-from embedding.models.config import ModelConfig
-from embedding.records import ScorePairs, TokenBlock
+from embedding.models.config import ModelConfig, Schedule
+from embedding.records import ScorePairs, TokenBlock, WindowUnit
+from embedding.worker.combining import Usual
 from embedding.worker.planning import Plan
 from embedding.worker.rehearsal import Rehearsed
 from embedding.worker.young import Sightings
@@ -30,6 +32,7 @@ class Prepared:
     sentences  which sentences of the replay memory the block holds
     sightings  what the block says of words that were read only a few times
     rows  None when they are better pulled after the push before this one: `train` does
+    usual  how frequent its words are in everybody's text; None when the node learns alone
     """
 
     blocks: Sequence[TokenBlock]
@@ -41,6 +44,7 @@ class Prepared:
     rows: Rows | None
     seed: int
     rate: float
+    usual: Usual | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,16 @@ def reading(blocks: Sequence[TokenBlock]) -> float:
     """How much of the reading is done, 0 for a stream without an end."""
     known = [block.progress for block in blocks if not math.isnan(block.progress)]
     return max(known, default=0.0)
+
+
+def progress(blocks: Sequence[TokenBlock], schedule: Schedule, unit: WindowUnit) -> float:
+    """What a learning rate falls with, 0 to 1: the reading, or the newest text's window of time."""
+    if schedule is not Schedule.WINDOW:
+        return reading(blocks)
+    newest = max((float(b.published.max()) for b in blocks if len(b.published)), default=0.0)
+    start = unit.floor(datetime.fromtimestamp(newest, UTC))
+    length = (unit.next(start) - start).total_seconds()
+    return (newest - start.timestamp()) / length
 
 
 def hash_seed(seed: int, node: str, sequence: int) -> int:

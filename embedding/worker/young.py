@@ -3,7 +3,8 @@
 A gradient step sees each mention once, at a learning rate that suits words with thousands of them;
 a word with thirty mentions would hardly have left its random start. So a node adds up what the
 contexts of its young words say (see `models/inference.py`) and sends the sums beside its deltas;
-the server infers vectors from them for those who read (see `server/words/overlay.py`). What is
+the server infers vectors from them for those who read (see `server/words/overlay.py`). Of known
+words it tells a sample, from which the server learns how vectors follow from contexts. What is
 trained is not touched (docs/adr/0008-young-words.md).
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from embedding.exchange.compression.halves import narrow
@@ -20,14 +22,19 @@ from embedding.exchange.payload import Surroundings, summed
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig
 from embedding.models.contextsums import ContextSums
-from embedding.models.inference import KNOWN, SAMPLE, Viewpoint
+from embedding.models.inference import directions
 from embedding.records import CodeArray, FloatArray, IntArray, TimeArray, TokenBlock
+
+Flags = npt.NDArray[np.bool_]
 
 SETTLED = 1_000_000
 """Tokens that must have been read before: until then the known words are not at rest themselves."""
 HELD = 50_000
 """Words without a row whose sums a node holds; each takes a float32 row and some 250 bytes."""
-_RENEW = 8
+KNOWN_TOLD = 4096
+"""Known words, at most, of which a sample of mentions is told."""
+TOLD_TOGETHER = 16
+"""Blocks whose known words are told of in one push: the same words again and again."""
 _MOST = 60_000.0
 """Within float16."""
 
@@ -37,54 +44,53 @@ class RowCounts:
     """The words that may be in a tick, by local row.
 
     ids     int64 [U]
-    counts  float64 [U], running counts; total: of all words
+    counts  float64 [U], running counts
+    whole   float64 [V], running counts of all words that have a row
     """
 
     ids: IntArray
     counts: TimeArray
-    total: float
+    whole: TimeArray
 
 
 @dataclass(frozen=True)
 class Sightings:
-    """Young words of one block and what stood around them.
+    """Words of one block that are told of, and what stood around them.
 
     words     str [w], distinct; ids int64 [w], -1 for one without a row; mentions int64 [w]
+    known     bool [w], those that are told of as examples
     around    [w, c], weights of the neighbours; contexts int64 [c], their local rows
-    known     int32, local rows of well-known words
     """
 
     words: Sequence[str]
     ids: IntArray
+    known: Flags
     mentions: IntArray
     around: csr_array
     contexts: IntArray
-    known: CodeArray
 
 
 class YoungWords:
     """Reads what stands around young words, and holds the sums of those without a row.
 
     window    words on each side; nearer ones weigh more, as word2vec's random windows make them
-    negative  noise words for each pair
     mentions  a word is young until it was read so often
     """
 
-    def __init__(self, *, window: int, negative: int, mentions: int, limit: int = HELD) -> None:
+    def __init__(self, *, window: int, mentions: int, limit: int = HELD) -> None:
         self.window = window
-        self.negative = negative
         self.mentions = mentions
         self.limit = limit
         self._held: ContextSums[str] | None = None
-        self._view: Viewpoint | None = None
-        self._age = 0
+        self._examples: ContextSums[int] | None = None
+        self._sighted = self._blocks = 0
 
     @classmethod
     def of(cls, model: ModelConfig, mentions: int) -> YoungWords | None:
         """None when there is nothing to infer: another model than skip-gram, or 0 mentions."""
         if model.model is not Model.SGNS or not mentions:
             return None
-        return cls(window=model.window, negative=model.negative, mentions=mentions)
+        return cls(window=model.window, mentions=mentions)
 
     def __len__(self) -> int:
         return 0 if self._held is None else len(self._held)
@@ -92,26 +98,44 @@ class YoungWords:
     def sight(
         self, blocks: Sequence[TokenBlock], planned: LocalBlock, rowed: RowCounts
     ) -> list[Sightings]:
-        """The young words of each block of a tick; the plan's text begins with these blocks."""
-        if rowed.total < SETTLED:
+        """The words of each block of a tick to tell of; the plan's text begins with these blocks.
+
+        Of a young word every mention; of a known one, read n times, each with chance mentions/n, so
+        that all known words are told of as often.
+        """
+        if float(rowed.whole.sum()) < SETTLED:
             return []
+        known = int((rowed.whole >= self.mentions).sum())
+        # Powers of two, so that fewer words told of are some of those told of before.
+        step = 1 << max(0, -(-known // KNOWN_TOLD) - 1).bit_length()
+        chance = np.where(rowed.ids % step == 0, self.mentions, 0.0)
+        grown = rowed.counts >= self.mentions
+        chance = np.where(grown, chance / np.maximum(rowed.counts, 1.0), 1.0)
         tokens, found = planned.tokens, []
         for block in blocks:
             rows = np.full(len(block.words), -1, dtype=np.int32)
             n = len(block.codes)
             rows[block.codes], tokens = tokens[:n], tokens[n:]
-            found.append(self._sight(block, rows, rowed, planned.keep))
+            found.append(self._sight(block, rows, rowed.ids, grown, chance))
         return found
 
     def _sight(
-        self, block: TokenBlock, rows: CodeArray, rowed: RowCounts, keep: FloatArray
+        self,
+        block: TokenBlock,
+        rows: CodeArray,
+        known: IntArray,
+        grown: Flags,
+        chances: TimeArray,
     ) -> Sightings:
         """rows  int32 [W], local row of each word of the block, -1 for one without."""
-        named = rows >= 0
-        count, ids = np.zeros(len(rows)), np.full(len(rows), -1, dtype=np.int64)
-        count[named], ids[named] = rowed.counts[rows[named]], rowed.ids[rows[named]]
+        named, example = rows >= 0, np.zeros(len(rows), dtype=np.bool_)
+        chance, ids = np.ones(len(rows)), np.full(len(rows), -1, dtype=np.int64)
+        chance[named], ids[named] = chances[rows[named]], known[rows[named]]
+        example[named] = grown[rows[named]]
         codes, sentences = block.codes, block.sentences
-        at = np.flatnonzero((count < self.mentions)[codes])
+        drawn = np.random.default_rng(self._sighted).random(len(codes))
+        self._sighted += 1
+        at = np.flatnonzero(drawn < chance[codes])
         own, code = np.unique(codes[at], return_inverse=True)
         steps = np.concatenate([np.arange(-self.window, 0), np.arange(1, self.window + 1)])
         near = at[:, None] + steps
@@ -121,74 +145,73 @@ class YoungWords:
         neighbour = rows[codes[near]] if len(at) else np.empty(near.shape, np.int32)
         inside &= (sentence[near] == sentence[at][:, None]) & (neighbour >= 0)
         distance = np.broadcast_to((self.window + 1 - np.abs(steps)) / self.window, near.shape)
-        weights = distance[inside] * keep[neighbour[inside]]
+        weights = distance[inside]
         owner = np.broadcast_to(code[:, None], near.shape)[inside]
         contexts, column = np.unique(neighbour[inside], return_inverse=True)
         return Sightings(
             words=[block.words[i] for i in own.tolist()],
             ids=ids[own],
+            known=example[own],
             mentions=np.bincount(code, minlength=len(own)).astype(np.int64),
             around=csr_array(
                 (weights.astype(np.float32), (owner, column)), shape=(len(own), len(contexts))
             ),
             contexts=contexts.astype(np.int64),
-            known=rows[named & (count >= KNOWN)],
         )
 
     def learn_all(
-        self,
-        sightings: Sequence[Sightings],
-        vectors: FloatArray,
-        contexts: FloatArray,
-        pool: CodeArray,
+        self, sightings: Sequence[Sightings], contexts: FloatArray
     ) -> Surroundings | None:
         """What all blocks of a tick say (see `learn`)."""
-        parts = [self.learn(seen, vectors, contexts, pool) for seen in sightings]
-        return summed([part for part in parts if part is not None])
+        parts = [self.learn(seen, contexts) for seen in sightings]
+        return summed([part for part in (*parts, self._told()) if part is not None])
 
-    def learn(
-        self, seen: Sightings, vectors: FloatArray, contexts: FloatArray, pool: CodeArray
-    ) -> Surroundings | None:
-        """What a block says of words with a row, with what was held of them until now.
+    def learn(self, seen: Sightings, contexts: FloatArray) -> Surroundings | None:
+        """What a block says of young words with a row, with what was held of them until now.
 
-        vectors, contexts  float32, the tick's rows after training, only read; pool  rows of
-        `contexts` drawn from the noise distribution
+        Known words are held until `learn_all` tells of them.
+
+        contexts  float32, the tick's output rows after training, only read
         """
-        view = self._look(vectors, contexts, seen.known, pool)
-        if view is None or not len(seen.words):
+        if not len(seen.words):
             return None
-        rows = contexts[seen.contexts]
         weights = np.asarray(seen.around.sum(axis=1), dtype=np.float32)
-        slopes = seen.around @ (view.surprise(rows)[:, None] * rows)
-        pairs = self.negative * weights
-        slopes -= pairs[:, None] * view.noise
+        sums = seen.around @ directions(contexts[seen.contexts])
         if self._held is None:
-            self._held = ContextSums(slopes.shape[1], self.limit)
+            self._held = ContextSums(sums.shape[1], self.limit)
         held, bare = self._held, np.flatnonzero(seen.ids < 0)
         held.add(
-            [seen.words[i] for i in bare.tolist()], slopes[bare], pairs[bare], seen.mentions[bare]
+            [seen.words[i] for i in bare.tolist()], sums[bare], weights[bare], seen.mentions[bare]
         )
-        rowed = np.flatnonzero(seen.ids >= 0)
+        rowed = np.flatnonzero(seen.known)
+        if self._examples is None:
+            self._examples = ContextSums(sums.shape[1], 2 * KNOWN_TOLD)
+        self._examples.add(
+            seen.ids[rowed].tolist(), sums[rowed], weights[rowed], seen.mentions[rowed]
+        )
+        self._blocks += 1
+        rowed = np.flatnonzero((seen.ids >= 0) & ~seen.known)
         names = [seen.words[i] for i in rowed.tolist()]
         at = held.places(names)
         had = at >= 0
         mentions = seen.mentions.copy()
         for total, before in (
-            (slopes, held.slopes),
-            (pairs, held.pairs),
+            (sums, held.sums),
+            (weights, held.weights),
             (mentions, held.mentions),
         ):
             total[rowed[had]] += before[at[had]]
         held.forget(names)
-        halves = narrow(np.clip(slopes[rowed], -_MOST, _MOST))
-        return Surroundings(seen.ids[rowed], halves, pairs[rowed], mentions[rowed])
+        halves = narrow(np.clip(sums[rowed], -_MOST, _MOST))
+        return Surroundings(seen.ids[rowed], halves, weights[rowed], mentions[rowed])
 
-    def _look(
-        self, vectors: FloatArray, contexts: FloatArray, known: CodeArray, pool: CodeArray
-    ) -> Viewpoint | None:
-        """The tables change slowly: every few blocks is enough."""
-        if self._view is None or self._age >= _RENEW:
-            fresh = Viewpoint.of(vectors[known[:SAMPLE]], contexts[pool[:SAMPLE]])
-            self._view, self._age = fresh or self._view, 0
-        self._age += 1
-        return self._view
+    def _told(self) -> Surroundings | None:
+        """The known words of the last blocks, when these are enough to be worth their bytes."""
+        examples = self._examples
+        if examples is None or self._blocks < TOLD_TOGETHER:
+            return None
+        self._blocks, self._examples = 0, None
+        ids = np.array(examples.keys(), dtype=np.int64)
+        at = examples.places(ids.tolist())
+        halves = narrow(np.clip(examples.sums[at], -_MOST, _MOST))
+        return Surroundings(ids, halves, examples.weights[at], examples.mentions[at])

@@ -70,7 +70,7 @@ def workable(
     Raises ConfigError with the first reason when none does.
     """
     from embedding.training.checks import check_options
-    from embedding.training.placing import check_topology
+    from embedding.training.topologies import check_topology
 
     fit, unfit = [], {}
     for setting in grid:

@@ -25,3 +25,22 @@ def test_a_training_counts_its_words_while_torch_is_imported():
         [sys.executable, "-c", told], capture_output=True, text=True, check=True, timeout=120
     )
     assert done.stdout.split() == ["False"]
+
+
+def test_a_command_spares_the_search_for_garbage():
+    told = """
+import atexit, gc, sys
+atexit.register(lambda: print("left", len(gc.get_objects())))
+from embedding.cli import main
+sys.argv = ["yeoron", "--version"]
+try:
+    main()
+finally:
+    print("every", gc.get_threshold()[0])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, text=True, check=True, timeout=120
+    )
+    said = dict(line.split() for line in done.stdout.splitlines() if line[:4] in ("left", "ever"))
+    assert int(said["every"]) > 10_000
+    assert int(said["left"]) < 1_000, "objects that the end of Python looks through"

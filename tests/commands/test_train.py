@@ -18,6 +18,7 @@ from gensim.models import KeyedVectors
 
 from embedding.snapshots.export import export
 from embedding.snapshots.store import SnapshotStore
+from embedding.worker.forking import forked
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 QUICK = ("--dim", "16", "--sample", "0")
@@ -221,7 +222,7 @@ def _wait_for_training(pid: int) -> list[psutil.Process]:
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         children = psutil.Process(pid).children(recursive=True)
-        workers = [each for each in children if "spawn_main" in " ".join(each.cmdline())]
+        workers = [each for each in children if forked(each)]
         if len(workers) == 2 and all(sum(each.cpu_times()[:2]) > 0.5 for each in workers):
             return children
         time.sleep(0.1)

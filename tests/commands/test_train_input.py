@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import embedding.training.checks as checks
-import embedding.training.engine as engine
+import embedding.training.running as running
 from embedding.text import tokenizer
 
 PLAIN = "one two three\n" * 10
@@ -101,7 +101,7 @@ def no_server(*_: object) -> None:
 def test_it_is_refused_before_anything_starts(
     yeoron, monkeypatch: pytest.MonkeyPatch, folder: Path, arguments: str, parts: list[str]
 ) -> None:
-    monkeypatch.setattr(engine, "_train", no_server)
+    monkeypatch.setattr(running, "train", no_server)
     before = sorted(folder.rglob("*"))
     done = yeoron("train", *arguments.split())
     assert done.code == 2
@@ -129,7 +129,7 @@ def test_it_is_refused_before_anything_starts(
 def test_it_is_refused_before_a_node_starts(
     yeoron, monkeypatch: pytest.MonkeyPatch, folder: Path, arguments: str, parts: list[str]
 ) -> None:
-    monkeypatch.setattr(engine, "Run", no_server)
+    monkeypatch.setattr(running, "Run", no_server)
     done = yeoron("train", *arguments.split(), "--out", "store")
     assert done.code == 2
     assert len(done.err.strip().splitlines()) == 1
@@ -139,7 +139,7 @@ def test_it_is_refused_before_a_node_starts(
 
 
 def test_more_nodes_than_the_machine_can_run(yeoron, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_train", no_server)
+    monkeypatch.setattr(running, "train", no_server)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     done = yeoron("train", "text.txt", "--nodes", "9")
     assert done.code == 2
@@ -148,7 +148,7 @@ def test_more_nodes_than_the_machine_can_run(yeoron, monkeypatch: pytest.MonkeyP
 
 
 def test_tables_that_memory_cannot_hold(yeoron, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_train", no_server)
+    monkeypatch.setattr(running, "train", no_server)
     monkeypatch.setattr(checks, "free_memory", lambda: 1 << 30)
     done = yeoron("train", "text.txt", "--dim", "65536")
     assert done.code == 2
@@ -159,7 +159,7 @@ def test_tables_that_memory_cannot_hold(yeoron, monkeypatch: pytest.MonkeyPatch)
 def test_tables_of_the_words_that_were_counted(
     yeoron, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
-    monkeypatch.setattr(engine, "Run", no_server)
+    monkeypatch.setattr(running, "Run", no_server)
     monkeypatch.setattr(checks, "free_memory", lambda: 16 << 20)
     (folder / "many.txt").write_text("".join(f"word{n}\n" for n in range(5000)) * 5)
     done = yeoron("train", "many.txt", "--dim", "256")
@@ -171,7 +171,7 @@ def test_mecab_that_is_not_installed(yeoron, monkeypatch: pytest.MonkeyPatch) ->
     def missing(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(engine, "_train", no_server)
+    monkeypatch.setattr(running, "train", no_server)
     monkeypatch.setattr("importlib.import_module", missing)
     assert tokenizer  # imported before its way to import is taken away
     done = yeoron("train", "text.txt", "--tokenizer", "mecab")
@@ -183,7 +183,7 @@ def test_a_place_that_is_read_only(yeoron, monkeypatch: pytest.MonkeyPatch, fold
     def refused(**_: object) -> str:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(engine, "_train", no_server)
+    monkeypatch.setattr(running, "train", no_server)
     monkeypatch.setattr("embedding.training.store.tempfile.mkdtemp", refused)
     done = yeoron("train", "text.txt", "--out", "a/b")
     assert done.code == 2

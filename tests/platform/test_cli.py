@@ -28,7 +28,7 @@ COMMANDS = [
 ]
 GROUPS = {
     "snapshot": ["list", "show", "verify", "neighbours", "export"],
-    "trends": ["moved", "born", "risen", "word"],
+    "trends": ["moved", "born", "risen", "word", "bias", "report"],
     "sources": ["list"],
     "bench": ["stream", "kernel", "train"],
 }

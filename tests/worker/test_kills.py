@@ -33,6 +33,7 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.sources.config import SourceConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
+from embedding.worker.forking import forked
 from embedding.worker.spec import NodeSpec
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -130,7 +131,7 @@ class Crawl:
 
     def kill_one(self, name: str, chance: random.Random) -> None:
         """kill -9 one of a node's two processes; the node starts both again."""
-        working = [each for each in self.processes(name) if "spawn_main" in each.cmdline()[-2]]
+        working = [each for each in self.processes(name) if forked(each)]
         os.kill(chance.choice(working).pid, signal.SIGKILL)
 
     def learnt(self) -> int:

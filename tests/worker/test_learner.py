@@ -14,7 +14,7 @@ from embedding.errors import RefusedError, YeoronError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.models.base import BlockLoss, LocalBlock, Trainer, make_trainer
-from embedding.models.config import ModelConfig
+from embedding.models.config import ModelConfig, Schedule
 from embedding.records import FloatArray, Table, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
@@ -281,6 +281,28 @@ def test_the_rate_falls_with_the_reading() -> None:
         assert learnt.progress == done
     assert rates == [model.rate(0.25), model.rate(0.5), model.rate(1.0)]
     assert rates[0] > rates[1] > rates[2]
+
+
+def test_the_rate_falls_anew_in_each_window_of_event_time() -> None:
+    """Whatever the reading says, and by the newest text of a tick; windows here are days."""
+    rates: list[float] = []
+
+    class Listening(Mover):
+        def train(self, *args: Any, learning_rate: float, seed: int) -> BlockLoss:
+            rates.append(learning_rate)
+            return super().train(*args, learning_rate=learning_rate, seed=seed)
+
+    model = MODEL.model_copy(update={"schedule": Schedule.WINDOW})
+    node, _ = alone(Listening(0, 0.0))
+    node.model = model
+    hours = (0, 12, 23, 24, 30)
+    texts = [replace(topics(0), published=np.full(40, DAY + 3600.0 * h)) for h in hours]
+    for text in texts:
+        node.learn([replace(text, progress=0.9)])
+    node.learn([texts[0], texts[2]])
+    parts = (0.0, 0.5, 23 / 24, 0.0, 0.25, 23 / 24)
+    assert rates == pytest.approx([model.rate(part) for part in parts])
+    assert rates[0] == MODEL.learning_rate > rates[1] > rates[2]
 
 
 def test_words_with_a_row_are_counted_by_id() -> None:

@@ -24,7 +24,7 @@ def test_what_moved_is_pushed_once_and_others_work_is_seen_after_a_refresh(event
     server = np.zeros((WORDS, DIM), dtype=np.float64)
     others, mine = np.zeros(WORDS), np.zeros(WORDS)
     local = LocalRows(DIM)
-    steps = np.zeros(WORDS)
+    steps = np.zeros((WORDS, 2))
     for n, (event, chosen) in enumerate(events, 1):
         which = np.array(chosen, dtype=np.int64)
         if event == "serve":
@@ -34,15 +34,15 @@ def test_what_moved_is_pushed_once_and_others_work_is_seen_after_a_refresh(event
             missing = local.missing(which)
             local.put(missing, server[missing].astype(np.float32))
             before = local.take(which)
-            local.learn(which, before + np.float32(0.5), np.full(len(which), 2.0))
+            local.learn(which, before + np.float32(0.5), np.full((len(which), 2), (2.0, 1.0)))
             mine[which] += 0.5
-            steps[which] += 2.0
+            steps[which] += (2.0, 1.0)
         elif event == "refresh":
             local.refresh()
             assert len(local.missing(np.arange(WORDS))) == WORDS
         else:
             moved = local.drain()
-            assert np.array_equal(np.sort(moved.ids), np.flatnonzero(steps))
+            assert np.array_equal(np.sort(moved.ids), np.flatnonzero(steps[:, 0]))
             assert np.allclose(moved.steps, steps[moved.ids])
             server[moved.ids] += moved.delta
             steps[:] = 0

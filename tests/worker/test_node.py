@@ -28,6 +28,7 @@ from embedding.simweb.testing import running
 from embedding.sources.config import SourceConfig
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
+from embedding.worker.forking import forked
 from embedding.worker.node import run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 
@@ -72,9 +73,8 @@ def spawned(before: set[int]) -> list[str]:
     found = []
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
-            command = " ".join(child.cmdline())
-            if child.pid not in before and "spawn_main" in command:
-                found.append(command)
+            if child.pid not in before and forked(child):
+                found.append(" ".join(child.cmdline()))
     return found
 
 

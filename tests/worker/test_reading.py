@@ -19,6 +19,7 @@ from embedding.records import TokenBlock, WindowUnit
 from embedding.text.config import TextConfig
 from embedding.worker import reading
 from embedding.worker.config import NodeConfig
+from embedding.worker.place import Place
 from embedding.worker.reading import blocks, dated_lines, open_corpus, stretches
 from embedding.worker.spec import CorpusShare, NodeSpec
 
@@ -41,7 +42,12 @@ def write(path: Path, text: str) -> Path:
 
 
 def read(
-    path: Path, *, text: TextConfig = PLAIN, block_tokens: int = 16_384, **options: Any
+    path: Path,
+    *,
+    text: TextConfig = PLAIN,
+    block_tokens: int = 16_384,
+    growth: float = 0.1,
+    **options: Any,
 ) -> list[TokenBlock]:
     part = share(path, **options)
     spec = NodeSpec(
@@ -49,7 +55,7 @@ def read(
         server="grpc://x:1",
         corpus=part,
         text=text,
-        node=NodeConfig(block_tokens=block_tokens),
+        node=NodeConfig(block_tokens=block_tokens, growth=growth),
     )
     return list(blocks(spec, part))
 
@@ -269,6 +275,46 @@ def test_blocks_come_near_the_size_that_is_wanted(
     assert len(found) >= 10
     for block in found[1:-1]:
         assert block.n_tokens == pytest.approx(2_000, rel=0.1)
+
+
+@pytest.mark.parametrize("growth", [0.0, 0.1])
+def test_one_of_several_nodes_begins_with_small_blocks(tmp_path: Path, growth: float) -> None:
+    """What is learnt first is soon seen by all; a node alone has nobody to wait for it."""
+    path = write(tmp_path / "c.txt", "하나 둘 셋 넷 다섯 여섯\n" * 60_000)
+
+    def sizes(count: int, start: Place | None = None) -> list[int]:
+        node = NodeConfig(block_tokens=8_000, growth=growth)
+        part = share(path, count=count)
+        spec = NodeSpec(name="n", server="grpc://x:1", corpus=part, text=PLAIN, node=node)
+        return [block.n_tokens for block in blocks(spec, part, start)]
+
+    alone, beside = sizes(1), sizes(3)
+    assert alone[0] > 4_000, "cut by the characters that a token is expected to take"
+    assert sum(alone) == 6 * 60_000
+    later = beside[len(beside) // 2 : -1]
+    assert max(later) > 7_000
+    if not growth:
+        assert beside[0] > 4_000
+        return
+    assert beside[0] <= 3 * reading.FIRST_TOKENS, "too, by twice and more in Korean"
+    read = 0
+    for size in beside:
+        assert size <= max(3 * reading.FIRST_TOKENS, 0.11 * read + 10)
+        read += size
+    going_on = sizes(3, Place(line=30_000, tokens=180_000, characters=3.0))
+    assert going_on[0] > 7_000, "who starts again is behind its beginning"
+
+
+def test_from_the_third_node_on_no_block_is_filled_up_with_a_stretch(tmp_path: Path) -> None:
+    """A stretch and a bit are wanted: one node takes two stretches, four take what is wanted."""
+    path = write(tmp_path / "c.txt", "some words of plain text in a line\n" * 60_000)
+    wanted = round(1.1 * reading.STRETCH_BYTES / 35 * 8)
+    sizes = {
+        count: [b.n_tokens for b in read(path, block_tokens=wanted, growth=0.0, count=count)]
+        for count in (1, 4)
+    }
+    assert min(sizes[1][1:-1]) > 1.5 * wanted
+    assert 0.99 * wanted <= min(sizes[4][1:-1]) <= max(sizes[4][1:]) <= 1.1 * wanted
 
 
 def test_the_same_share_is_cut_alike_in_every_run(tmp_path: Path) -> None:

@@ -51,6 +51,9 @@ class Spy:
     def __getattr__(self, name: str) -> object:
         return getattr(self.memory, name)
 
+    def __len__(self) -> int:
+        return len(self.memory)
+
     def add(self, tokens, sentences, priority=None):
         self.first.append(priority)
         return self.memory.add(tokens, sentences, priority)

@@ -23,6 +23,7 @@ from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import UniformReplay
 from embedding.worker.batch import BatchWork
+from embedding.worker.mixing import Mixing
 from embedding.worker.planning import Part, Plan, plan
 from embedding.worker.rehearsal import Rehearsal
 
@@ -49,7 +50,7 @@ class Memory:
         rng = np.random.default_rng(seed)
         memory = UniformReplay(1000, seed)
         memory.add(rng.integers(0, WORDS, 600), np.arange(0, 601, 10, dtype=np.int32))
-        self.rehearsal: Rehearsal | None = Rehearsal(memory)
+        self.rehearsal: Rehearsal | None = Rehearsal(memory, Mixing({}))
         self.pace, self.learning_rate = PACE, 0.05
 
     def portion(self, ids: Any, sentences: Any, seed: int) -> Plan:

@@ -10,7 +10,7 @@ from embedding.exchange.payload import Surroundings, summed
 from embedding.exchange.protocol import VERSION
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.inference import CURVATURE, PRIOR, Frame, Viewpoint, sampled
+from embedding.models.inference import SHARE, Frame, directions
 from embedding.models.sampling import NoiseTable
 from embedding.records import Table, TokenBlock, WindowUnit
 from embedding.server.config import SyncConfig
@@ -23,8 +23,6 @@ from embedding.worker.paced import PacedLearner
 from embedding.worker.planning import Part, plan
 from embedding.worker.young import RowCounts, YoungWords
 
-NEGATIVE, TOTAL = 5, 1e7
-
 
 def tables(rows: int = 400, dim: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Vectors and output rows of words whose likelihood a vector near its own row explains."""
@@ -34,60 +32,52 @@ def tables(rows: int = 400, dim: int = 8, seed: int = 0) -> tuple[np.ndarray, np
     return vectors, contexts
 
 
-def sums(contexts: np.ndarray, weights: np.ndarray, view: Viewpoint) -> np.ndarray:
-    """g of one word, float32 [1, dim]."""
-    slope = (weights * view.surprise(contexts)) @ contexts
-    return (slope - NEGATIVE * weights.sum() * view.noise)[None].astype(np.float32)
+def stands(contexts: np.ndarray, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """What stood around as many words as there are rows: Σ w u/|u| and Σ w."""
+    weights = np.random.default_rng(seed).random((len(contexts), len(contexts))).astype(np.float32)
+    return weights @ directions(contexts), weights.sum(axis=1)
 
 
-def test_a_step_is_that_of_the_formula():
+def test_a_vector_is_that_of_the_formula():
     vectors, contexts = tables()
-    view, frame = Viewpoint.of(vectors, contexts), Frame.of(vectors, contexts)
-    weights = np.linspace(0.2, 1.0, 12)
-    chosen = contexts[:12].astype(np.float64)
-    centre = vectors.mean(axis=0).astype(np.float64)
-    sigma = 1 / (1 + np.exp(-contexts.astype(np.float64) @ centre))
-    total = weights.sum()
-    slope = ((weights * (1 - sigma[:12]))[:, None] * chosen).sum(axis=0)
-    slope -= NEGATIVE * total * (sigma[:, None] * contexts).mean(axis=0)
-    second = contexts.T.astype(np.float64) @ contexts / len(contexts)
-    covariance = np.cov(vectors.T.astype(np.float64), bias=True)
-    covariance += 1e-4 * np.trace(covariance) / 8 * np.eye(8)
-    stiff = NEGATIVE * total * CURVATURE * second + PRIOR * np.linalg.inv(covariance)
-    expected = centre + np.linalg.solve(stiff, slope)
-    pairs = np.array([NEGATIVE * total], dtype=np.float32)
-    found = frame.infer(sums(contexts[:12], weights, view), pairs)
+    sums, weights = stands(contexts)
+    x = (sums / weights[:, None]).astype(np.float64)
+    centre, origin = vectors.mean(axis=0).astype(np.float64), x.mean(axis=0)
+    second = (x - origin).T @ (x - origin)
+    ridge = 0.003 * np.trace(second) / 8
+    mapping = np.linalg.solve(second + ridge * np.eye(8), (x - origin).T @ (vectors - centre))
+    away = (x[5] - origin) @ mapping
+    length = np.sqrt(np.mean(np.sum((vectors - centre) ** 2, axis=1)))
+    expected = SHARE * centre + length * away / np.linalg.norm(away)
+    found = Frame.of(vectors, sums, weights).infer(sums[5:6], weights[5:6])
     np.testing.assert_allclose(found[0], expected, rtol=1e-3, atol=1e-4)
 
 
-def test_without_a_context_a_word_is_the_mean_of_known_words():
+def test_how_often_and_how_near_contexts_stood_does_not_lengthen_a_vector():
     vectors, contexts = tables()
-    frame = Frame.of(vectors, contexts)
-    found = frame.infer(np.zeros((1, 8), np.float32), np.zeros(1, np.float32))
-    np.testing.assert_allclose(found[0], vectors.mean(axis=0), atol=1e-5)
+    sums, weights = stands(contexts)
+    frame = Frame.of(vectors, sums, weights)
+    once, often = frame.infer(sums[:3], weights[:3]), frame.infer(9 * sums[:3], 9 * weights[:3])
+    np.testing.assert_allclose(once, often, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("fault", ["few", "flat", "nan"])
-def test_tables_that_say_nothing_give_no_frame(fault):
+def test_a_row_of_nought_has_no_direction():
+    assert not directions(np.zeros((2, 3), np.float32)).any()
+
+
+@pytest.mark.parametrize("fault", ["few", "flat", "nan", "unread"])
+def test_words_that_teach_nothing_give_no_frame(fault):
     vectors, contexts = tables()
+    sums, weights = stands(contexts)
     if fault == "few":
-        vectors = vectors[:15]
-        assert Viewpoint.of(vectors, contexts) is None
+        vectors, sums, weights = vectors[:15], sums[:15], weights[:15]
     elif fault == "flat":
-        vectors[:] = 0.0
-    else:
+        vectors[:] = 1.0
+    elif fault == "nan":
         vectors[3, 2] = np.nan
-        assert Viewpoint.of(vectors, contexts) is None
-    assert Frame.of(vectors, contexts) is None
-
-
-def test_known_words_and_noise_follow_the_counts():
-    counts = np.concatenate([np.full(50, 1e4), np.full(5000, 3.0)])
-    known, noise = sampled(counts)
-    assert np.array_equal(known, np.arange(50))
-    expected = 50 * 1e4**0.75 / (50 * 1e4**0.75 + 5000 * 3.0**0.75)
-    assert abs(np.mean(noise < 50) - expected) < 0.05
-    assert not any(map(len, sampled(np.zeros(0)))), "no word, no sample"
+    else:
+        weights[7] = 0.0
+    assert Frame.of(vectors, sums, weights) is None
 
 
 def test_sums_of_several_nodes_add_up():
@@ -99,9 +89,9 @@ def test_sums_of_several_nodes_add_up():
     )
     both = summed([one, other])
     assert both.ids.tolist() == [2, 4]
-    assert both.slopes.tolist() == [[3.0] * 3, [1.0] * 3]
-    assert both.slopes.dtype == np.float16
-    assert (both.pairs.tolist(), both.mentions.tolist()) == ([2.0, 1.0], [7, 1])
+    assert both.sums.tolist() == [[3.0] * 3, [1.0] * 3]
+    assert both.sums.dtype == np.float16
+    assert (both.weights.tolist(), both.mentions.tolist()) == ([2.0, 1.0], [7, 1])
     assert summed([]) is None
 
 
@@ -120,7 +110,7 @@ class Words:
         return np.searchsorted(self.ids, ids)
 
     def beside(self, word: int, n: int) -> list[str]:
-        fit = np.exp(self.contexts @ self.vectors[word])
+        fit = np.exp(self.contexts[: len(self.names)] @ self.vectors[word])
         return [self.names[i] for i in self.rng.choice(len(fit), n, p=fit / fit.sum())]
 
     def sentences(self, word: int, name: str, mentions: int) -> list[list[str]]:
@@ -138,29 +128,33 @@ def read(
     table = np.array([known.get(word, -1) for word in block.words])
     pool = world.noise.draw(2000, 1).astype(np.int64)
     planned = plan([Part(table, block.codes, block.sentences)], pool, world)
-    rowed = RowCounts(planned.words, world.counts[world.places(planned.words)], TOTAL)
-    vectors, contexts = world.vectors[planned.words], world.contexts[planned.contexts]
-    before = vectors.copy(), contexts.copy()
-    found = [
-        young.learn(seen, vectors, contexts, planned.block.pool)
-        for seen in young.sight([block], planned.block, rowed)
-    ]
-    assert np.array_equal(before[0], vectors), "rows are read only"
-    assert np.array_equal(before[1], contexts)
-    told = summed([part for part in found if part is not None])
+    whole = 25 * world.counts
+    rowed = RowCounts(planned.words, world.counts[world.places(planned.words)], whole)
+    contexts = world.contexts[planned.contexts]
+    before = contexts.copy()
+    told = young.learn_all(young.sight([block], planned.block, rowed), contexts)
+    assert np.array_equal(before, contexts), "rows are read only"
     if told is None:
         return {}
-    columns = zip(told.ids.tolist(), told.slopes, told.pairs, told.mentions, strict=True)
+    columns = zip(told.ids.tolist(), told.sums, told.weights, told.mentions, strict=True)
     return {i: Surroundings(np.array([i]), s[None], p, m) for i, s, p, m in columns}
 
 
+def young_ones(told: dict[int, Surroundings]) -> dict[int, Surroundings]:
+    """Of the words that are told of, those that were added to the world."""
+    return {row: part for row, part in told.items() if row >= 400}
+
+
 def inferred(world: Words, parts: list[Surroundings], row: int) -> np.ndarray:
-    """All vectors, the one of `row` as a server infers it."""
-    known, noise = sampled(world.counts)
-    frame = Frame.of(world.vectors[known], world.contexts[noise])
-    slopes = np.sum([part.slopes.astype(np.float32) for part in parts], axis=0)
+    """All vectors, the one of `row` as a server infers it from what known words teach."""
+    texts = [text for word in range(400) for text in world.sentences(word, world.names[word], 20)]
+    known = read(world, make(mentions=10_000), texts)
+    sums = np.concatenate([known[i].sums for i in range(400)]).astype(np.float32)
+    weights = np.array([known[i].weights for i in range(400)])
+    frame = Frame.of(world.vectors[:400], sums, weights)
+    own = np.sum([part.sums.astype(np.float32) for part in parts], axis=0)
     found = world.vectors.copy()
-    found[row] = frame.infer(slopes, np.array([sum(part.pairs for part in parts)]))[0]
+    found[row] = frame.infer(own, np.array([sum(part.weights for part in parts)]))[0]
     return found
 
 
@@ -182,14 +176,14 @@ def rank(vectors: np.ndarray, word: int, original: int) -> int:
 
 
 def make(mentions: int = 30, limit: int = 1000) -> YoungWords:
-    return YoungWords(window=2, negative=NEGATIVE, mentions=mentions, limit=limit)
+    return YoungWords(window=2, mentions=mentions, limit=limit)
 
 
 def test_thirty_mentions_put_a_new_word_beside_the_word_it_stands_for():
     world, young = Words(), make(mentions=100)
     row = fresh(world)
-    told = read(world, young, world.sentences(7, "새말", 30), 새말=row)
-    assert list(told) == [row], "only of young words"
+    told = young_ones(read(world, young, world.sentences(7, "새말", 30), 새말=row))
+    assert list(told) == [row]
     assert told[row].mentions == 30
     assert rank(inferred(world, [told[row]], row), row, 7) < 10
 
@@ -197,22 +191,36 @@ def test_thirty_mentions_put_a_new_word_beside_the_word_it_stands_for():
 def test_mentions_of_several_blocks_and_of_the_time_before_the_row_add_up():
     world, young, once = Words(), make(mentions=100), make(mentions=100)
     texts = world.sentences(7, "새말", 30)
-    assert not read(world, young, texts[:10]), "a word without a row has no id to be told by"
+    assert not young_ones(read(world, young, texts[:10])), "a word without a row has no id"
     assert len(young) == 1
     row = fresh(world)
     parts = [read(world, young, part, 새말=row)[row] for part in (texts[10:20], texts[20:])]
     whole = read(world, once, texts, 새말=row)[row]
     assert [part.mentions for part in parts] == [20, 10], "what was held comes with the first"
     assert len(young) == 0
-    np.testing.assert_allclose(
-        inferred(world, parts, row)[row], inferred(world, [whole], row)[row], rtol=0.05, atol=0.05
-    )
+    added = np.sum([part.sums.astype(np.float32) for part in parts], axis=0)
+    np.testing.assert_allclose(added, whole.sums, rtol=0.01, atol=0.01)
+    np.testing.assert_allclose(sum(part.weights for part in parts), whole.weights, rtol=1e-5)
 
 
-def test_words_that_were_read_often_are_not_told_of():
+def test_of_known_words_a_sample_of_mentions_is_told_as_many_for_each():
     world, young = Words(), make(mentions=20)
-    row = fresh(world, count=20.0)
-    assert not read(world, young, world.sentences(7, "새말", 5), 새말=row)
+    world.counts[7] = 4000.0
+    told = []
+    for _ in range(20):
+        texts = world.sentences(7, "말7", 100) + world.sentences(8, "말8", 100)
+        told.append(read(world, young, texts))
+    assert [bool(one) for one in told] == [at == 15 for at in range(20)], "together, now and then"
+    often, seldom = (int(told[15][row].mentions) for row in (7, 8))
+    assert 1 <= often <= 40, "1,600 mentions and more, each with chance 20/4000"
+    assert 15 <= seldom <= 120, "1,600 mentions and more, each with chance 20/1000"
+
+
+def test_where_too_many_words_are_known_some_are_told_of(monkeypatch):
+    monkeypatch.setattr("embedding.worker.young.KNOWN_TOLD", 100)
+    world, young = Words(), make(mentions=1000)
+    told = [read(world, young, []) for _ in range(16)]
+    assert set(told[-1]) == set(range(0, 400, 4))
 
 
 def test_the_words_held_are_bounded_and_the_latest_stay():
@@ -298,7 +306,7 @@ class Stream:
 
 @pytest.fixture
 def _settled(monkeypatch):
-    monkeypatch.setattr("embedding.worker.young.SETTLED", 100_000)
+    monkeypatch.setattr("embedding.worker.young.SETTLED", 20_000)
 
 
 def test_nothing_is_told_before_known_words_are_at_rest():

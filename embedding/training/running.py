@@ -1,0 +1,183 @@
+"""A training under way: a parameter server and a Dask cluster in this process, each node's two
+processes beside it, a snapshot at the end (or one a window, for a dated corpus).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from embedding.durable import sha256
+from embedding.errors import PlatformError
+from embedding.records import Window, WindowUnit
+from embedding.server.config import ServerConfig
+from embedding.server.figures.ways import led_total
+from embedding.server.service import ParameterServer
+from embedding.training.checks import INITIAL_ROWS
+from embedding.training.grouping import refresh
+from embedding.training.nodes import Run, local_cluster
+from embedding.training.placing import placed
+from embedding.training.request import Progress, TrainRequest, TrainResult
+from embedding.training.resume import Resume
+from embedding.training.vocabulary import Counted, Counting, nothing_admitted
+from embedding.worker.lifetime import peak_memory
+
+HALF_LIFE_TOKENS = 50_000_000.0
+"""A dated corpus forgets, as the stream does."""
+
+
+def train(
+    request: TrainRequest,
+    store: Path,
+    progress: Progress,
+    resume: Resume | None,
+    count: Counting | Counted | None,
+) -> TrainResult:
+    """Start the server and the nodes, have the words counted, and see the nodes through."""
+    with (
+        tempfile.TemporaryDirectory(prefix="yeoron-shards-") as rows,
+        _server(request, store, resume, Path(rows)) as server,
+        placed(request, server.location) as placement,
+        tempfile.TemporaryDirectory(prefix="yeoron-dask-") as scratch,
+        local_cluster(request.nodes, Path(scratch)) as client,
+    ):
+        total = None
+        if count is not None:
+            total = count.admit(server) * request.epochs
+            if resume is not None and resume.total is None:
+                _checkpoint(server)
+                resume.counted(total // request.epochs)
+        refresh(placement.servers)
+        before = server.state.meters.tokens
+        seconds = Run(request, server, client, placement).finish(total, progress)
+        status = server.status()
+        if not status["vocabulary"] or not status["tokens"]:
+            raise nothing_admitted(request)
+        server.state.groups.settle(server.state)
+        _cut(request, server)
+        return _result(server, seconds, before)
+
+
+@contextmanager
+def _server(
+    request: TrainRequest, store: Path, resume: Resume | None, scratch: Path
+) -> Iterator[ParameterServer]:
+    config = ServerConfig(
+        device=request.device,
+        snapshots=str(store),
+        window=request.dated or (WindowUnit.MONTH if request.lines_are_dated else WindowUnit.DAY),
+        cut="manual" if request.dated is None else "watermark",
+        min_count=request.min_count,
+        young_mentions=request.young_mentions,
+        usage_replicas=request.usage_replicas,
+        max_words=request.max_words,
+        initial_rows=INITIAL_ROWS,
+        state_dir=None if resume is None else resume.server,
+        shards=request.shards,
+        split=request.split,
+        shards_dir=scratch if resume is None else None,
+        checkpoint_every_s=request.checkpoint_every_s,
+        config_digest=request.model.digest(),
+        corpus_digest="" if request.out is None else sha256(request.corpus),
+        half_life_tokens=None if request.dated is None else HALF_LIFE_TOKENS,
+    )
+    server = ParameterServer(
+        config,
+        request.sync,
+        dim=request.model.width,
+        seed=request.model.seed,
+        buckets=request.model.gram_rows,
+        biases=request.model.biases,
+        pages=False,
+    )
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def _checkpoint(server: ParameterServer) -> None:
+    """Have what is there now on the disk."""
+    failed = None if server.recovery is None else server.recovery.request(wait=True)
+    if failed is not None:
+        raise PlatformError(f"state_dir: {failed}.")
+
+
+def _cut(request: TrainRequest, server: ParameterServer) -> None:
+    """Cut what is not cut yet: every window of a dated corpus, or all of it as one."""
+    windows = sorted(
+        (datetime.fromisoformat(str(each["start"])), datetime.fromisoformat(str(each["end"])))
+        for each in server.status()["windows"].values()
+    )
+    if request.dated is None:
+        windows = [(windows[0][0], max(end for _, end in windows))]
+    for start, end in windows:
+        server.cutter.cut(Window(start.astimezone(UTC), end.astimezone(UTC)))
+
+
+def _result(server: ParameterServer, seconds: float, before: int) -> TrainResult:
+    status, meters = server.status(), server.state.meters
+    reports = {name: dict(node.get("report") or {}) for name, node in status["nodes"].items()}
+    tokens = int(status["tokens"])
+    return TrainResult(
+        tokens_trained=tokens,
+        seconds=0.0,
+        train_seconds=seconds,
+        words_per_second=(tokens - before) / seconds,
+        loss=float("nan") if status["loss"] is None else float(status["loss"]),
+        vocabulary=int(status["vocabulary"]),
+        documents=int(status["documents"]),
+        late_documents=sum(source["late_documents"] for source in status["sources"].values()),
+        bytes_pushed=meters.bytes_in
+        + _total(status["shards"], "bytes_in")
+        + led_total(status["groups"], "node_bytes_in"),
+        bytes_pulled=meters.bytes_out
+        + _total(status["shards"], "bytes_out")
+        + led_total(status["groups"], "node_bytes_out"),
+        bytes_per_entry=status["bytes"]["pushed_per_entry"],
+        bytes_by_part=meters.parts.describe(),
+        peak_memory={"train": peak_memory(), **_shard_peaks(server), **_peaks(reports)},
+        nodes=reports,
+        ways=status["topology"],
+        snapshots=server.cutter.refs(),
+        resumed_tokens=before,
+        sync=_sync(status["sync"], meters.staleness),
+    )
+
+
+_KEPT = ("policy", "running", "switched", "dropped_pushes", "dropped_tokens", "rounds")
+
+
+def _sync(status: dict[str, Any], staleness: Counter[int]) -> dict[str, Any]:
+    """How nodes were kept in step; `staleness`: pushes between a node's read and its push, mean."""
+    pushes = sum(staleness.values())
+    mean = sum(behind * n for behind, n in staleness.items()) / pushes if pushes else 0.0
+    return {**{name: status[name] for name in _KEPT}, "staleness": mean}
+
+
+def _total(shards: list[dict[str, Any]], figure: str) -> int:
+    return sum(int(shard.get(figure, 0)) for shard in shards)
+
+
+def _shard_peaks(server: ParameterServer) -> dict[str, int]:
+    """Peak bytes of the processes that hold the rows."""
+    return {f"shard-{at}": peak_memory(pid) for at, pid in enumerate(server.shard_pids)}
+
+
+_PEAKS = {"reader": "reader_peak_memory_bytes", "gradient": "peak_memory_bytes"}
+
+
+def _peaks(reports: dict[str, dict[str, Any]]) -> dict[str, int]:
+    """Peak bytes by process, as far as the nodes reported them."""
+    return {
+        f"{name}-{process}": int(report[key])
+        for name, report in sorted(reports.items())
+        for process, key in _PEAKS.items()
+        if key in report
+    }

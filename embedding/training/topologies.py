@@ -1,0 +1,113 @@
+"""Which topologies are refused, each in one sentence, before anything starts."""
+
+from __future__ import annotations
+
+import os
+
+from embedding.errors import ConfigError
+from embedding.server.groups.config import WRONG_POLICIES
+from embedding.training.request import TrainRequest
+
+IN_STEP = ("bsp", "ssp", "asp")
+"""Policies under which nodes that all-reduce can push the rest of their rows."""
+PLAIN = ("none", "fp16")
+"""Ways of writing a delta that leave nothing out."""
+
+
+def check_topology(request: TrainRequest) -> None:
+    """Raises ConfigError for a topology that does not go with the other options."""
+    topology, sync = request.topology, request.sync
+    check_server_groups(request)
+    if topology.kind == "ps" and not topology.groups:
+        return
+    if topology.kind == "ps":
+        _check_groups(request)
+        return
+    where = f"topology {topology.kind}"
+    if topology.groups:
+        raise ConfigError(
+            f"{where} with groups {topology.groups}: groups push to the server; they are accepted "
+            "with topology ps."
+        )
+    if sync.policy not in IN_STEP:
+        raise ConfigError(
+            f"{where} with policy {sync.policy}: its nodes are in step by their sums alone; "
+            f"{', '.join(IN_STEP)} are accepted."
+        )
+    if request.exchange.compression not in PLAIN:
+        raise ConfigError(
+            f"{where} with compression {request.exchange.compression}: sums travel whole; "
+            f"{' or '.join(PLAIN)} is accepted."
+        )
+    if sync.combine == "mean":
+        raise ConfigError(
+            f"{where} with combine mean: what nodes moved is summed in shares; sum is accepted."
+        )
+    if topology.backend == "nccl":
+        _check_gpus(request.nodes)
+
+
+def _check_groups(request: TrainRequest) -> None:
+    groups, sync = request.topology.groups, request.sync
+    where = f"groups {groups}"
+    if groups > request.nodes:
+        raise ConfigError(
+            f"{where}: there are {request.nodes} nodes; at most so many groups are accepted."
+        )
+    if sync.policy not in IN_STEP or sync.combine == "mean":
+        raise ConfigError(
+            f"{where} with policy {sync.policy} and combine {sync.combine}: what a group moved is "
+            f"one sum; {', '.join(IN_STEP)} with combine sum are accepted."
+        )
+    if request.exchange.compression not in PLAIN:
+        raise ConfigError(
+            f"{where} with compression {request.exchange.compression}: an aggregator adds up "
+            f"whole deltas; {' or '.join(PLAIN)} is accepted."
+        )
+
+
+def _check_gpus(nodes: int) -> None:
+    found = gpus()
+    if found < nodes:
+        raise ConfigError(
+            f"backend nccl: {nodes} nodes need a GPU each and this machine has {found}; gloo or "
+            "auto is accepted."
+        )
+
+
+def gpus() -> int:
+    """How many GPUs this machine has."""
+    if not os.path.exists("/dev/nvidia0"):  # noqa: PTH110 - spares the import of torch
+        return 0
+    import torch
+
+    return torch.cuda.device_count()
+
+
+def check_server_groups(request: TrainRequest) -> None:
+    """Raises ConfigError for what does not go with several server groups."""
+    topology, groups = request.topology, request.topology.server_groups
+    if groups == 1:
+        return
+    where = f"server_groups {groups}"
+    if groups > request.nodes:
+        raise ConfigError(
+            f"{where}: there are {request.nodes} nodes, and each group has one at least; at most "
+            "so many groups are accepted."
+        )
+    for is_so, what, accepted in (
+        (topology.kind != "ps", f"topology {topology.kind}", "ps"),
+        (topology.groups > 0, f"groups {topology.groups}", "0"),
+        (request.shards > 1, f"shards {request.shards}", "1"),
+        (request.split != "rows", f"split {request.split}", "rows"),
+    ):
+        if is_so:
+            raise ConfigError(
+                f"{where} with {what}: nodes push to the one server of their group, which holds "
+                f"all rows; {accepted} is accepted."
+            )
+    if request.sync.policy in WRONG_POLICIES:
+        raise ConfigError(
+            f"{where} with policy {request.sync.policy}: its nodes change rows past the pushes "
+            "that groups tell each other of; any other policy is accepted."
+        )
