@@ -208,13 +208,15 @@ def _connect(location: str, config: ExchangeConfig) -> Any:
         "cert_chain": ("tls_cert", config.tls_cert),
         "private_key": ("tls_key", config.tls_key),
     }
-    options = {
+    options: dict[str, Any] = {
         option: _read(path, setting)
         for option, (setting, path) in files.items()
         if path is not None
     }
+    # Its own pauses grow to two minutes: a call would wait for long for a server that is back.
+    longest = ("grpc.max_reconnect_backoff_ms", round(config.max_backoff_s * 1000))
     try:
-        return flight.connect(location, **options)
+        return flight.connect(location, generic_options=[longest], **options)
     except (pa.ArrowException, ValueError) as error:
         raise ConfigError(f"server {location!r}: not a valid address: {error}.") from error
 

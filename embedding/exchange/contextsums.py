@@ -15,8 +15,8 @@ def surroundings_arrays(young: Surroundings) -> dict[str, Array]:
     """As they travel, beside the rows of a push."""
     return {
         "young.ids": np.asarray(young.ids, dtype=np.int64),
-        "young.values": young.slopes,
-        "young.pairs": np.asarray(young.pairs, dtype=np.float32),
+        "young.values": young.sums,
+        "young.weights": np.asarray(young.weights, dtype=np.float32),
         "young.mentions": np.asarray(young.mentions, dtype=np.int64),
     }
 
@@ -28,10 +28,10 @@ def surroundings_of(message: Message) -> Surroundings | None:
     found = Surroundings(
         message.array("young.ids", "i8", 1),
         message.array("young.values", "f4 f2", 2),
-        message.array("young.pairs", "f4", 1),
+        message.array("young.weights", "f4", 1),
         message.array("young.mentions", "i8", 1),
     )
-    if not len(found.ids) == len(found.slopes) == len(found.pairs) == len(found.mentions):
+    if not len(found.ids) == len(found.sums) == len(found.weights) == len(found.mentions):
         raise RefusedError("push: the columns of `young` differ in length.")
     return found
 

@@ -49,22 +49,22 @@ class PackedDelta:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What stood around words that were read only a few times, added up (`models/inference.py`).
+    """What stood around young words and a sample of known ones, added up (`models/inference.py`).
 
     ids       int64 [n], distinct row ids given by the server
-    slopes    float32 or float16 [n, dim], g; pairs float32 [n], N: noise words that belong to it
+    sums      float32 or float16 [n, dim], Σ w u/|u|; weights float32 [n], Σ w
     mentions  int64 [n], occurrences that are in the sums
     """
 
     ids: IntArray
-    slopes: FloatArray | HalfArray
-    pairs: FloatArray
+    sums: FloatArray | HalfArray
+    weights: FloatArray
     mentions: IntArray
 
     @property
     def nbytes(self) -> int:
         """Bytes as they are sent."""
-        return sum(part.nbytes for part in (self.ids, self.slopes, self.pairs, self.mentions))
+        return sum(part.nbytes for part in (self.ids, self.sums, self.weights, self.mentions))
 
 
 def summed(parts: Sequence[Surroundings]) -> Surroundings | None:
@@ -73,17 +73,17 @@ def summed(parts: Sequence[Surroundings]) -> Surroundings | None:
     if len(parts) < 2:
         return parts[0] if parts else None
     ids, at = np.unique(np.concatenate([part.ids for part in parts]), return_inverse=True)
-    slopes = np.zeros((len(ids), parts[0].slopes.shape[1]), dtype=np.float32)
-    pairs = np.zeros(len(ids), dtype=np.float32)
+    sums = np.zeros((len(ids), parts[0].sums.shape[1]), dtype=np.float32)
+    weights = np.zeros(len(ids), dtype=np.float32)
     mentions = np.zeros(len(ids), dtype=np.int64)
     for part, own in zip(parts, np.split(at, np.cumsum([len(p.ids) for p in parts])), strict=False):
-        slopes[own] += part.slopes
-        pairs[own] += part.pairs
+        sums[own] += part.sums
+        weights[own] += part.weights
         mentions[own] += part.mentions
-    half = all(part.slopes.dtype == np.float16 for part in parts)
+    half = all(part.sums.dtype == np.float16 for part in parts)
     largest = np.finfo(np.float16).max
-    kept = np.clip(slopes, -largest, largest).astype(np.float16) if half else slopes
-    return Surroundings(ids, kept, pairs, mentions)
+    kept = np.clip(sums, -largest, largest).astype(np.float16) if half else sums
+    return Surroundings(ids, kept, weights, mentions)
 
 
 @dataclass(frozen=True)

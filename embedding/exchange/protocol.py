@@ -24,7 +24,7 @@ from embedding.records import (
     WordCounts,
 )
 
-VERSION = 7
+VERSION = 8
 """Version of the wire protocol; another version is refused at the greeting."""
 
 

@@ -22,10 +22,12 @@ class Model(StrEnum):
 
 
 class Schedule(StrEnum):
-    """How the learning rate moves with the share of the training that is done."""
+    """How the learning rate moves: with the share of the training that is done, not at all, or with
+    the share of its window of event time that has passed."""
 
     LINEAR = "linear"
     CONSTANT = "constant"
+    WINDOW = "window"
 
 
 class Optimiser(StrEnum):
@@ -64,10 +66,11 @@ class ModelConfig(Config):
     """Learning rate at the start of the training."""
 
     min_learning_rate: float = Field(default=1e-4, ge=0, allow_inf_nan=False)
-    """Learning rate at the end of a linear schedule."""
+    """Learning rate at the end of a linear schedule, or of each window."""
 
     schedule: Schedule = Schedule.CONSTANT
-    """linear for a corpus with an end, constant for a stream."""
+    """linear for a corpus with an end, constant for a stream; window: as linear in each window of
+    event time anew, for streams with plenty of text in each (see docs/training.md)."""
 
     optimiser: Optimiser = Optimiser.SGD
     """sgd, or adagrad: row-wise AdaGrad (one accumulator a row)."""
@@ -105,10 +108,11 @@ class ModelConfig(Config):
 
     @model_validator(mode="after")
     def _consistent(self) -> ModelConfig:
-        if self.schedule is Schedule.LINEAR and self.min_learning_rate > self.learning_rate:
+        falls = self.schedule is not Schedule.CONSTANT
+        if falls and self.min_learning_rate > self.learning_rate:
             raise ValueError(
                 f"min_learning_rate {self.min_learning_rate} is above learning_rate "
-                f"{self.learning_rate}: a linear schedule must fall, not rise"
+                f"{self.learning_rate}: a {self.schedule} schedule must fall, not rise"
             )
         return self
 
@@ -138,7 +142,7 @@ class ModelConfig(Config):
         return (1 + self.negative) * math.log(2.0)
 
     def rate(self, progress: float) -> float:
-        """Learning rate when `progress` (0 to 1) of the training is done."""
+        """Learning rate when `progress` (0 to 1) of the training, or of its window, is done."""
         if self.schedule is Schedule.CONSTANT:
             return self.learning_rate
         done = min(max(progress, 0.0), 1.0)

@@ -15,13 +15,14 @@ K = TypeVar("K", bound=Hashable)
 class ContextSums(Generic[K]):
     """Sums of at most `limit` words, the latest read; places of forgotten words are reused.
 
-    slopes float32 [p, dim] and pairs float32 [p], g and N of `inference.py`; mentions int64 [p]
+    sums float32 [p, dim] and weights float32 [p], Σ w u/|u| and Σ w of `inference.py`; mentions
+    int64 [p]
     """
 
     def __init__(self, dim: int, limit: int) -> None:
         self.limit = limit
-        self.slopes = np.zeros((0, dim), dtype=np.float32)
-        self.pairs = np.zeros(0, dtype=np.float32)
+        self.sums = np.zeros((0, dim), dtype=np.float32)
+        self.weights = np.zeros(0, dtype=np.float32)
         self.mentions = np.zeros(0, dtype=np.int64)
         self._places: dict[K, int] = {}
         self._free: list[int] = []
@@ -34,13 +35,13 @@ class ContextSums(Generic[K]):
         return list(self._places)
 
     def add(
-        self, keys: Sequence[K], slopes: FloatArray, pairs: FloatArray, mentions: IntArray
+        self, keys: Sequence[K], sums: FloatArray, weights: FloatArray, mentions: IntArray
     ) -> None:
         """Add to words (distinct), which become the latest; the longest unread above `limit` go."""
         at = np.fromiter((self._touch(key) for key in keys), np.int64, count=len(keys))
         self._reserve(int(at.max(initial=-1)) + 1)
-        self.slopes[at] += slopes
-        self.pairs[at] += pairs
+        self.sums[at] += sums
+        self.weights[at] += weights
         self.mentions[at] += mentions
         over = len(self._places) - self.limit
         if over > 0:
@@ -55,7 +56,14 @@ class ContextSums(Generic[K]):
         """Forget these words; others than those that have sums are passed over."""
         gone = [self._places.pop(key) for key in keys if key in self._places]
         self._free += gone
-        self.slopes[gone], self.pairs[gone], self.mentions[gone] = 0.0, 0.0, 0
+        self.sums[gone], self.weights[gone], self.mentions[gone] = 0.0, 0.0, 0
+
+    def halve(self, mentions: int) -> None:
+        """Halve the sums of words with more mentions than so many: the latest weigh most."""
+        many = self.mentions > mentions
+        self.sums[many] *= np.float32(0.5)
+        self.weights[many] *= np.float32(0.5)
+        self.mentions[many] //= 2
 
     def _touch(self, key: K) -> int:
         place = self._places.pop(key, None)
@@ -65,10 +73,10 @@ class ContextSums(Generic[K]):
         return place
 
     def _reserve(self, size: int) -> None:
-        if size <= len(self.pairs):
+        if size <= len(self.weights):
             return
-        size = max(64, size, 2 * len(self.pairs))
-        for name in ("slopes", "pairs", "mentions"):
+        size = max(64, size, 2 * len(self.weights))
+        for name in ("sums", "weights", "mentions"):
             old = getattr(self, name)
             grown = np.zeros((size, *old.shape[1:]), dtype=old.dtype)
             grown[: len(old)] = old

@@ -1,17 +1,18 @@
-"""A young word's vector from the contexts it was read in, in closed form.
+"""A young word's vector from the contexts it was read in, by a map that known words teach.
 
-One maximisation step of the skip-gram objective in the word's vector v alone, from the mean of the
-vectors of known words, with their covariance as prior and with the curvature of the logistic
-function bounded by 1/4 (Böhning 1992, Multinomial logistic regression algorithm, section 3):
+The à la carte embedding of Khodak et al. (2018, section 3, equation 4): a linear map from the mean
+of what stood around a word to its vector, learnt from words whose vectors are trained. Here the
+mean is of output rows of length 1, nearer ones weigh more, and the map is a ridge regression:
 
-    v = μ + (N/4 · E[u uᵀ] + λ Σ⁻¹)⁻¹ g
-    g = Σ_c w_c (1 - σ(u_c·μ)) u_c - N · E[σ(u·μ) u],    N = k · Σ_c w_c
+    x_w = Σ_c w_c u_c/|u_c| / Σ_c w_c
+    A = argmin Σ_w |v_w - μ - Aᵀ(x_w - x̄)|² + r |A|²
+    v = ½ μ + L · Aᵀ(x - x̄) / |Aᵀ(x - x̄)|,    L² = E|v_w - μ|²
 
-u_c are output rows of the contexts c, w_c their weights; E is over the noise distribution with k
-noise words a pair; μ and Σ are mean and covariance of known words' vectors. So a word's contexts
-come in by two sums alone, g and N, which nodes can add up each by itself; then one linear map
-follows, as in the à la carte embedding of Khodak et al. (2018, equation 4), whose map is a
-regression.
+u_c are output rows of the contexts c, w_c their weights, μ and x̄ the means over known words. The
+length L is put back because a regression from few contexts gives short vectors: these would all
+point along μ and stand beside each other. Half of μ was measured
+(benchmarks/results/young-2026-11-22.md). A word's contexts come in by two sums alone, which nodes
+can add up each by itself.
 """
 
 from __future__ import annotations
@@ -21,105 +22,63 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from embedding.records import FloatArray, IntArray, TimeArray
+from embedding.records import FloatArray
 
-KNOWN = 100
-"""Running count from which a word's vector says what vectors of known words look like."""
-SAMPLE = 2048
-"""Rows of known words, and of noise words, that stand for all of them."""
-CURVATURE = 0.25
-PRIOR = 0.03
-"""λ: pairs of one text say less than independent ones would, so the prior counts for less, too."""
-_RIDGE = 1e-4
-_EXPONENT = 0.75
-"""Of counts, for the noise distribution: it only scales the bound on the curvature here."""
+SHARE = 0.5
+"""Of μ, in an inferred vector."""
+_RIDGE = 0.003
+"""r, in the mean variance of x along one of its directions."""
 
 
-@dataclass(frozen=True)
-class Viewpoint:
-    """From where the contexts of young words are weighed; d is the tables' dimension.
-
-    centre    float32 [d], μ
-    noise     float32 [d], E[σ(u·μ) u]
-    """
-
-    centre: FloatArray
-    noise: FloatArray
-
-    @classmethod
-    def of(cls, known: FloatArray, noise: FloatArray) -> Viewpoint | None:
-        """From vectors of known words [n, d] and output rows drawn from the noise distribution.
-
-        None when they are fewer than 2 d or not finite.
-        """
-        if min(len(known), len(noise)) < 2 * known.shape[1]:
-            return None
-        centre = known.mean(axis=0)
-        pushed: FloatArray = _sigmoid(noise @ centre) @ noise / np.float32(len(noise))
-        return cls(centre, pushed) if np.isfinite(centre @ pushed) else None
-
-    def surprise(self, contexts: FloatArray) -> FloatArray:
-        """1 - σ(u·μ) of output rows [m, d]: how much each has to say; float32 [m]."""
-        return _sigmoid(-(contexts @ self.centre))
+def directions(contexts: FloatArray) -> FloatArray:
+    """Output rows [m, d] at length 1, float32; a row of nought stays so."""
+    lengths = np.linalg.norm(contexts, axis=1, keepdims=True)
+    found: FloatArray = (contexts / np.maximum(lengths, np.float32(1e-12))).astype(np.float32)
+    return found
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The tables as they look to a young word; d is their dimension.
+    """How vectors of known words follow from what stands around them; d is the dimension.
 
-    centre    float32 [d], μ
-    basis     float64 [d, d] with basisᵀ Σ⁻¹ basis = 1 and basisᵀ 1/4 E[u uᵀ] basis = diag(stiff)
+    centre   float32 [d], μ; origin  float32 [d], x̄
+    mapping  float64 [d, d], A
+    length   L
     """
 
     centre: FloatArray
-    basis: npt.NDArray[np.float64]
-    stiff: npt.NDArray[np.float64]
+    origin: FloatArray
+    mapping: npt.NDArray[np.float64]
+    length: float
 
     @classmethod
-    def of(cls, known: FloatArray, noise: FloatArray) -> Frame | None:
-        """From vectors of known words [n, d] and output rows drawn from the noise distribution.
+    def of(cls, vectors: FloatArray, sums: FloatArray, weights: FloatArray) -> Frame | None:
+        """From vectors [n, d] of known words, Σ w u/|u| [n, d] and Σ w [n] of their contexts.
 
-        None when there are fewer known words than their covariance needs (2 d), or it is not
-        finite.
+        None when there are fewer known words than a map needs (2 d), or it is not finite.
         """
-        size, dim = known.shape
-        if size < 2 * dim or len(noise) < 2 * dim:
+        size, dim = vectors.shape
+        if size < 2 * dim or not bool((weights > 0).all()):
             return None
-        centre = known.mean(axis=0)
-        spread = known - centre
-        covariance = (spread.T @ spread / size).astype(np.float64)
-        covariance += _RIDGE * (np.trace(covariance) / dim) * np.eye(dim)
-        second = (noise.T @ noise / len(noise)).astype(np.float64)
+        means = (sums / weights[:, None]).astype(np.float64)
+        centre, origin = vectors.mean(axis=0), means.mean(axis=0)
+        means -= origin
+        spread = (vectors - centre).astype(np.float64)
+        second = means.T @ means / size
+        second += _RIDGE * (np.trace(second) / dim) * np.eye(dim)
+        length = float(np.sqrt((spread**2).sum() / size))
         try:
-            lower = np.linalg.cholesky(covariance)
-            stiff, turn = np.linalg.eigh(lower.T @ second @ lower)
+            mapping = np.linalg.solve(second, means.T @ spread / size)
         except np.linalg.LinAlgError:
             return None
-        return cls(centre, lower @ turn, CURVATURE * np.maximum(stiff, 0.0))
+        if not (length > 0 and np.isfinite(mapping).all()):
+            return None
+        return cls(centre, origin.astype(np.float32), mapping, length)
 
-    def infer(self, slopes: FloatArray, pairs: FloatArray) -> FloatArray:
-        """Vectors float32 [n, d] of words from g [n, d] and N [n] (above)."""
-        slope = slopes.astype(np.float64) @ self.basis
-        step = slope / (pairs[:, None].astype(np.float64) * self.stiff + PRIOR)
-        found: FloatArray = (self.centre + step @ self.basis.T).astype(np.float32)
+    def infer(self, sums: FloatArray, weights: FloatArray) -> FloatArray:
+        """Vectors float32 [n, d] of words from their Σ w u/|u| [n, d] and Σ w [n], above 0."""
+        means = (sums / weights[:, None] - self.origin).astype(np.float64)
+        away = means @ self.mapping
+        away *= self.length / np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-12)
+        found: FloatArray = (SHARE * self.centre + away).astype(np.float32)
         return found
-
-
-def sampled(counts: TimeArray) -> tuple[IntArray, IntArray]:
-    """Which words stand for the known ones, and for the noise distribution; places int64 in counts.
-
-    counts  float64 [n], running counts; the same counts give the same words
-    """
-    rng = np.random.default_rng(0)
-    known = np.flatnonzero(counts >= KNOWN)
-    if len(known) > SAMPLE:
-        known = np.sort(rng.choice(known, SAMPLE, replace=False))
-    weights = np.maximum(counts, 0.0) ** _EXPONENT
-    total = weights.sum()
-    noise = rng.choice(len(counts), SAMPLE, p=weights / total) if total else known[:0]
-    return known, noise
-
-
-def _sigmoid(values: FloatArray) -> FloatArray:
-    found: FloatArray = 0.5 * (1.0 + np.tanh(0.5 * values))
-    return found

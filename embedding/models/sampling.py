@@ -127,12 +127,14 @@ def _draw(accept: Any, other: Any, seed: int, out: Any) -> None:
 class NoiseTable:
     """Draws rows in proportion to count ** exponent; `build` again when counts have moved.
 
+    weight  the sum of count ** exponent
     Memory: 8 bytes a row. Rows with count 0 are never drawn.
     """
 
-    def __init__(self, accept: FloatArray, other: CodeArray) -> None:
+    def __init__(self, accept: FloatArray, other: CodeArray, weight: float) -> None:
         self._accept = accept
         self._other = other
+        self.weight = weight
 
     def __len__(self) -> int:
         return len(self._accept)
@@ -153,7 +155,7 @@ class NoiseTable:
         accept = np.empty(len(values), np.float32)
         other = np.empty(len(values), np.int32)
         _alias(weights * (len(values) / total), accept, other)
-        return cls(accept, other)
+        return cls(accept, other, total)
 
     def draw(self, n: int, seed: int) -> CodeArray:
         """int32 [n] rows; the same seed gives the same rows."""

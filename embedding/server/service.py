@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import torch
@@ -21,7 +21,6 @@ import torch
 from embedding.errors import PlatformError, RefusedError
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting.cutter import Cutter
-from embedding.server.figures.http import HttpService, Pages
 from embedding.server.figures.metrics import render
 from embedding.server.figures.status import build_status
 from embedding.server.flight.controls import Controls
@@ -38,6 +37,9 @@ from embedding.server.shards.sharding import Shards
 from embedding.server.state import ServerState
 from embedding.snapshots.store import SnapshotStore
 
+if TYPE_CHECKING:
+    from embedding.server.figures.http import HttpService
+
 logger = logging.getLogger(__name__)
 
 _TICK_S = 0.5
@@ -53,6 +55,7 @@ class ParameterServer:
     location   grpc://host:port for ParameterClient
     http_url   http://host:port of /health, /metrics and /status
     http       pages that answer already (`restoring`); None: they are opened by `start`
+    pages      whether there are such pages; one that nobody can ask needs none
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class ParameterServer:
         buckets: int = 0,
         biases: int = 0,
         http: HttpService | None = None,
+        pages: bool = True,
     ) -> None:
         torch.set_num_threads(config.threads)
         follows = config.group.leader is not None
@@ -103,6 +107,7 @@ class ParameterServer:
         self.http_url = ""
         self._flight: FlightService | None = None
         self._http = http
+        self._pages = pages or http is not None
         self._stopping = threading.Event()
         self._ended: threading.Event | None = None
         self.wants_back: str | None = None
@@ -130,7 +135,9 @@ class ParameterServer:
         for note in self._credentials.notes:
             logger.warning("%s", note)
         begun = self._http is not None
-        if self._http is None:
+        if self._http is None and self._pages:
+            from embedding.server.figures.http import HttpService
+
             self._http = HttpService(host=config.http_host, port=config.http_port)
         try:
             if self._shards is not None:
@@ -141,20 +148,27 @@ class ParameterServer:
         except BaseException:
             if self._shards is not None:
                 self._shards.stop()
-            self._http.stop()
+            if self._http is not None:
+                self._http.stop()
             raise
         scheme = "grpc" if config.tls_cert is None else "grpc+tls"
         self.location = f"{scheme}://{bracketed(config.host)}:{self._flight.port}"
-        self.http_url = self._http.url
-        if not begun:
-            self._http.start()
         self._ticker.start()
         if self.link is not None:
             self.link.start()
         if self._recovery is not None:
             self._recovery.start()
-        self._http.show(Pages(self.status, self._metrics, self.ailing))
-        logger.info("parameter server at %s, status at %s", self.location, self.http_url)
+        if self._http is not None:
+            if not begun:
+                self._http.start()
+            self._show(self._http)
+        logger.info("parameter server at %s, status at %s", self.location, self.http_url or "none")
+
+    def _show(self, http: HttpService) -> None:
+        from embedding.server.figures.http import Pages
+
+        self.http_url = http.url
+        http.show(Pages(self.status, self._metrics, self.ailing))
 
     def stop(self) -> None:
         """Apply what is held back, finish what is being written, free the ports."""

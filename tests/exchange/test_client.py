@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -40,6 +41,34 @@ def test_a_server_that_never_answers_is_given_up():
             with pytest.raises(UnavailableError):
                 c.hello()
             assert time.monotonic() - began < 100
+
+
+def test_it_tries_to_connect_as_often_as_the_settings_say_however_long_the_server_is_away():
+    """gRPC's own pauses grow to two minutes: the 15th try would come after three."""
+    config = QUICK.model_copy(update={"connect_timeout_s": 120.0})
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        door.settimeout(60.0)
+
+        def turn_away() -> None:
+            for _ in range(15):
+                door.accept()[0].close()
+
+        visitor = threading.Thread(target=turn_away, daemon=True)
+        visitor.start()
+        stop, location = threading.Event(), f"grpc://127.0.0.1:{door.getsockname()[1]}"
+        with ParameterClient(location, node="n0", config=config, stop=stop) as c:
+            asking = threading.Thread(target=lambda: suppressed(c.status), daemon=True)
+            asking.start()
+            visitor.join(90.0)
+            enough = not visitor.is_alive()
+            stop.set()
+            asking.join(90.0)
+        assert enough
+
+
+def suppressed(call) -> None:
+    with suppress(UnavailableError):
+        call()
 
 
 def test_a_closed_client_leaves_no_thread():

@@ -1,35 +1,33 @@
-"""Honest nodes around a real server's state and its checkpoints, step by step, without a wire.
-
-Document i of a node is one word that occurs nowhere else, and its push adds 1 to the word's row: so
-the row says how often the push was applied, and the word's count how often it was counted.
-"""
+"""Honest nodes around a real server's state and its checkpoints, step by step, without a wire."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from named import named
+from protocol_checks import DIM, Checks, Node, Watched
 
-from embedding.errors import RefusedError, ReplacedError
+from embedding.errors import FencedError, RefusedError, ReplacedError
 from embedding.exchange.batch import ROUND, ready, work
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import VERSION, Push, Rows
+from embedding.exchange.protocol import VERSION, Push, Welcome
 from embedding.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.flight.greeting import lost
+from embedding.server.flight.greeting import fence, lost
 from embedding.server.flight.rounds import take_part
-from embedding.server.policies import Drop, Instruction
-from embedding.server.recovery.checkpoint import CheckpointFolder
+from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.restoring import Recovery
-from embedding.server.state import ServerState
+from embedding.server.rows.copying import RowCopy
 
-DIM = 2
-NONE = np.empty(0, dtype=np.int64)
+ENDS = ("whole", "fails", "killed before", "killed after")
+"""What becomes of a checkpoint: it is there; the disk is full; the server is killed while its files
+are written, or when they are there and nobody has heard of it."""
 
 
 class Time:
@@ -43,48 +41,20 @@ class Time:
     time = monotonic
 
 
-class Watched(ServerState):
-    """Remembers what became of each push since this server began."""
-
-    fate: dict[tuple[str, int], str]
-
-    def execute(self, instructions: Sequence[Instruction], now: float) -> None:
-        for instruction in instructions:
-            what = "dropped" if isinstance(instruction, Drop) else "applied"
-            self.fate |= {(ticket.node, ticket.sequence): what for ticket in instruction.tickets}
-        super().execute(instructions, now)
+class Killed(BaseException):
+    """kill -9 of the server, in the middle of something."""
 
 
-@dataclass
-class Node:
-    """A process that reads a document after the other.
-
-    fresh    it has pushed nothing yet
-    kept     its pushes that are in no checkpoint
-    owed     sequence that a checkpoint has to hold before it may read: processes before it pushed
-             so far, and nobody could send that again
-    reading  clocks that it has read at and not pushed yet
-    """
-
-    name: str
-    life: int = 0
-    alive: bool = False
-    connected: bool = False
-    fresh: bool = True
-    session: int = 0
-    clock: int = 0
-    sequence: int = 0
-    document: int = 0
-    owed: int = 0
-    kept: list[Push] = field(default_factory=list)
-    reading: list[int] = field(default_factory=list)
-
-
-class World:
+class World(Checks):
     """A server that can crash, and its nodes.
 
     ghosts   pushes of processes that were killed, still on their way: session and push
     dropped  documents that `backup` left out at some time
+    learnt   documents that were in the rows at some time, and whose node can send them again
+    sent     the last pushes of each name, whichever process sent them
+    done     documents of each name that the server called durable: nobody reads them again
+    fenced   lives whose sources were given to others
+    unnoticed  nodes that were killed and of which the server believes that they take part
     """
 
     def __init__(self, time: Time, names: Sequence[str], sync: SyncConfig) -> None:
@@ -93,6 +63,11 @@ class World:
         self.nodes = {name: Node(name) for name in names}
         self.ghosts: list[tuple[int, Push]] = []
         self.dropped: set[str] = set()
+        self.learnt: set[str] = set()
+        self.sent: dict[str, list[Push]] = {name: [] for name in names}
+        self.done = dict.fromkeys(names, 0)
+        self.fenced: list[str] = []
+        self.unnoticed: set[str] = set()
         self.start()
 
     def start(self) -> None:
@@ -106,13 +81,20 @@ class World:
         self.state = Watched(config, self.sync, dim=DIM, seed=1, epoch=self.epoch)
         self.state.fate = {}
         self.recovery = Recovery(self.state, self.folder, every_s=1e9)
+        for life in self.fenced:
+            self.refused_as_fenced(life)
 
-    def crash(self) -> None:
-        """kill -9 of the server, and another one in its place."""
+    def crash(self, *, torn: bool = False) -> None:
+        """kill -9 of the server, perhaps while it notes new words, and another one in its place."""
         self.remember_drops()
-        self.state.journal.close()
+        journal = self.state.journal
+        journal.close()
+        if torn and journal.path is not None:
+            with journal.path.open("ab") as file:
+                file.write(b'{"first": 0, "wor')
         self.folder.close()
         self.ghosts.clear()
+        self.unnoticed.clear()
         for node in self.nodes.values():
             node.connected = False
         self.start()
@@ -122,12 +104,45 @@ class World:
         self.folder.close()
         self.home.cleanup()
 
-    def checkpoint(self) -> None:
-        self.recovery._write()
+    def checkpoint(
+        self,
+        early: Callable[[], None] = lambda: None,
+        late: Callable[[], None] = lambda: None,
+        end: str = "whole",
+    ) -> None:
+        """A checkpoint, and what happens while rows are copied and while files are written."""
+        write, finish = self.folder.write, RowCopy.finish
+        pending = [early]
+
+        def copied(copy: RowCopy, lock: AbstractContextManager[object]) -> float:
+            if pending:
+                pending.pop()()
+            return finish(copy, lock)
+
+        def written(number: int, content: Content) -> None:
+            late()
+            if end == "fails":
+                raise OSError("no space left")
+            if end == "killed before":
+                (self.folder.path / f".checkpoint-{number:08d}").mkdir(exist_ok=True)
+                raise Killed
+            write(number, content)
+            if end == "killed after":
+                raise Killed
+
+        with (
+            patch.object(RowCopy, "finish", copied),
+            patch.object(self.folder, "write", written),
+            suppress(OSError, Killed),
+        ):
+            self.recovery._write()
+        if end.startswith("killed"):
+            self.crash()
 
     def silence(self) -> None:
         """Time passes; who has a connection gives signs of life, the others do not."""
         self.time.now += 1000.0
+        self.unnoticed.clear()
         for node in self.nodes.values():
             if node.connected:
                 self.state.machine.seen(node.name, now=self.time.now)
@@ -139,15 +154,17 @@ class World:
         """Connect, and send again what the server lost; as a new process if the last was killed."""
         if not node.alive:
             self.nodes[node.name] = node = Node(node.name, node.life + 1, alive=True)
-        life = f"{node.name}/{node.life}"
-        welcome = self.state.hello(
-            node.name, version=VERSION, digest="", clock=node.clock, life=life
-        )
+        welcome = self.hello(self.life(node), node.heard)
         node.connected, node.session = True, welcome.session
+        self.unnoticed.discard(node.name)
+        node.heard = max(node.heard, welcome.clock)
         if node.fresh:
             node.sequence = node.owed = welcome.sequence
             node.clock, node.document = welcome.clock, int(welcome.place or 0)
             node.reading = []
+            gone = [word for word in self.learnt if word[0] == node.name]
+            self.learnt -= {word for word in gone if int(word[1:]) >= node.document}
+            assert node.document >= self.done[node.name], "what it had called durable is gone"
             return
         first = node.kept[0].sequence if node.kept else node.sequence + 1
         assert welcome.sequence >= first - 1, "the server lost what it had called durable"
@@ -155,6 +172,10 @@ class World:
             if push.sequence > welcome.sequence:
                 assert not self.state.push(push, node.session).duplicate
         assert self.state.ledger.of(node.name).accepted == node.sequence
+
+    def hello(self, life: str, clock: int = 0) -> Welcome:
+        name = life.split("/")[0]
+        return self.state.hello(name, version=VERSION, digest="", clock=clock, life=life)
 
     def waits_for_a_checkpoint(self, node: Node) -> bool:
         """Whether it may not read yet what others could not read again."""
@@ -164,7 +185,7 @@ class World:
         """Read for the next document; False when it has to wait."""
         if len(node.reading) > ahead or (ahead and not node.reading):
             return False
-        self._hear(node)
+        self.hear(node)
         if self.waits_for_a_checkpoint(node):
             return False
         word = np.array([1], dtype=np.int64)
@@ -178,6 +199,7 @@ class World:
             return False
         self.check_read(node, rows)
         node.reading.append(rows.clock)
+        node.heard = max(node.heard, rows.clock)
         return True
 
     def made(self, node: Node, busy_s: float = 0.0) -> Push:
@@ -203,7 +225,9 @@ class World:
         assert not ack.duplicate
         node.reading.pop(0)
         node.kept.append(push)
+        self.sent[node.name].append(push)
         node.fresh, node.sequence, node.clock = False, push.sequence, ack.clock
+        node.heard = max(node.heard, ack.clock)
         node.document += 1
 
     def work(self, node: Node, *, ahead: bool = False) -> None:
@@ -221,6 +245,26 @@ class World:
         assert self.state.push(push, node.session).duplicate
         assert self.figures() == before
 
+    def fence(self, node: Node) -> None:
+        """Its sources are given to others, who go on where it was: it may not push any more."""
+        life, session = self.life(node), node.session
+        ghost = self.made(node) if node.reading else None
+        answer = fence(self.state, node.name, life)
+        entry = self.state.ledger.of(node.name)
+        assert (answer["sequence"], answer["place"]) == (entry.accepted, entry.place)
+        self.fenced.append(life)
+        if ghost is not None:
+            before = self.figures()
+            with pytest.raises(FencedError):
+                self.state.push(ghost, session)
+            assert self.figures() == before
+        self.refused_as_fenced(life)
+        node.alive = node.connected = False
+
+    def refused_as_fenced(self, life: str) -> None:
+        with pytest.raises(FencedError):
+            self.hello(life)
+
     def kill(self, node: Node, *, noticed: bool, on_its_way: bool) -> None:
         """kill -9; its last push may still be on its way, and the server may not know."""
         if node.reading and on_its_way:
@@ -228,6 +272,8 @@ class World:
         node.alive = node.connected = False
         if noticed:
             lost(self.state, node.name, node.session)
+        else:
+            self.unnoticed.add(node.name)
 
     def cut(self, node: Node) -> None:
         """The node's stream breaks."""
@@ -237,7 +283,8 @@ class World:
     def leave(self, node: Node) -> None:
         """The node ends, as it should: behind a checkpoint."""
         self.checkpoint()
-        if self.state.ledger.of(node.name).durable < node.sequence:
+        self.hear(node)
+        if node.kept:
             return
         self.state.leave(node.name, node.session)
         node.alive = node.connected = False
@@ -248,7 +295,7 @@ class World:
             assert not self.state.push(push, session).duplicate
             return
         before = self.figures()
-        with pytest.raises(ReplacedError):
+        with pytest.raises((ReplacedError, FencedError)):
             self.state.push(push, session)
         assert self.figures() == before
 
@@ -261,85 +308,14 @@ class World:
             self.state.push(wrong, node.session)
         assert self.figures() == before
 
-    def _hear(self, node: Node) -> None:
+    def hear(self, node: Node) -> None:
         """The node hears how far its pushes are in a checkpoint."""
         durable = self.state.confirm(node.name).durable
+        for push in node.kept:
+            if push.sequence <= durable:
+                self.done[node.name] = max(self.done[node.name], int(push.place))
         node.kept = [push for push in node.kept if push.sequence > durable]
 
-    # -- what has to hold ---------------------------------------------------------------------
-
     @staticmethod
-    def word(node: Node, document: int) -> str:
-        return f"{node.name}{document}"
-
-    def row(self, word: str) -> float:
-        """How often the push of a document is in the tables."""
-        ids = self.state.vocabulary.ids([word])
-        if ids[0] < 0:
-            return 0.0
-        slots = self.state.vocabulary.slots(ids, "test")
-        return float(self.state.tables.read(Table.OUT, slots)[0, 0])
-
-    def figures(self) -> tuple[object, ...]:
-        meters = self.state.meters
-        ledger = {n: (e.accepted, e.applied, e.place) for n, e in self.state.ledger.nodes.items()}
-        return meters.tokens, meters.documents, meters.pushes, ledger, len(self.state._held)
-
-    def remember_drops(self) -> None:
-        """Documents whose pushes were dropped: they are counted, and their rows may be nought."""
-        for (name, sequence), what in self.state.fate.items():
-            if what == "dropped":
-                self.dropped.add(f"{name}{sequence - 1}")
-
-    def check_read(self, node: Node, rows: Rows) -> None:
-        """What the ruling policy promises to a reader at this clock."""
-        machine, at = self.state.machine, rows.clock
-        policy, since = machine.policy.running, machine.board.since
-        entry = self.state.ledger.of(node.name)
-        held = machine.board.held
-        live = [m for m in machine.board.members.values() if m.active]
-        assert not [t for t in held if t.sequence <= rows.sequence and t.node == node.name]
-        if policy in ("bsp", "averaging"):
-            assert all(member.clock >= at for member in live)
-            assert not [t for t in held if t.clock < at], "a delta of an earlier clock is missing"
-            assert not self._of_this_clock(at, since), "a delta of this clock is there already"
-        elif policy == "backup":
-            assert not [t for t in held if t.clock < at]
-        else:
-            assert rows.sequence == entry.accepted, "it does not see its own"
-            assert not held
-        if policy in ("ssp", "sandblaster"):
-            assert all(member.clock >= at - machine.config.staleness for member in live)
-
-    def _of_this_clock(self, at: int, since: int) -> list[str]:
-        found = []
-        for node in self.nodes.values():
-            for push in node.kept:
-                applied = self.state.fate.get((node.name, push.sequence)) == "applied"
-                if applied and push.clock >= max(at, since):
-                    found.append(f"{node.name} {push.sequence} at {push.clock}")
-        return found
-
-    def check_all(self) -> None:
-        """When nobody takes part any more: each document counted once, each push applied once."""
-        for node in self.nodes.values():
-            if node.connected:
-                self.state.idle(node.name)
-        assert not self.state.machine.board.held
-        assert not self.state._held
-        self.remember_drops()
-        total = 0
-        for name, node in self.nodes.items():
-            entry = self.state.ledger.of(name)
-            read = int(entry.place or 0)
-            assert entry.accepted == entry.applied == read, "a push is a document"
-            assert not node.alive or node.document == read
-            total += read
-            words = [self.word(node, document) for document in range(read)]
-            counts = self.state.vocabulary.counts(self.state.vocabulary.ids(words))
-            assert counts.tolist() == [1.0] * read
-            for word in words:
-                assert self.row(word) == 1.0 or (word in self.dropped and self.row(word) == 0.0)
-            for document in (read, read + 1):
-                assert self.row(self.word(node, document)) == 0.0, "nobody has read it"
-        assert self.state.meters.tokens == self.state.meters.documents == total
+    def life(node: Node) -> str:
+        return f"{node.name}/{node.life}"

@@ -16,6 +16,7 @@ from embedding.exchange.payload import RowDelta
 from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.http import HttpService, Pages
+from embedding.server.figures.textmetrics import text_metrics
 from embedding.server.service import ParameterServer, running_server
 
 DIM = 4
@@ -267,3 +268,13 @@ def test_health_tells_that_the_server_closes_and_that_it_is_stuck(monkeypatch):
         server.state.close()
         answer = get(server.http_url, "/health")
         assert (answer.status_code, answer.json()["reasons"]) == (503, ["the server is closing."])
+
+
+def test_text_preparation_is_told_by_node_and_what_is_no_number_is_left_out() -> None:
+    text = {"known_share": 0.7, "cache_bytes": 5, "forgotten_words": "many", "masked": {"phone": 2}}
+    nodes = {ODD: {"report": {"text": text}}, "n1": {"report": {}}, "n2": {"report": {"text": 3}}}
+    found = {family.name: family for family in text_metrics(nodes)}
+    assert value(found, "yeoron_text_known_ratio", node=ODD) == 0.7
+    assert value(found, "yeoron_text_cache_bytes", node=ODD) == 5
+    assert value(found, "yeoron_text_masked_total", node=ODD, kind="phone") == 2
+    assert found["yeoron_text_forgotten_words"].samples == []

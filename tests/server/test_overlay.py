@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from embedding.errors import RefusedError
-from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Surroundings
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Surroundings, summed
 from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.together import decode_together, encode_together
-from embedding.models.inference import Frame, sampled
+from embedding.models.inference import Frame
 from embedding.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting.live import LiveModel
@@ -31,12 +31,19 @@ def ints(*values: int) -> np.ndarray:
     return np.array(values, dtype=np.int64)
 
 
-def told(ids, *, slope: float = 5.0, mentions: int = 5, pairs: float = 40.0) -> Surroundings:
+def told(ids, *, value: float = 5.0, mentions: int = 5, weight: float = 40.0) -> Surroundings:
     n = len(ids)
-    slopes = np.full((n, DIM), slope, dtype=np.float16)
+    sums = np.full((n, DIM), value, dtype=np.float16)
     return Surroundings(
-        np.asarray(ids, np.int64), slopes, np.full(n, pairs, np.float32), np.full(n, mentions)
+        np.asarray(ids, np.int64), sums, np.full(n, weight, np.float32), np.full(n, mentions)
     )
+
+
+def lesson(ids, mentions: int = 20) -> Surroundings:
+    """What known words are told to stand among: each something else."""
+    sums = np.random.default_rng(4).normal(size=(len(ids), DIM)).astype(np.float16)
+    columns = np.full(len(ids), 3.0, np.float32), np.full(len(ids), mentions)
+    return Surroundings(np.asarray(ids, np.int64), sums, *columns)
 
 
 def counts(ids, n: int) -> BlockCounts:
@@ -89,13 +96,13 @@ def test_readers_get_what_is_inferred_and_training_the_row():
     (young,) = server.admit("새말")
     row = server.row(young)
     server.push(counts=counts([young], 4), young=told([young]))
-    known, noise = sampled(server.state.vocabulary.counts(server.state.vocabulary.alive()))
-    ids = server.state.vocabulary.alive()
-    tables, slots = server.state.tables, server.state.vocabulary.slots
-    frame = Frame.of(
-        tables.read(Table.IN, slots(ids[known], "t")),
-        tables.read(Table.OUT, slots(ids[noise], "t")),
-    )
+    row_before = server.read(young)
+    assert np.array_equal(row_before, row), "nobody has taught how vectors follow from contexts"
+    taught = lesson(server.known)
+    server.push(young=taught)
+    slots = server.state.vocabulary.slots(server.known, "t")
+    vectors = server.state.tables.read(Table.IN, slots)
+    frame = Frame.of(vectors, taught.sums.astype(np.float32), taught.weights)
     inferred = frame.infer(np.full((1, DIM), 5.0, np.float32), np.array([40.0], np.float32))[0]
     share = float(trust(np.array([4.0]), YOUNG)[0])
     np.testing.assert_allclose(
@@ -112,10 +119,10 @@ def test_sums_of_pushes_add_up_and_too_few_mentions_say_nothing():
     (young,) = server.admit("새말")
     server.push(young=told([young], mentions=2))
     assert server.held([young]) == []
-    server.push(young=told([young], mentions=2, slope=3.0))
+    server.push(young=told([young], mentions=2, value=3.0))
     held = server.state.young.held(ints(young), np.ones(1))
-    assert held.slopes.tolist() == [[8.0] * DIM]
-    assert held.pairs.tolist() == [80.0]
+    assert held.sums.tolist() == [[8.0] * DIM]
+    assert held.weights.tolist() == [80.0]
 
 
 def test_a_word_goes_over_to_its_row_without_a_jump():
@@ -137,6 +144,28 @@ def test_a_grown_word_keeps_its_row_even_when_it_is_read_less():
     server.push(young=told([young]))
     assert server.held([young]) == []
     assert len(server.state.young) == 0
+
+
+def test_a_grown_word_teaches_with_what_it_was_told_of():
+    server = Server()
+    (young,) = server.admit("새말")
+    server.push(counts=counts([young], 5), young=told([young], mentions=15))
+    assert young not in server.state.young.taught().ids
+    server.push(counts=counts([young], YOUNG))
+    assert young not in server.state.young.taught().ids, "too few mentions"
+    server.push(young=told([young], mentions=5))
+    taught = server.state.young.taught()
+    assert taught.sums[taught.ids == young].tolist() == [[10.0] * DIM]
+    assert taught.weights[taught.ids == young].tolist() == [80.0]
+
+
+def test_what_known_words_are_told_to_stand_among_follows_the_latest():
+    server = Server()
+    server.push(young=told(server.known[:1], mentions=1000))
+    assert server.state.young.taught().weights.tolist() == [40.0]
+    server.push(young=told(server.known[:1], mentions=2))
+    assert server.state.young.taught().weights.tolist() == [40.0], "(40 + 40) / 2"
+    assert server.state.young.taught().sums.tolist() == [[5.0] * DIM]
 
 
 def test_an_evicted_word_is_forgotten_and_its_place_is_young_again():
@@ -176,11 +205,11 @@ def test_a_server_that_wants_none_keeps_none():
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"slopes": np.zeros((1, DIM + 1), np.float16)}, "shape"),
-        ({"slopes": np.full((1, DIM), np.nan, np.float32)}, "finite"),
-        ({"slopes": np.full((1, DIM), 1e30, np.float32)}, "large"),
-        ({"pairs": np.array([-1.0], np.float32)}, "negative"),
-        ({"pairs": np.array([np.inf], np.float32)}, "finite"),
+        ({"sums": np.zeros((1, DIM + 1), np.float16)}, "shape"),
+        ({"sums": np.full((1, DIM), np.nan, np.float32)}, "finite"),
+        ({"sums": np.full((1, DIM), 1e30, np.float32)}, "large"),
+        ({"weights": np.array([-1.0], np.float32)}, "negative"),
+        ({"weights": np.array([np.inf], np.float32)}, "finite"),
         ({"mentions": ints(0)}, "negative"),
         ({"ids": ints(10_000)}, "ids given so far"),
         ({"ids": ints(-1)}, "ids given so far"),
@@ -229,15 +258,17 @@ def test_a_snapshot_has_it_a_push_counts_once_and_a_restart_keeps_it(tmp_path, c
     with running_server(config, dim=DIM, seed=5) as server:
         node = connect(server)
         ids = prepared(node)
-        push = Push(node.name, node.sequence + 1, node.clock, young=told(ids[-2:-1]))
+        everything = summed([told(ids[-2:-1]), lesson(ids[:KNOWN])])
+        push = Push(node.name, node.sequence + 1, node.clock, young=everything)
         server.state.push(push)
         assert server.state.push(push).duplicate
         held = server.state.young.held(ids, server.state.vocabulary.counts(ids))
-        assert held.slopes.tolist() == [[5.0] * DIM]
+        assert held.sums.tolist() == [[5.0] * DIM]
         assert server.status()["young_words"] == {"held": 1, "mentions": YOUNG}
         trained = node.client.pull(ids, ints(), clock=push.clock + 1).vectors
     with running_server(config, dim=DIM, seed=5) as server:
         assert server.state.young._sums.keys() == [ids[-2]]
+        assert np.array_equal(server.state.young.taught().sums, lesson(ids[:KNOWN]).sums)
         assert server.state.young._grown[: KNOWN + 2].sum() == KNOWN
         ref = connect(server).client.cut(WINDOW)
         snapshot = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id)
@@ -267,5 +298,5 @@ def test_sums_of_a_group_travel_with_its_first_push():
     assert first.young is not None
     assert first.young.ids.tolist() == [1, 3]
     assert first.young.mentions.tolist() == [5, 10]
-    assert first.young.slopes[:, 0].tolist() == [5.0, 10.0]
+    assert first.young.sums[:, 0].tolist() == [5.0, 10.0]
     assert second.young is None

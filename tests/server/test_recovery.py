@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -260,6 +261,28 @@ def test_a_torn_journal_line_is_left_out_and_cut_off(tmp_path):
     journal.write(2, ["집"], np.array([0, 1]))
     journal.close()
     assert read() == [(0, ["말", "글\n"], []), (2, ["집"], [0, 1])]
+
+
+def test_words_noted_after_an_unfinished_checkpoint_and_a_restart_keep_their_ids(tmp_path, connect):
+    """The journal goes on where the unfinished checkpoint began one."""
+    chosen, known = config(tmp_path), {}
+    for life in range(3):
+        with patch("embedding.server.recovery.checkpoint.CheckpointFolder.write", broken):
+            server = ParameterServer(chosen, dim=DIM)
+            server.start()
+            node = connect(server, name=f"node-{life}")
+            for at, word in enumerate(("말", "글", "집")):
+                known |= {f"{word}{life}": int(node.words(f"{word}{life}")[0])}
+                if at == life:
+                    server._recovery._try_write()
+            crash(server)
+    with running_server(chosen, dim=DIM) as server:
+        ids = connect(server).words(*known)
+        assert dict(zip(known, ids.tolist(), strict=True)) == known
+
+
+def broken(folder: CheckpointFolder, number: int, content: Content) -> None:
+    raise OSError("no space left")
 
 
 def free_port() -> int:

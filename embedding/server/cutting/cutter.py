@@ -16,14 +16,12 @@ import pyarrow as pa
 
 from embedding.errors import RefusedError, UnavailableError, YeoronError
 from embedding.exchange.protocol import no_counts
-from embedding.models.inference import Frame, sampled
 from embedding.records import (
     FloatArray,
     HalfArray,
     IntArray,
     SnapshotData,
     SnapshotRef,
-    TimeArray,
     Window,
     WordCounts,
 )
@@ -34,7 +32,7 @@ from embedding.server.rows.tables import TablesCopy
 from embedding.server.shards.leading import RemoteCopy
 from embedding.server.state import ServerState
 from embedding.server.words.counts import as_word_counts
-from embedding.server.words.overlay import Held
+from embedding.server.words.overlay import Held, Taught
 from embedding.server.words.usage import SourceUsage
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
@@ -54,7 +52,7 @@ class Copied:
     """A window as it was when it was cut. slots int64 [n]; rows are still being copied.
 
     young   what is laid over the vectors of words that were read only a few times
-    counts  float64 [n], running counts
+    taught  known words, from which it is inferred
     used    how words were used, by source; None when it is not added up
     """
 
@@ -64,7 +62,7 @@ class Copied:
     slots: IntArray
     rows: TablesCopy | RemoteCopy
     young: Held
-    counts: TimeArray
+    taught: Taught
     used: list[SourceUsage] | None
 
     @property
@@ -76,7 +74,7 @@ class Copied:
         """The snapshot's data, once the rows are there."""
         data = self.data
         vectors, contexts = composer.copied(self.rows, data.ids, self.slots, data.words)
-        vectors = self._with_young(vectors, contexts)
+        vectors = self._with_young(vectors)
         keep = set(data.words)
         parts = [
             as_word_counts(table, start, keep)
@@ -110,13 +108,12 @@ class Copied:
             means=_means([(part.slopes[at], part.pairs[at]) for _, part, at in parts]),
         )
 
-    def _with_young(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:
+    def _with_young(self, vectors: FloatArray) -> FloatArray:
         """The vectors as they are read: inferred ones in place of those of young words."""
         at = self.young.at
         if not len(at):
             return vectors
-        known, noise = sampled(self.counts)
-        frame = Frame.of(vectors[known], contexts[noise])
+        frame = self.taught.frame(self.data.ids, vectors)
         if frame is not None:
             vectors = vectors.copy()
             vectors[at] = self.young.over(vectors[at], frame)
@@ -242,11 +239,10 @@ class Cutter:
                 tokenizer_digest=_digest(list(state.accounts.tokenizers)),
             )
             copy = state.copy_rows()
-            counts = vocabulary.counts(ids)
-            held = state.young.held(ids, counts)
+            held, taught = state.young.held(ids, vocabulary.counts(ids)), state.young.taught()
             slots = vocabulary.slots(ids, "cut")
             used = state.accounts.usage.held(starts, LEAST_MENTIONS) or None
-            copied = Copied(data, starts, tables, slots, copy, held, counts, used)
+            copied = Copied(data, starts, tables, slots, copy, held, taught, used)
             state.accounts.cut |= copied.closed
             state.meters.cut_pause_s = time.monotonic() - began
         return copied

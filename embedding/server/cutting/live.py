@@ -23,7 +23,7 @@ from embedding.evaluation.analogy import analogy
 from embedding.evaluation.best import NearestRows
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.evaluation.similarity import similarity
-from embedding.models.inference import Frame, sampled
+from embedding.models.inference import Frame
 from embedding.records import IntArray, Table
 from embedding.server.state import ServerState
 from embedding.server.words.overlay import Held
@@ -144,12 +144,10 @@ class LiveModel:
         with state.lock:
             if not len(state.young):
                 return None
-            ids = state.vocabulary.alive()
-            known, noise = sampled(state.vocabulary.counts(ids))
+            taught = state.young.taught()
         with state.reading():
-            vectors = state.live_rows(Table.IN, ids[known]).cpu().numpy()
-            contexts = state.live_rows(Table.OUT, ids[noise]).cpu().numpy()
-        return Frame.of(vectors, contexts)
+            vectors = state.live_rows(Table.IN, taught.ids).cpu().numpy()
+        return taught.frame(taught.ids, vectors)
 
     def _copied(self, ids: IntArray, table: Table) -> torch.Tensor:
         """Vectors [n, d] of ids; zeros for a word that is evicted meanwhile."""

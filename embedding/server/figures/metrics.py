@@ -22,6 +22,7 @@ from embedding import __version__
 from embedding.server.figures.alarms import crawl_figures
 from embedding.server.figures.groupmetrics import group_metrics
 from embedding.server.figures.meters import Meters
+from embedding.server.figures.textmetrics import text_metrics
 
 _BUCKETS = (0, 1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -101,6 +102,7 @@ class _StatusCollector(Collector):
         yield from self._sources()
         yield from self._crawl()
         yield from self._reading()
+        yield from text_metrics(self._status["nodes"])
         yield from self._shards()
         yield from group_metrics(self._status["groups"])
         yield from self._ways()

@@ -101,27 +101,27 @@ def check_gradient(node: str, *parts: FloatArray) -> None:
 
 
 def _checked_young(young: Surroundings, dim: int, where: str) -> Surroundings:
-    """Sums of contexts with float32 slopes; RefusedError says what is wrong with them."""
-    if young.slopes.shape != (len(young.ids), dim):
+    """Sums of contexts in float32; RefusedError says what is wrong with them."""
+    if young.sums.shape != (len(young.ids), dim):
         raise RefusedError(
-            f"{where}: the context sums of young words have the shape {young.slopes.shape}; "
+            f"{where}: the context sums of young words have the shape {young.sums.shape}; "
             f"{(len(young.ids), dim)} is accepted.",
             kind="shape",
         )
     if not _distinct(young.ids):
         raise RefusedError(f"{where}: a young word is named twice.", kind="id")
-    slopes = young.slopes.astype(np.float32)
-    pairs, mentions = young.pairs, young.mentions
+    sums = young.sums.astype(np.float32)
+    weights, mentions = young.weights, young.mentions
     with np.errstate(over="ignore", invalid="ignore"):
-        flat = slopes.reshape(-1)
-        fit = bool(np.dot(flat, flat) <= MAX_SQUARED_NORM and pairs.sum() <= MAX_SQUARED_NORM)
-    if not fit or np.any(pairs < 0) or np.any((mentions < 1) | (mentions > MAX_MENTIONS)):
+        flat = sums.reshape(-1)
+        fit = bool(np.dot(flat, flat) <= MAX_SQUARED_NORM and weights.sum() <= MAX_SQUARED_NORM)
+    if not fit or np.any(weights < 0) or np.any((mentions < 1) | (mentions > MAX_MENTIONS)):
         raise RefusedError(
             f"{where}: context sums of young words that are not finite, negative or absurdly "
             "large.",
             kind="values",
         )
-    return replace(young, slopes=slopes)
+    return replace(young, sums=sums)
 
 
 def check_words(push: Push, vocabulary: Vocabulary) -> None:

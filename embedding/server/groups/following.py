@@ -318,7 +318,7 @@ def _short(part: Push, *, half: bool) -> Push:
         return part
     young, usage = part.young, part.usage
     if young is not None:
-        young = replace(young, slopes=_halves(young.slopes))
+        young = replace(young, sums=_halves(young.sums))
     if usage is not None:
         usage = replace(usage, slopes=_halves(usage.slopes))
     return replace(part, young=young, usage=usage)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import fcntl
 import json
 import logging
-import os
 import re
 import secrets
 import shutil
@@ -29,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from embedding.durable import replaced, sha256, sync
 from embedding.errors import ConfigError
-from embedding.snapshots.files import sha256
 
 logger = logging.getLogger(__name__)
 
@@ -72,22 +71,16 @@ class CheckpointFolder:
         file = self.path / "epoch"
         before = int(file.read_text()) if file.exists() else 0
         epoch = max(before + 1, int(time.time() * 1000))
-        fresh = self.path / ".epoch"
-        fresh.write_text(str(epoch))
-        sync(fresh)
-        fresh.rename(file)
-        sync(self.path)
+        with replaced(file) as fresh:
+            fresh.write(str(epoch).encode())
         return epoch
 
     def identity(self) -> str:
         """A random name of what is kept here, given once."""
         file = self.path / "identity"
         if not file.exists():
-            fresh = self.path / ".identity"
-            fresh.write_text(secrets.token_hex(16))
-            sync(fresh)
-            fresh.rename(file)
-            sync(self.path)
+            with replaced(file) as fresh:
+                fresh.write(secrets.token_hex(16).encode())
         return file.read_text()
 
     def numbers(self) -> list[int]:
@@ -102,6 +95,14 @@ class CheckpointFolder:
     def journal(self, number: int) -> Path:
         """The journal of words admitted after checkpoint `number`."""
         return self.path / f"journal-{number:08d}.jsonl"
+
+    def last_journal(self, number: int) -> Path:
+        """The journal that a server which restored checkpoint `number` goes on with: the newest.
+
+        A later one than its own is there when the checkpoint that it belongs to was not finished;
+        words noted in an earlier one would be read back before those whose ids come first.
+        """
+        return self.journal(max([number, *(n for n, _ in self._journals())]))
 
     def write(self, number: int, content: Content) -> None:
         """Write everything, sync, rename; then remove checkpoints that are too old."""
@@ -187,12 +188,3 @@ def write_npy(path: Path, values: npt.NDArray[Any]) -> None:
         content = contiguous.reshape(-1).view(np.uint8).data
         for at in range(0, len(content), _PIECE_BYTES):
             file.write(content[at : at + _PIECE_BYTES])
-
-
-def sync(path: Path) -> None:
-    """Have the disk hold a file's or folder's content."""
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

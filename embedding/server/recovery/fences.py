@@ -12,6 +12,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from embedding.durable import replaced
+
 FENCED = 16
 """Lives of each node that are remembered, the latest ones."""
 
@@ -56,12 +58,8 @@ class Fences:
         self._write(path, ((node, life) for node, lives in self.lives.items() for life in lives))
 
     def _write(self, path: Path, pairs: Iterable[tuple[str, str]]) -> None:
-        fresh = path.with_suffix(".new")
-        with fresh.open("wb") as file:
+        with replaced(path) as file:
             file.write(b"".join(_line(node, life) for node, life in pairs))
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
 
 
 def _line(node: str, life: str) -> bytes:

@@ -91,7 +91,7 @@ class Recovery(Checkpointer):
                 if fresh and entry.first <= state.vocabulary.next_id:
                     state.install(fresh, entry.evicted)
         self._number = max([self._number, *self._folder.numbers()])
-        state.journal = Journal(self._folder.journal(self._number), repair=True)
+        state.journal = Journal(self._folder.last_journal(self._number), repair=True)
         if found is not None:
             logger.info(
                 "restored checkpoint %d: %d words, %d tokens",

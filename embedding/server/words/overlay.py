@@ -22,9 +22,15 @@ from embedding.records import FloatArray, IntArray, TimeArray
 from embedding.server.config import ServerConfig
 from embedding.server.words.vocabulary import Vocabulary
 
-_COLUMNS = ("slopes", "pairs", "mentions")
+_COLUMNS = ("sums", "weights", "mentions")
 LEAST = 3
 """Mentions from which a vector is inferred."""
+KNOWN_WORDS = 4096
+"""Known words with sums, from which it is learnt how vectors follow from contexts."""
+LEAST_KNOWN = 20
+"""Mentions from which a known word counts for that."""
+_FRESH = 1000
+"""Mentions of a known word at which its sums are halved, so that they follow the tables."""
 
 
 @dataclass(frozen=True)
@@ -32,24 +38,41 @@ class Held:
     """What is known of the young ones among some words.
 
     at         int64 [m], which of these words
-    slopes     float32 [m, dim], pairs float32 [m]: g and N of `inference.py`
+    sums       float32 [m, dim], weights float32 [m]: Σ w u/|u| and Σ w of `inference.py`
     gradient   float32 [m], how much the trained row counts, 0 to 1
     """
 
     at: IntArray
-    slopes: FloatArray
-    pairs: FloatArray
+    sums: FloatArray
+    weights: FloatArray
     gradient: FloatArray
 
     def over(self, rows: FloatArray, frame: Frame) -> FloatArray:
         """What readers get in place of the trained rows, float32 [m, dim]."""
         share = self.gradient[:, None]
-        found: FloatArray = share * rows + (1.0 - share) * frame.infer(self.slopes, self.pairs)
+        found: FloatArray = share * rows + (1.0 - share) * frame.infer(self.sums, self.weights)
         return found
 
 
+@dataclass(frozen=True)
+class Taught:
+    """Known words and what stands around them: ids int64 [n], sums [n, dim] and weights [n]."""
+
+    ids: IntArray
+    sums: FloatArray
+    weights: FloatArray
+
+    def frame(self, ids: IntArray, vectors: FloatArray) -> Frame | None:
+        """What they teach, by vectors [m, dim] of ids int64 [m]; None when it is too little."""
+        order = np.argsort(ids, kind="stable")
+        place = np.minimum(np.searchsorted(ids[order], self.ids), max(len(ids) - 1, 0))
+        at = order[place] if len(ids) else place[:0]
+        there = ids[at] == self.ids if len(ids) else np.zeros(len(self.ids), np.bool_)
+        return Frame.of(vectors[at[there]], self.sums[there], self.weights[there])
+
+
 class Overlay:
-    """Context sums of young words. Not thread-safe: the server's lock guards it.
+    """Context sums of young words and of some known ones. Not thread-safe: guarded by a lock.
 
     A word is young from its admission until its running count first reaches `mentions`; one that
     is read less and less keeps its trained row.
@@ -63,6 +86,7 @@ class Overlay:
         self._dim = dim
         self._vocabulary = vocabulary
         self._sums: ContextSums[int] = ContextSums(dim, limit)
+        self._known: ContextSums[int] = ContextSums(dim, KNOWN_WORDS)
         self._grown = np.zeros(0, dtype=np.bool_)
 
     @classmethod
@@ -83,9 +107,13 @@ class Overlay:
         young = push.young
         slots = self._vocabulary.slots(young.ids, "push")
         fit = slots >= 0
-        fit[fit] = ~self._has_grown(slots[fit])
-        slopes = young.slopes[fit].astype(np.float32)
-        self._sums.add(young.ids[fit].tolist(), slopes, young.pairs[fit], young.mentions[fit])
+        grown = fit.copy()
+        grown[fit] = self._has_grown(slots[fit])
+        for held, chosen in ((self._sums, fit & ~grown), (self._known, grown)):
+            sums = young.sums[chosen].astype(np.float32)
+            keys = young.ids[chosen].tolist()
+            held.add(keys, sums, young.weights[chosen], young.mentions[chosen])
+        self._known.halve(_FRESH)
 
     def placed(self, slots: IntArray, evicted: IntArray) -> None:
         """New words have these slots; ids that were evicted have none."""
@@ -93,30 +121,36 @@ class Overlay:
             self._room()
             self._grown[slots] = False
             self._sums.forget(evicted.tolist())
+            self._known.forget(evicted.tolist())
+
+    def taught(self) -> Taught:
+        """The known words that say how vectors follow from contexts."""
+        known, ids = self._known, np.array(self._known.keys(), dtype=np.int64)
+        at = known.places(ids.tolist())
+        fit = (known.mentions[at] >= LEAST_KNOWN) & (known.weights[at] > 0)
+        return Taught(ids[fit], known.sums[at[fit]], known.weights[at[fit]])
 
     def held(self, ids: IntArray, counts: TimeArray) -> Held:
         """The young ones among words: ids int64 [n], running counts float64 [n]."""
         sums = self._sums
         places = sums.places(ids.tolist()) if len(sums) else np.full(len(ids), -1)
         at = np.flatnonzero(places >= 0)
-        at = at[(sums.mentions[places[at]] >= LEAST) & (sums.pairs[places[at]] > 0)]
+        at = at[(sums.mentions[places[at]] >= LEAST) & (sums.weights[places[at]] > 0)]
         own = places[at]
-        return Held(at, sums.slopes[own], sums.pairs[own], trust(counts[at], self.mentions))
+        return Held(at, sums.sums[own], sums.weights[own], trust(counts[at], self.mentions))
 
     def content(self) -> dict[str, npt.NDArray[Any]]:
         """Copies for a checkpoint, by name."""
-        sums, ids = self._sums, np.array(self._sums.keys(), dtype=np.int64)
-        at = sums.places(ids.tolist())
         self._room()
         alive = self._vocabulary.alive()
         grown = self._grown[self._vocabulary.slots(alive, "checkpoint")]
-        return {
-            "young.ids": ids,
-            "young.slopes": sums.slopes[at],
-            "young.pairs": sums.pairs[at],
-            "young.mentions": sums.mentions[at],
-            "young.grown": alive[grown],
-        }
+        found = {"young.grown": alive[grown]}
+        for name, held in (("young", self._sums), ("known", self._known)):
+            ids = np.array(held.keys(), dtype=np.int64)
+            at = held.places(ids.tolist())
+            found[f"{name}.ids"] = ids
+            found |= {f"{name}.{column}": getattr(held, column)[at] for column in _COLUMNS}
+        return found
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on from a checkpoint, once the vocabulary is there; an old one has nothing of this."""
@@ -125,10 +159,10 @@ class Overlay:
         often = alive[self._vocabulary.counts(alive) >= self.mentions]
         grown = arrays.get("young.grown", often)
         self._grown[self._vocabulary.slots(grown, "checkpoint")] = True
-        if self.mentions and "young.ids" in arrays:
-            ids = arrays["young.ids"]
-            columns = (np.array(arrays[f"young.{name}"]) for name in _COLUMNS)
-            self._sums.add(ids.tolist(), *columns)
+        for name, held in (("young", self._sums), ("known", self._known)):
+            if self.mentions and f"{name}.sums" in arrays:
+                columns = (np.array(arrays[f"{name}.{column}"]) for column in _COLUMNS)
+                held.add(arrays[f"{name}.ids"].tolist(), *columns)
 
     def _grow(self, ids: IntArray) -> None:
         """Words that were read often enough are young no longer."""
@@ -138,7 +172,11 @@ class Overlay:
         ids, slots = ids[new], slots[new]
         often = self._vocabulary.counts(ids) >= self.mentions
         self._grown[slots[often]] = True
-        self._sums.forget(ids[often].tolist())
+        sums, grown = self._sums, ids[often]
+        at = sums.places(grown.tolist())
+        grown, at = grown[at >= 0], at[at >= 0]
+        self._known.add(grown.tolist(), sums.sums[at], sums.weights[at], sums.mentions[at])
+        sums.forget(grown.tolist())
 
     def _has_grown(self, slots: IntArray) -> npt.NDArray[np.bool_]:
         self._room()

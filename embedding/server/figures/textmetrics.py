@@ -1,0 +1,54 @@
+"""The metrics of the nodes' text preparation, as their reports tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+_FIGURES = {
+    "known_ratio": (GaugeMetricFamily, "known_share", "Share of eojeols read without an analysis"),
+    "cache_bytes": (GaugeMetricFamily, "cache_bytes", "Memory of the cache, by reckoning"),
+    "cached_words": (GaugeMetricFamily, "cached_words", "Eojeols in the cache"),
+    "forgotten_words": (
+        CounterMetricFamily,
+        "forgotten_words",
+        "Eojeols that left the cache for others",
+    ),
+    "morphemes": (CounterMetricFamily, "morphemes", "Morphemes that the analyser found"),
+    "given_up_documents": (
+        CounterMetricFamily,
+        "given_up",
+        "Documents that could not be prepared, passed on without a word",
+    ),
+}
+"""Name → family, key of `text` in a node's report, help."""
+
+
+def text_metrics(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
+    """A sample for each node whose report tells of text; what is no number is left out."""
+    told: dict[str, Mapping[str, Any]] = {}
+    for node, status in nodes.items():
+        text = status["report"].get("text")
+        if isinstance(text, Mapping) and text:
+            told[node] = text
+    for name, (kind, key, help_text) in _FIGURES.items():
+        family = kind(f"yeoron_text_{name}", help_text, labels=["node"])
+        for node, text in told.items():
+            if _number(text.get(key)):
+                family.add_metric([node], text[key])
+        yield family
+    masked = CounterMetricFamily(
+        "yeoron_text_masked", "Pieces of personal data masked", labels=["node", "kind"]
+    )
+    for node, text in told.items():
+        kinds = text.get("masked")
+        for kind_name, n in sorted(kinds.items()) if isinstance(kinds, Mapping) else ():
+            if _number(n):
+                masked.add_metric([node, str(kind_name)], n)
+    yield masked
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
