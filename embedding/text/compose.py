@@ -9,7 +9,8 @@ answered.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from embedding.text.eojeols import Analysis, Reading
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+_ENTRY = 560
+_VARIANT = 180
+"""Bytes of a head or tail read in one way, and of one way more."""
 
 LEAST = 30
 """Product of the occurrences of head and tail below which a reading is not trusted."""
@@ -36,15 +41,27 @@ def ending(morpheme: Morpheme) -> str:
     return sys.intern(morpheme.form + tag if tag.startswith(_FUNCTIONAL) else tag)
 
 
+def _weigh(_: object, ways: Sized) -> int:
+    return _ENTRY + _VARIANT * max(0, len(ways) - 1)
+
+
 class Composer:
-    """Heads and tails met so far; `capacity` bounds the number of each. `finder` hears of them."""
+    """Heads and tails met so far; `capacity` bytes, two thirds of them for heads. `finder` hears of
+    them."""
 
     def __init__(self, capacity: int, finder: WordFinder | None = None) -> None:
         self._finder = finder
-        self._heads: Generations[str, dict[tuple[Analysis, str], int]] = Generations(capacity)
-        self._tails: Generations[tuple[str, int], dict[tuple[Analysis, str, str], int]] = (
-            Generations(capacity)
+        self._heads: Generations[str, dict[tuple[Analysis, str], int]] = Generations(
+            capacity * 2 // 3, _weigh
         )
+        self._tails: Generations[tuple[str, int], dict[tuple[Analysis, str, str], int]] = (
+            Generations(capacity // 3, _weigh)
+        )
+
+    @property
+    def memory(self) -> int:
+        """Bytes held, by reckoning."""
+        return self._heads.weight + self._tails.weight
 
     def tail(self, head: str, tail: str) -> Reading | None:
         """How `tail` is read behind the noun `head`; None for what was never met behind a noun."""
@@ -78,7 +95,9 @@ class Composer:
             return
         kind = _kind(tokens[at - 1].tag)
         _count(self._heads, key[:place], (_kept(words[:at]), kind))
-        self._hear(key[:place], key[place:], tokens[:at], words[:at])
+        if not tokens[at].tag.startswith("E"):
+            # Behind an ending stands a verb: 못하-는, 못하-지, 못하-고 make no noun of 못하.
+            self._hear(key[:place], key[place:], tokens[:at], words[:at])
         tail = (_kept(words[at:]), kind, ending(tokens[-1]))
         _count(self._tails, (key[place:], _final(key[place - 1])), tail)
 
@@ -132,7 +151,7 @@ def _cut(tokens: Sequence[Morpheme]) -> int:
 
 
 def _kept(words: Sequence[Sequence[str]]) -> Analysis:
-    return tuple(word for some in words for word in some)
+    return tuple(chain.from_iterable(words))
 
 
 def _kind(tag: str) -> str:
@@ -152,6 +171,8 @@ def _final(letter: str) -> int:
 def _count(held: Generations[K, dict[V, int]], key: K, value: V) -> None:
     counts = held.get(key)
     if counts is None:
-        counts = {}
-        held.put(key, counts)
+        held.put(key, {value: 1})
+        return
+    if value not in counts:
+        held.grew(_VARIANT)
     counts[value] = counts.get(value, 0) + 1

@@ -19,8 +19,9 @@ class TextConfig(Config):
     """auto: Kiwi morphemes for Korean and words by script for the rest; or one for everything:
     kiwi, mecab (when python-mecab-ko is installed), script, whitespace (words as they stand)."""
 
-    cache_words: int = Field(default=400_000, ge=0)
-    """Analysed whitespace-delimited words kept in front of the morpheme analyser; 0: no cache."""
+    cache_mb: int = Field(default=256, ge=0)
+    """Megabytes of analysed whitespace-delimited words and their parts kept in front of the
+    morpheme analyser, in each text process; 0: no cache. Some 1,000 words a megabyte."""
 
     context: Literal["both", "left", "none"] = "both"
     """Neighbours analysed with an eojeol that the cache does not know: fewer are quicker and agree

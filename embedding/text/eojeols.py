@@ -9,11 +9,16 @@ main verb in 집이 있는.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 from embedding.text.generations import Generations
 
 Analysis = tuple[str, ...]
+
+_ENTRY = 360
+_CONTEXT = 300
+"""Bytes of an eojeol with a reading, besides the eojeol and its words, and of one context more."""
 
 FIRST_CHECK = 2
 MOST_CONTEXTS = 64
@@ -59,11 +64,17 @@ class _Slot:
             self.reading, self.votes = reading, 1
 
 
+def _weigh(eojeol: str, slot: _Slot) -> int:
+    """Bytes of an eojeol and what is known of it (CPython 3.11)."""
+    size = sys.getsizeof(eojeol) + 8 * len(slot.reading.words) + _ENTRY
+    return size + _CONTEXT * len(slot.contexts) if slot.contexts is not None else size
+
+
 class EojeolCache:
-    """Bounded memory of readings; `capacity` counts eojeols."""
+    """Bounded memory of readings; `capacity` in bytes."""
 
     def __init__(self, capacity: int) -> None:
-        self._known: Generations[str, _Slot] = Generations(capacity)
+        self._known: Generations[str, _Slot] = Generations(capacity, _weigh)
         self.hits = 0
         self.misses = 0
 
@@ -104,11 +115,23 @@ class EojeolCache:
                 known.vote(reading)
             elif len(slot.contexts) < MOST_CONTEXTS:
                 slot.contexts[before] = _Slot(reading, before)
+                self._known.grew(_CONTEXT)
         elif slot.reading.words == reading.words or slot.seen_after == before:
             slot.vote(reading)
         else:
             first = _Slot(slot.reading, slot.seen_after, slot.check)
             slot.contexts = {slot.seen_after: first, before: _Slot(reading, before)}
+            self._known.grew(2 * _CONTEXT)
+
+    @property
+    def memory(self) -> int:
+        """Bytes held, by reckoning."""
+        return self._known.weight
+
+    @property
+    def forgotten(self) -> int:
+        """Eojeols that had to go for others."""
+        return self._known.forgotten
 
     def __len__(self) -> int:
         return len(self._known)

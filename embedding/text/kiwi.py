@@ -59,7 +59,7 @@ class KiwiTokenizer:
 
     Known eojeols come out of a cache (`eojeols`), others are put together from a head and a tail
     that were met (`compose`); what then remains is analysed by Kiwi together with a neighbour on
-    each side (`context`), as the neighbours decide what an eojeol is. `cache_words = 0` analyses
+    each side (`context`), as the neighbours decide what an eojeol is. `cache_mb = 0` analyses
     every sentence whole. Kiwi is loaded at the first sentence that needs it, which raises
     ConfigError where it cannot be.
     """
@@ -74,8 +74,8 @@ class KiwiTokenizer:
             )
         self._workers = config.workers
         self._user_words = config.user_words
-        self._readings = Readings(config) if config.cache_words else None
-        self._widen = _WIDEN[config.context] if config.cache_words else _WHOLE
+        self._readings = Readings(config) if config.cache_mb else None
+        self._widen = _WIDEN[config.context] if config.cache_mb else _WHOLE
         self._select = make_select(config.keep_tags, config.min_length, config.max_length)
         self._kiwi: Any = None
         self.morphemes = 0
@@ -93,6 +93,10 @@ class KiwiTokenizer:
     def found_words(self) -> int:
         """Words found in the stream that are in the dictionary now."""
         return len(self._readings.found) if self._readings is not None else 0
+
+    def figures(self) -> dict[str, int]:
+        """See `Readings.figures`; nothing without a cache."""
+        return self._readings.figures() if self._readings is not None else {}
 
     @property
     def hit_rate(self) -> float:
@@ -185,7 +189,7 @@ def _digest(config: TextConfig) -> str:
         raise ConfigError(
             f"the morpheme analyser Kiwi is not whole: {error}; install kiwipiepy again."
         ) from error
-    context = config.context if config.cache_words else "whole"
+    context = config.context if config.cache_mb else "whole"
     lengths = f"{config.min_length} {config.max_length}"
     parts = (VERSION, *versions, config.keep_tags, config.user_words, lengths, context)
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()

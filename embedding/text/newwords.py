@@ -3,7 +3,7 @@
 A noun of its own is met before many different particles: the variety of what follows it (accessor
 variety, Feng et al. 2004, Computational Linguistics 30:1) tells a word from a chance string. Only
 eojeols that the analyser had to look at are counted, so that this costs the stream next to
-nothing; memory is bounded by `capacity` candidates.
+nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ WHOLE = 0.2
 _HANGUL = re.compile(r"[가-힣]+")
 _NOUNS = ("NNG", "NNP", "NNB", "NR", "MAG", "VV", "VA", "XR", "IC", "UN")
 _MOST_TAILS = 32
+_ENTRY = 800
+_TAIL = 80
+"""Bytes of a candidate, and of one tail more."""
 
 
 class _Heard(NamedTuple):
@@ -35,10 +38,12 @@ class _Heard(NamedTuple):
 
 
 class WordFinder:
-    """Candidates for new words, from analysed eojeols."""
+    """Candidates for new words, from analysed eojeols; `capacity` in bytes."""
 
     def __init__(self, capacity: int) -> None:
-        self._heard: Generations[str, _Heard] = Generations(capacity)
+        self._heard: Generations[str, _Heard] = Generations(
+            capacity, lambda _, heard: _ENTRY + _TAIL * len(heard.tails)
+        )
         self._ripe: dict[str, None] = {}
 
     def hear(self, head: str, tail: str, tokens: Sequence[Morpheme], *, whole: bool) -> None:
@@ -56,8 +61,9 @@ class WordFinder:
             self._heard.put(head, heard)
         heard.counts[0] += 1
         heard.counts[1] += whole
-        if len(heard.tails) < _MOST_TAILS:
+        if len(heard.tails) < _MOST_TAILS and tail not in heard.tails:
             heard.tails.add(tail)
+            self._heard.grew(_TAIL)
         if len(heard.tails) >= VARIETY and heard.counts[0] >= MENTIONS:
             self._ripe[head] = None
 
@@ -70,6 +76,11 @@ class WordFinder:
                 found.append(word)
         self._ripe.clear()
         return sorted(found)[:most]
+
+    @property
+    def memory(self) -> int:
+        """Bytes held, by reckoning."""
+        return self._heard.weight
 
     def __len__(self) -> int:
         return len(self._heard)

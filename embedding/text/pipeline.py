@@ -129,6 +129,7 @@ class TextPipeline:
         return {
             "new_words": self._tokenizer.found_words,
             "known_share": round(self._tokenizer.hit_rate, 4),
+            **self._tokenizer.figures(),
         }
 
     def _sentences(self, document: Document) -> list[list[str]]:

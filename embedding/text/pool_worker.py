@@ -6,7 +6,6 @@ The first frame holds the settings. Run as `python -m embedding.text.pool_worker
 from __future__ import annotations
 
 import dataclasses
-import gc
 import logging
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,6 +14,7 @@ from typing import Any
 from embedding.children import Answer, serve
 from embedding.errors import ConfigError
 from embedding.records import Document
+from embedding.text.collecting import Collecting
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 
@@ -45,6 +45,7 @@ class Preparing:
 
     def __init__(self) -> None:
         self._pipeline: TextPipeline | None = None
+        self._collecting = Collecting()
 
     def answer(self, told: dict[str, Any], _body: bytes) -> Answer:
         """A block as Arrow, with digest and report; a defect is named by its type alone, as what it
@@ -56,6 +57,7 @@ class Preparing:
             if self._pipeline is None:
                 raise ConfigError("a text process was given documents before its settings.")
             block = self._pipeline.block(*decode(told))
+            self._collecting.between()
             return self._state(self._pipeline), block.to_buffer().to_pybytes()
         except ConfigError as error:
             return {"refused": str(error)}, b""
@@ -67,9 +69,7 @@ class Preparing:
         self._pipeline = pipeline = TextPipeline(config)
         if warm:
             pipeline.words(WARM_UP, "ko")
-        # What is loaded now stays: the collector need not look through it again and again.
-        gc.collect()
-        gc.freeze()
+        self._collecting.begin()
         return self._state(pipeline)
 
     def _state(self, pipeline: TextPipeline) -> dict[str, Any]:

@@ -51,9 +51,11 @@ class Readings:
     """
 
     def __init__(self, config: TextConfig) -> None:
-        self._cache = EojeolCache(config.cache_words)
-        self._finder = WordFinder(config.cache_words // 4) if config.new_words else None
-        self._composer = Composer(config.cache_words, self._finder)
+        # A half for words, a third for their parts, a sixth for candidates: near to how they grow.
+        room = config.cache_mb * 1_000_000
+        self._cache = EojeolCache(room * 6 // 12)
+        self._finder = WordFinder(room * 2 // 12) if config.new_words else None
+        self._composer = Composer(room * 4 // 12, self._finder)
         self._most_found, self._every = config.new_words, config.new_words_every
         self._looked = 0
         self.found: frozenset[str] = frozenset()
@@ -67,6 +69,15 @@ class Readings:
         """Share of eojeols that were read without an analysis."""
         read = self._cache.hits + self.composed
         return read / max(1, self._cache.hits + self._cache.misses)
+
+    def figures(self) -> dict[str, int]:
+        """Eojeols held, those that had to go for others, and the bytes of everything held."""
+        memory = self._cache.memory + self._composer.memory
+        return {
+            "cached_words": len(self._cache),
+            "forgotten_words": self._cache.forgotten,
+            "cache_bytes": memory + (self._finder.memory if self._finder is not None else 0),
+        }
 
     def renew(self) -> bool:
         """Take the words found into the dictionary, when it is time; whether there were any.

@@ -6,15 +6,24 @@ bounded and starts at a boundary, so that no text makes matching slow.
 
 from __future__ import annotations
 
-_TOLD = "공영일이삼사오육륙칠팔구"  # digits said in Hangul
+TOLD = "공영일이삼사오육륙칠팔구"  # digits said in Hangul
 # What stands between groups of digits; 에 and 다시 are dashes said aloud.
-_GAP = rf"(?:[ \n]?[-./·_)~ㅡ][ \n]?-?| ?(?:에|다시|대시)(?: |(?=[0-9{_TOLD}]))|[ \n])"
+_GAP = rf"(?:[ \n]?[-./·_)~ㅡ][ \n]?-?| ?(?:에|다시|대시)(?: |(?=[0-9{TOLD}]))|[ \n])"
 _MAY = _GAP + "?"
 _ODD = rf"(?:{_GAP}| ?[*=:,] ?)?"  # as well in mobile numbers, which begin like nothing else
 _FIRST = r"(?<![0-9])(?<![0-9A-Za-z][-.,])"
 _LAST = r"(?![0-9])"
 _YEAR = r"(?:19|20)[0-9]{2}"
 _STAR = r"[0-9*xX●○]"
+BETWEEN = r"(?: ?[-./·_)~ㅡ*,] ?| ?(?:에|다시|대시) ?| )"
+_EITHER = rf"[0-9oOlI{TOLD}]"
+SAID = (
+    rf"(?<![0-9A-Za-z가-힣])(?<![0-9][-.,]){_EITHER}"
+    rf"(?:{BETWEEN}?{_EITHER}){{8,19}}(?![0-9*xX●○])"
+)
+"""Digits of which some are said or typed as letters: 공일공 일이삼사 오육칠팔, O1O-1234-5678."""
+DIGITS = str.maketrans("oOlI" + TOLD, "0011" + "00123456" + "6789")
+
 _WEB = r"[^\s<>\"'가-힣]"
 
 URL = (
@@ -26,8 +35,11 @@ URL = (
 _AT = r"(?: ?@ ?| ?[(\[{](?:at|골뱅이)[)\]}] ?| ?(?:골뱅이|앳|엣) ?)"
 _DOT = r"(?:\.| ?[(\[{]dot[)\]}] ?| dot | ?[닷쩜점] ?|,(?=(?:com|net|org|kr)(?![A-Za-z])))"
 _TOP = r"(?:com|net|org|edu|gov|info|io|me|kr)"
+_HOST = r"(?:naver|gmail|hanmail|daum|nate|kakao|hotmail|outlook|yahoo|icloud)"
 _LOCAL = r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9_][A-Za-z0-9._%+-]{0,63}"
 EMAIL = (
+    # hong@naver. com, hong#naver.com: only with the houses that everybody writes to here.
+    rf"{_LOCAL} ?[@#] ?(?i:{_HOST}) ?[.,] ?(?i:{_TOP})(?:\.kr)?(?![A-Za-z0-9])",
     rf"{_LOCAL}{_AT}(?:[A-Za-z0-9-]{{1,63}}{_DOT}){{1,4}}[A-Za-z]{{2,18}}(?![A-Za-z0-9])",
     rf"{_LOCAL}@[A-Za-z][A-Za-z0-9-]{{1,62}}",
     # hong골뱅이네이버닷컴
@@ -42,19 +54,21 @@ EMAIL = (
 _DAY = r"[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
 RESIDENT = (
     # Whole, or with its end crossed out; never gated on the check digit.
-    rf"{_FIRST}{_DAY}{_MAY}[1-8]{_STAR}{{6}}(?![0-9*])",
-    # 85.01.01-1234567; 팔오공일공일-일이삼사오육칠
+    rf"{_FIRST}(?<!바코드)(?<!바코드 ){_DAY}{_MAY}[1-8]{_STAR}{{6}}(?![0-9*])",
+    # 85.01.01-1234567
     (
         rf"{_FIRST}[0-9]{{2}}(?P<gap>[ .])(?:0[1-9]|1[0-2])(?P=gap)(?:0[1-9]|[12][0-9]|3[01])\.?"
         rf" ?[-~ㅡ]? ?[1-8][0-9]{{6}}{_LAST}"
     ),
-    rf"(?<![0-9가-힣])[0-9{_TOLD}]{{6}} ?[-~ㅡ] ?[1-8일이삼사오육륙칠팔][0-9{_TOLD}]{{6}}",
+    # 앞자리 850101 뒷자리 1234567; 850101, 1234567 behind its name
+    rf"{_FIRST}{_DAY}[^0-9\n]{{0,6}}(?:뒷|뒤) ?자리[^0-9\n]{{0,4}}[1-8]{_STAR}{{6}}(?![0-9*])",
+    rf"((?:주민|주번|민증|등록번호)[^0-9\n]{{0,8}}){_DAY} ?[,:=*] ?[1-8]{_STAR}{{6}}(?![0-9*])",
+    rf"{_FIRST}[0-9] [0-9] (?:0 [1-9]|1 [0-2]) [0-3] [0-9] [1-8](?: [0-9]){{6}}{_LAST}",
     # Birthday and sex alone: 850101-1, 850101-1***
     rf"{_FIRST}(?<![0-9] - ){_DAY} ?- ?[1-8](?:[*xX●○]{{1,6}}|(?![0-9-]))",
 )
 
 _AREA = r"(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4]|70|80|50[2-8]?)"
-_SAID = rf"[0-9oOlI{_TOLD}]"
 _REST = rf"{_MAY}[0-9]{{3,4}}{_MAY}[0-9]{{4}}{_LAST}"
 PHONE = (
     # +82 10-1234-5678, 82-2-123-4567; other countries: +1 213-555-0123
@@ -65,11 +79,7 @@ PHONE = (
     rf"{_FIRST}01[016789]{_ODD}[0-9]{{3,4}}{_ODD}[0-9]{{4}}{_LAST}",
     rf"{_FIRST}01[016789](?:[ .·/-]{{0,3}}[0-9]){{7,8}}{_LAST}",
     rf"{_FIRST}0 1 [016789](?:[ .·/-]{{1,3}}[0-9]){{7,8}}{_LAST}",
-    # O1O-1234-5678, 공일공 일이삼사 오육칠팔
-    (
-        r"(?<![0-9A-Za-z가-힣])(?<![0-9][-.,])[0oO공영][1lI일][0oO16789공영일육칠팔구]"
-        rf"{_MAY}{_SAID}{{3,4}}{_MAY}{_SAID}{{4}}(?![0-9])"
-    ),
+    rf"{_FIRST}0 (?:2|[3-6] [1-5]|7 0|5 0 [2-8])(?: [0-9]){{7,8}}{_LAST}(?! [0-9](?![0-9]))",
     # A local number, only after a word that says so.
     (
         r"((?:전화|연락처|핸드폰|휴대폰|(?<![A-Za-z])(?i:tel|hp|phone))[^0-9\n]{0,8})"
@@ -78,8 +88,11 @@ PHONE = (
     ),
 )
 
-_APART = r"(?: ?[-./·_ㅡ~] ?| )"
+_APART = r"(?: ?[-./·_ㅡ~] ?| |, | ?(?:에|다시) ?)"
 CARD = (
+    # One digit at a time, or the first group in brackets.
+    rf"{_FIRST}[3-69](?: [0-9]){{15}}{_LAST}(?! [0-9](?![0-9]))",
+    rf"{_FIRST}\([3-69][0-9]{{3}}\) ?(?:[0-9]{{4}}{_APART}?){{2}}[0-9]{{4}}{_LAST}",
     # 1234-5678-9012-3456, its end perhaps crossed out, unless it is four years in a row.
     (
         rf"{_FIRST}(?!{_YEAR}{_APART}{_YEAR}{_APART}{_YEAR})[2-9][0-9]{{3}}{_APART}[0-9]{{2}}{_STAR}{{2}}"
@@ -95,9 +108,13 @@ _BANK = (
 )
 _NO_DATE = rf"(?!{_YEAR}[-./ ](?:0?[1-9]|1[0-2])[-./ ])(?!{_YEAR}[- ]{_YEAR})"
 _NO_BUSINESS = r"(?![0-9]{3}-[0-9]{2}-[0-9]{5}(?![0-9-]))(?!97[89]-)"  # nor the number of a book
+_NO_BANK = (
+    r"(?:국민|우리|하나|기업|제일|대구|부산|광주|전북|경남|제주|산업|카카오|토스|케이)"
+    r"(?!은행|뱅크|[^가-힣]|$)"
+)
 # Numbers of parcels, orders and files are printed in the groups of some banks.
 _OTHER = (
-    r"(?P<other>(?:송장|운송|택배|등기|주문|예약|접수|사건|문서|허가|신고|제품|모델|특허|출원)"
+    r"(?P<other>(?:송장|운송|택배|등기|주문|예약|접수|사건|문서|허가|신고|제품|모델|특허|출원|바코드)"
     r"[^0-9\n]{0,8}[0-9][0-9-]{5,30})"
 )
 _DASH = r"(?: ?- ?)"
@@ -110,7 +127,7 @@ ACCOUNT = (
     ),
     # Ten to sixteen digits near the name of a bank.
     rf"({_BANK}[^0-9\n]{{0,15}}){_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}{_LAST}",
-    rf"{_FIRST}{_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}(?= ?[(,/]? ?{_BANK})",
+    rf"{_FIRST}{_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}(?= ?[(,/]? ?(?!{_NO_BANK}){_BANK})",
 )
 
 _CHAT = (
@@ -120,15 +137,19 @@ _CHAT = (
 _SITE = r"(?:페북|페이스북|네이버|다음|유튜브|트위치|오픈채팅|오픈톡|옾챗)"
 _NAMED = r"(?:아이디|아디|계정|(?i:id))"
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{3,29}"
-_ODD_NAME = rf"(?=[A-Za-z0-9.-]{{0,29}}[0-9_])(?=[0-9_.-]{{0,29}}[A-Za-z]){_NAME}"
+_ODD_NAME = (
+    r"(?=[A-Za-z0-9.-]{0,29}[0-9_]|[A-Za-z]{2,20}\.[A-Za-z])(?=[0-9_.-]{0,29}[A-Za-z])" + _NAME
+)
+_LINK = r"(?:[은는] ?)?(?: ?[-:=] ?| ?(?:친구 ?추가|친추|추가)[ :]{1,2}| )"
 HANDLE = (
     r"(?<![A-Za-z0-9_.#])[A-Za-z][A-Za-z0-9_.]{2,31}#(?!(?:19|20)[0-9]{2})[0-9]{4}(?![0-9])",
     r"(?<![A-Za-z0-9@_])@(?:[A-Za-z_]|[0-9]{1,3}[A-Za-z_])[A-Za-z0-9_.]{1,29}",
-    r"(?<![A-Za-z0-9@_])@[가-힣][A-Za-z0-9_.가-힣]{1,29}",
+    r"(?<![A-Za-z0-9@_가-힣])@[가-힣][A-Za-z0-9_.가-힣]{1,29}",
     rf"((?:{_CHAT}|{_SITE}) ?{_NAMED}[ :은는=]{{0,3}}){_NAME}",
     rf"({_CHAT} ?[:=] ?){_NAME}",
-    # 카톡 hong77, 아이디 hong_77: what looks like a name for a program, not like a word
-    rf"((?:{_CHAT} ?|{_NAMED}[ :은는=]{{1,3}})){_ODD_NAME}",
+    # 카톡 hong77, 텔레 추가 hong77, 아이디 hong_77: what looks like a name for a program
+    rf"({_CHAT}(?:{_LINK})?|{_NAMED}[ :은는=]{{1,3}}){_ODD_NAME}",
+    rf"(?<![A-Za-z0-9_.@-]){_ODD_NAME}(?= ?{_CHAT} ?(?:친구 ?)?(?:추가|친추|{_NAMED}))",
 )
 
 PARTICLE = (

@@ -35,4 +35,4 @@ def kiwi() -> KiwiTokenizer:
 @pytest.fixture(scope="session")
 def plain() -> KiwiTokenizer:
     """A tokenizer without a cache, over the same Kiwi."""
-    return KiwiTokenizer(TextConfig(cache_words=0))
+    return KiwiTokenizer(TextConfig(cache_mb=0))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from typing import NamedTuple
 
 from hypothesis import given
@@ -20,7 +21,7 @@ def kept(cache: EojeolCache, eojeol: str, before: str | None) -> tuple[str, ...]
 
 
 def test_a_known_eojeol_is_checked_now_and_then() -> None:
-    cache = EojeolCache(100)
+    cache = EojeolCache(1_000_000)
     assert cache.get("학교에", "") is None
     cache.learn("학교에", "", Reading(("학교",), "에JKB"))
     answers = [cache.get("학교에", "NP") for _ in range(70)]
@@ -29,7 +30,7 @@ def test_a_known_eojeol_is_checked_now_and_then() -> None:
 
 
 def test_an_eojeol_of_two_readings_is_kept_by_the_ending_before_it() -> None:
-    cache = EojeolCache(100)
+    cache = EojeolCache(1_000_000)
     cache.learn("있는", "고EC", Reading((), "는ETM"))
     cache.learn("있는", "이JKS", Reading(("있다",), "는ETM"))
     assert kept(cache, "있는", "이JKS") == ("있다",)
@@ -43,7 +44,7 @@ def test_an_eojeol_of_two_readings_is_kept_by_the_ending_before_it() -> None:
 
 
 def test_the_majority_of_the_analyser_stays() -> None:
-    cache = EojeolCache(100)
+    cache = EojeolCache(1_000_000)
     for words in [("전",), ("전",), ("저",), ("전",)]:
         cache.learn("전", "", Reading(words, "NNG"))
     assert kept(cache, "전", "") == ("전",)
@@ -71,7 +72,7 @@ def met(composer: Composer, head: str, tail: str, tag: str) -> None:
 
 
 def test_an_unknown_eojeol_is_read_from_a_head_and_a_tail_that_were_met() -> None:
-    composer = Composer(1_000)
+    composer = Composer(1_000_000)
     for _ in range(6):
         met(composer, "학교", "에서는", "JKB")
         met(composer, "의사", "가", "JKS")
@@ -81,7 +82,7 @@ def test_an_unknown_eojeol_is_read_from_a_head_and_a_tail_that_were_met() -> Non
 
 
 def test_a_tail_needs_a_head_of_the_same_final_sound() -> None:
-    composer = Composer(1_000)
+    composer = Composer(1_000_000)
     for _ in range(6):
         met(composer, "의사", "가", "JKS")
         met(composer, "병원", "이", "JKS")
@@ -90,7 +91,7 @@ def test_a_tail_needs_a_head_of_the_same_final_sound() -> None:
 
 
 def test_what_can_be_read_in_two_ways_is_left_to_the_analyser() -> None:
-    composer = Composer(1_000)
+    composer = Composer(1_000_000)
     for _ in range(6):
         met(composer, "가", "로서", "JKB")
         met(composer, "바", "가로서", "JKB")
@@ -99,7 +100,7 @@ def test_what_can_be_read_in_two_ways_is_left_to_the_analyser() -> None:
 
 
 def test_rare_parts_are_not_trusted() -> None:
-    composer = Composer(1_000)
+    composer = Composer(1_000_000)
     met(composer, "의사", "가", "JKS")
     met(composer, "학교", "는", "JX")
     assert composer.read("의사는") is None
@@ -114,6 +115,53 @@ def test_marks_and_figures_do_not_make_another_eojeol() -> None:
     strict = Readings(TextConfig(keep_tags=("NNG", "SN")))
     strict.learn("3일간", "", analysed("3일간", Morph("일간", "NNG", 1, 2)))
     assert strict.look_up(["12일간", "12일간"]) == [None, None]
+
+
+def filled(cache_mb: int, eojeols: int) -> tuple[Readings, int]:
+    """Readings that met so many eojeols, half of them in two readings; the bytes really taken."""
+    readings = Readings(TextConfig(cache_mb=cache_mb))
+    tracemalloc.start()
+    try:
+        for at in range(eojeols):
+            head = "".join(chr(0xAC00 + at // 11_000**place % 11_000) for place in (0, 1))
+            part = head + "에서는"
+            morphs = (Morph(head, "NNG", 0, 2), Morph("에서는", "JKB", 2, 3))
+            readings.learn(part, "", analysed(part, *morphs))
+            if at % 2:
+                other = (Morph(part, "NNP", 0, 5),)
+                readings.learn(part, "이JKS", analysed(part, *other))
+        return readings, tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_is_bounded_in_bytes_and_reckoned_as_it_is() -> None:
+    readings, taken = filled(200, 8_000)
+    told = readings.figures()
+    assert told["cached_words"] == 8_000
+    assert told["forgotten_words"] == 0
+    assert 0.7 * taken < told["cache_bytes"] < 1.6 * taken
+    readings, taken = filled(4, 24_000)
+    told = readings.figures()
+    assert told["cache_bytes"] <= 4.1e6
+    assert taken <= 5.5e6
+    assert told["forgotten_words"] > 10_000
+
+
+@given(st.lists(st.tuples(st.text("가나", max_size=4), st.integers(0, 40)), max_size=200))
+def test_what_weighs_is_bounded_by_weight(steps: list[tuple[str, int]]) -> None:
+    cache: Generations[str, int] = Generations(200, lambda key, value: len(key) + value)
+    for key, value in steps:
+        if cache.get(key) is None:
+            cache.put(key, value)
+        assert cache.get(key) is not None
+        assert cache.weight <= 200
+    held = dict(cache._old) | cache._young
+    assert len({key for key, _ in steps}) - len(held) <= cache.forgotten
+    cache.drop(lambda key: key.startswith("가"))
+    assert not any(key.startswith("가") for key in (*cache._young, *cache._old))
+    rest = {**cache._old, **cache._young}
+    assert cache.weight >= sum(len(key) + value for key, value in rest.items())
 
 
 @given(st.lists(st.integers(0, 60), max_size=300), st.integers(1, 30))

@@ -4,6 +4,7 @@ import time
 from types import ModuleType
 
 import grammar
+import grammar_composed
 import grammar_other
 import grammar_written
 import pytest
@@ -13,11 +14,11 @@ from judging import Verdict, judge
 
 from embedding.text import mask, normalise
 
-STYLES = [grammar, grammar_other, grammar_written]
+STYLES = [grammar, grammar_other, grammar_written, grammar_composed]
 SEED, COUNT = 20200203, 4_000
 
 
-@pytest.mark.parametrize("style", STYLES, ids=["official", "other", "written"])
+@pytest.mark.parametrize("style", STYLES, ids=["official", "other", "written", "composed"])
 def test_recall_and_precision_on_the_generated_sets(style: ModuleType) -> None:
     verdict = judge(style.positives(SEED, COUNT), style.negatives(SEED + 1, COUNT))
     assert verdict.recall >= 0.99, (verdict.by_kind(), verdict.examples[:20])
@@ -52,6 +53,18 @@ def test_masking_twice_changes_nothing() -> None:
         ("+82 10 1234 5678", "<phone>"),
         ("공일공 일이삼사 오육칠팔", "<phone>"),
         ("O1O-1234-5678", "<phone>"),
+        ("010-팔삼사이-6399 24시", "<phone> 24시"),
+        ("3일, 공일공에 칠공육삼에 일팔구삼이에요", "3일, <phone> 이에요"),
+        ("주번 팔오공일공일 다시 일이삼사오육칠", "주번 <resident>"),
+        ("앞자리 850101 뒷자리 1234567", "앞자리 <resident>"),
+        ("사기꾼 육공칠이-5128-8689-9712", "사기꾼 <card>"),
+        ("hong77 카톡 추가", "<handle> 카톡 추가"),
+        ("텔레 추가 hong77", "텔레 추가 <handle>"),
+        ("hong77#naver.com", "<email>"),
+        ("사건번호 2022-853432 / 국민청원 287호", "사건번호 2022-853432 / 국민청원 287호"),
+        ("바코드 8809037186581", "바코드 8809037186581"),
+        ("주문번호 2009111028311698이었고", "주문번호 2009111028311698이었고"),
+        ("일 이 삼 사 오 육 칠 팔", "일 이 삼 사 오 육 칠 팔"),
         ("4000-1234-5678-9010 카드", "<card> 카드"),
         ("국민은행 123456-78-901234 홍씨", "국민은행 <account> 홍씨"),
         ("신한 110123456789", "신한 <account>"),
@@ -81,7 +94,25 @@ def test_any_text_is_masked_without_an_error(text: str) -> None:
     assert bool(result.counts) == (result.text != text)
 
 
-@pytest.mark.parametrize("piece", ["0", "1-", "a", "a@", "010-", "www.", "12 ", "+1 ", "@", "은행"])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "0",
+        "1-",
+        "a",
+        "a@",
+        "010-",
+        "www.",
+        "12 ",
+        "+1 ",
+        "@",
+        "은행",
+        "공일 ",
+        "일에",
+        "카톡 ",
+        "a.a",
+    ],
+)
 def test_long_repetitions_are_quick(piece: str) -> None:
     started = time.process_time()
     mask(piece * 20_000)

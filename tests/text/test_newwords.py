@@ -38,20 +38,20 @@ def heard(finder: WordFinder, tails: tuple[str, ...], *, times: int = 1) -> None
 
 
 def test_many_tails_make_a_word() -> None:
-    finder = WordFinder(100)
+    finder = WordFinder(1_000_000)
     heard(finder, TAILS[:VARIETY], times=2)
     assert finder.take(10) == [WORD]
     assert finder.take(10) == []
 
 
 def test_few_tails_do_not() -> None:
-    finder = WordFinder(100)
+    finder = WordFinder(1_000_000)
     heard(finder, TAILS[: VARIETY - 1], times=MENTIONS)
     assert finder.take(10) == []
 
 
 def test_what_the_analyser_mostly_takes_for_one_word_is_none() -> None:
-    finder = WordFinder(100)
+    finder = WordFinder(1_000_000)
     heard(finder, TAILS)
     for tail in TAILS:
         finder.hear(WORD, tail, PIECES[:1], whole=True)
@@ -59,7 +59,7 @@ def test_what_the_analyser_mostly_takes_for_one_word_is_none() -> None:
 
 
 def test_derivations_and_compounds_of_whole_words_are_none() -> None:
-    finder = WordFinder(100)
+    finder = WordFinder(1_000_000)
     for pieces in (
         (Piece("가해", "NNG", 0, 2), Piece("자", "XSN", 2, 1)),
         (Piece("국민", "NNG", 0, 2), Piece("청원", "NNG", 2, 2)),
@@ -73,10 +73,11 @@ def test_derivations_and_compounds_of_whole_words_are_none() -> None:
 
 @given(st.lists(st.tuples(st.text("가나다라", min_size=1, max_size=9), st.sampled_from(TAILS))))
 def test_memory_is_bounded(read: list[tuple[str, str]]) -> None:
-    finder = WordFinder(10)
+    finder = WordFinder(10_000)
     for head, tail in read:
         finder.hear(head, tail, PIECES, whole=False)
-    assert len(finder) <= 10
+        assert finder.memory <= 10_000 + 1_000
+    assert len(finder) <= 12
 
 
 def texts() -> list[str]:
@@ -108,6 +109,21 @@ def test_a_found_word_is_hot_swapped_and_the_digest_tells(
         assert words(f"{WORD}{tail} 좋다")[0] == WORD
     assert words("김밥 맛 좋다")[:2] == ("김밥", "맛")
     assert words("학교에서 좋다")[0] == "학교"
+
+
+ENDINGS = ("는", "지", "고", "게", "면", "며", "니", "다", "려", "자")
+VERBS = ("못하", "안하", "안되", "못먹")
+"""An adverb and a stem, written together."""
+
+
+def test_verbs_with_many_endings_are_no_new_words(document: Callable[..., Document]) -> None:
+    pipeline = TextPipeline(TextConfig(tokenizer="kiwi", new_words_every=100))
+    before = pipeline.digest
+    for frame, verb, tail in itertools.product(FRAMES, VERBS, ENDINGS):
+        pipeline.words(frame.format(verb + tail))
+    pipeline.block([document("이 말은 다르다")], [0.0])
+    assert pipeline.report()["new_words"] == 0
+    assert pipeline.digest == before
 
 
 def test_nothing_is_found_when_it_is_turned_off(document: Callable[..., Document]) -> None:

@@ -135,13 +135,13 @@ def test_the_cache_agrees_with_whole_sentences(kiwi: KiwiTokenizer, plain: KiwiT
 
 
 def test_several_threads_give_the_same_words_as_one() -> None:
-    config = TextConfig(cache_words=0)
+    config = TextConfig(cache_mb=0)
     one = KiwiTokenizer(config).tokenize(SENTENCES * 20)
     assert KiwiTokenizer(config.model_copy(update={"workers": 2})).tokenize(SENTENCES * 20) == one
 
 
 def test_user_words_stay_whole_and_change_the_digest(plain: KiwiTokenizer) -> None:
-    config = TextConfig(tokenizer="kiwi", user_words=("가나다당",), cache_words=0)
+    config = TextConfig(tokenizer="kiwi", user_words=("가나다당",), cache_mb=0)
     tokenizer = make_tokenizer(config)
     assert tokenizer.tokenize(["가나다당이 이겼다"])[0][0] == "가나다당"
     assert tokenizer.digest != plain.digest
@@ -152,7 +152,7 @@ def test_the_analyser_is_shared() -> None:
 
 
 def test_tags_are_chosen(plain: KiwiTokenizer) -> None:
-    nouns = KiwiTokenizer(TextConfig(keep_tags=("NNG",), cache_words=0))
+    nouns = KiwiTokenizer(TextConfig(keep_tags=("NNG",), cache_mb=0))
     assert nouns.tokenize(["예쁜 강아지가 빨리 달린다"]) == [["강아지"]]
 
 
@@ -228,7 +228,7 @@ def test_a_kiwi_that_cannot_load_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
         ("keep_tags", ("NNG", "QQQ")),
         ("keep_tags", ()),
         ("user_words", (" ",)),
-        ("cache_words", -1),
+        ("cache_mb", -1),
         ("workers", 0),
         ("min_length", 0),
         ("context", "some"),

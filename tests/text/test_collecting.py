@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from embedding.text.collecting import FULL, Collecting
+
+
+class Node:
+    """Something that can be in a cycle."""
+
+    def __init__(self) -> None:
+        self.other: Node | None = None
+
+
+@pytest.fixture
+def collecting() -> Iterator[Collecting]:
+    each = Collecting()
+    each.begin()
+    yield each
+    gc.enable()
+    gc.unfreeze()
+
+
+def cycle() -> weakref.ref[Node]:
+    one, other = Node(), Node()
+    one.other, other.other = other, one
+    return weakref.ref(one)
+
+
+def test_a_cycle_stays_within_a_block_and_goes_between_two(collecting: Collecting) -> None:
+    left = cycle()
+    for _ in range(200_000):  # the collector would have looked by now
+        Node()
+    assert not gc.isenabled()
+    assert left() is not None
+    collecting.between()
+    assert left() is None
+
+
+def test_a_cycle_that_outlived_its_block_goes_at_last(collecting: Collecting) -> None:
+    one, other = Node(), Node()
+    one.other, other.other = other, one
+    left = weakref.ref(one)
+    for _ in range(3):
+        collecting.between()
+    del one, other
+    for _ in range(3):
+        collecting.between()
+    assert left() is not None
+    for _ in range(FULL):
+        collecting.between()
+    assert left() is None
