@@ -1,4 +1,4 @@
-"""`yeoron bench drift`: who finds planted changes of meaning."""
+"""`yeoron bench drift` and `bias`: planted changes of meaning; sources that are served worse."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from embedding.commands.common import measurement
 def register(group: typer.Typer) -> None:
     """Add these commands."""
     group.command("drift")(drift)
+    group.command("bias")(bias)
 
 
 def drift(
@@ -41,3 +42,22 @@ def drift(
     arguments += [] if documents is None else [f"--documents={documents}"]
     arguments += ["--null"] * null + ["--ordered"] * ordered + ["--no-peers"] * (not peers)
     raise typer.Exit(measurement("drift").main(arguments))
+
+
+def bias(
+    first: Annotated[Path, typer.Argument(help="Text, a sentence a line, words as they stand.")],
+    second: Annotated[Path, typer.Argument(help="Another source.")],
+    words: Annotated[int, typer.Option(help="Words of the first source.")] = 600_000,
+    second_words: Annotated[int, typer.Option(help="Words of the second.")] = 200_000,
+    step: Annotated[
+        list[float] | None, typer.Option(help="Step of `trends.bias_step`; may be repeated.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Trainings of each step.")] = 1,
+) -> None:
+    """Two unlike sources: the worst one's excess loss without and with proposed weights.
+
+    Example: `yeoron bench bias reviews.txt petitions.txt --seeds 2`
+    """
+    arguments = [str(first), str(second), f"--words={words}", f"--second-words={second_words}"]
+    arguments += [f"--seeds={seeds}", *(f"--step={one}" for one in step or ())]
+    raise typer.Exit(measurement("bias").main(arguments))

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from embedding.evaluation.gate import Verdict
 
 GATE_FAILED = 1
+GOLD_FAILED = 2
+"""A gold file that was named gave no figure: other columns, or words that nobody read."""
 
 
 def register(group: typer.Typer) -> None:
@@ -72,6 +74,8 @@ def evaluate(
             console.print(f"{len(pinned)} floors written to {pin}.", highlight=False)
     if not verdict.passed:
         raise typer.Exit(GATE_FAILED)
+    if gold and found.skipped:
+        raise typer.Exit(GOLD_FAILED)
 
 
 def _print(name: str, found: Evaluation, verdict: Verdict | None) -> None:

@@ -1,4 +1,4 @@
-"""`yeoron trends moved|born|risen|word|axis|contrast`: what changed between windows."""
+"""`yeoron trends moved|born|risen|word|axis|contrast|bias|report`: what changed between windows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embedding.commands.common import Json, console, settings
+from embedding.commands.common import Json, console, print_json, settings
+from embedding.commands.trend_input import Whole, refuse_nothing, refuse_unknown
 
 if TYPE_CHECKING:
     from embedding.settings import Settings
@@ -31,6 +32,8 @@ def register(app: typer.Typer) -> None:
     group.command("word")(word)
     group.command("axis")(axis)
     group.command("contrast")(contrast)
+    group.command("bias")(bias)
+    group.command("report")(report)
     app.add_typer(group, name="trends")
 
 
@@ -55,7 +58,7 @@ def born(
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Words seen for the first time.
+    """Words that enough documents hold for the first time.
 
     Example: `yeoron trends born --id 2020-02-a1b2c3d4`
     """
@@ -111,7 +114,9 @@ def axis(
     one, other = (
         [name.strip() for name in side.split(",") if name.strip()] for side in (positive, negative)
     )
-    found = axis_history(_store(snapshots, chosen), word, one, other, chosen.trends, id=id)
+    store = _whole(snapshots, chosen)
+    found = axis_history(store, word, one, other, chosen.trends, id=id)
+    refuse_unknown(word, store.open(id), known=bool(found.points) or _held(store, id, word))
     if as_json or as_csv:
         sys.stdout.write(to_json(found) if as_json else axis_csv(found))
     else:
@@ -137,11 +142,63 @@ def contrast(
 
     chosen = settings()
     with console.status("Comparing sources …"):
-        found = source_contrast(_store(snapshots, chosen), first, second, chosen.trends, id=id)
+        found = source_contrast(_whole(snapshots, chosen), first, second, chosen.trends, id=id)
     if as_json or as_csv:
         sys.stdout.write(to_json(found) if as_json else contrast_csv(found, limit))
     else:
         console.print(contrast_table(found, limit))
+
+
+def bias(
+    snapshots: Store = None,
+    id: Id = "latest",  # noqa: A002
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """Which source the model serves worst, and weights of the sources that would change it.
+
+    Example: `yeoron trends bias --snapshots store`
+    """
+    from embedding.trends.bias import source_bias
+    from embedding.trends.comparisons import bias_csv, bias_table
+    from embedding.trends.table import as_json as to_json
+
+    chosen = settings()
+    weights = chosen.node.source_weights
+    found = source_bias(_whole(snapshots, chosen), chosen.trends, id=id, weights=weights)
+    if as_json or as_csv:
+        sys.stdout.write(to_json(found) if as_json else bias_csv(found))
+    else:
+        console.print(bias_table(found))
+
+
+def report(
+    snapshots: Store = None,
+    id: Id = "latest",  # noqa: A002
+    every: Annotated[bool, typer.Option("--all", help="One report for each window.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of reports; not given: that of the settings.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write the report of a window, with its tables in Parquet, as the trend_report DAG does.
+
+    Example: `yeoron trends report --all --snapshots store --out trends`
+    """
+    from embedding.trends.storage import save
+
+    chosen = settings()
+    folder = out or chosen.paths.trends
+    store = _store(snapshots, chosen)
+    ids = [ref.id for ref in store.list()] if every else [id]
+    if not ids:
+        ids = [id]  # an empty store says so when it is opened
+    written = [str(save(_report(snapshots, one), folder)) for one in ids]
+    if as_json:
+        print_json(written)
+    else:
+        for path in written:
+            console.print(path, markup=False, highlight=False, soft_wrap=True)
 
 
 def word(
@@ -158,7 +215,9 @@ def word(
     from embedding.trends.table import word_csv, word_json, word_table
 
     chosen = settings()
-    history = word_history(_store(snapshots, chosen), word, chosen.trends)
+    store = _whole(snapshots, chosen)
+    history = word_history(store, word, chosen.trends)
+    refuse_unknown(word, store.open(), known=history.known)
     if as_json or as_csv:
         sys.stdout.write(word_json(history) if as_json else word_csv(history))
     else:
@@ -171,14 +230,15 @@ def _report(snapshots: Path | None, id: str) -> TrendReport:  # noqa: A002
     chosen = settings()
     store = _store(snapshots, chosen)
     with console.status("Comparing windows …"):
+        store.open(id).verify()
         report = build_report(store, id, chosen.trends)
-        for window in (report.snapshot, report.compared_with):
-            if window is not None:
-                store.open(window.id).verify()
+        if report.compared_with is not None:
+            store.open(report.compared_with.id).verify()
     return report
 
 
 def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bool) -> None:
+    refuse_nothing(report)
     from embedding.trends.table import ranking_csv, ranking_json, ranking_table
 
     if as_json or as_csv:
@@ -186,6 +246,14 @@ def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bo
         sys.stdout.write(text(report, name, limit))
     else:
         console.print(ranking_table(report, name, limit))
+
+
+def _whole(snapshots: Path | None, chosen: Settings) -> Whole:
+    return Whole(_store(snapshots, chosen))
+
+
+def _held(store: Whole, id: str, word: str) -> bool:  # noqa: A002
+    return store.open(id).index(word) is not None
 
 
 def _store(snapshots: Path | None, chosen: Settings) -> SnapshotStore:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from embedding.errors import ConfigError, InputError
 from embedding.evaluation.analogy import analogy
+from embedding.evaluation.bias import source_losses, worst_source
 from embedding.evaluation.gold import PairGold, read_gold
 from embedding.evaluation.similarity import similarity
 from embedding.records import FloatArray
@@ -26,7 +27,7 @@ class Evaluation:
     """Figures of one snapshot.
 
     metrics  finite numbers by name: `words`, `tokens`, `documents`, `norm/mean`, `vocabulary/seen`,
-             the manifest's quality figures (`nll`, `nll/SOURCE`, `pip`),
+             the manifest's quality figures (`nll`, `nll/SOURCE`, `pip`), `bias` (`bias.py`),
              `similarity/GOLD`, `analogy/GOLD`, `analogy/GOLD/SECTION`, `coverage/GOLD`
     tables   arrays for plots: `frequency` float32 [m] (running counts) and `norm` float32 [m] of
              the same words, at most 5,000, spread evenly over the frequency ranks
@@ -68,6 +69,8 @@ def evaluate_snapshot(
     for source, loss in source_losses(snapshot.manifest.quality).items():
         metrics.pop(f"nll.{source}", None)
         metrics[f"nll/{source}"] = loss
+    if (worst := worst_source(snapshot.manifest.quality)) is not None:
+        metrics["bias"] = worst[1]
     skipped: list[str] = []
     if gold:
         vectors = torch.tensor(snapshot.vectors, device=place)
@@ -84,12 +87,6 @@ def evaluate_snapshot(
     }
     finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
     return Evaluation(finite, tables, tuple(skipped))
-
-
-def source_losses(quality: Mapping[str, float]) -> dict[str, float]:
-    """Loss before learning by source, from the figures `nll.SOURCE` of a manifest."""
-    found = (item for item in quality.items() if item[0].startswith(("nll.", "nll/")))
-    return {name[len("nll.") :]: value for name, value in found}
 
 
 def _size(snapshot: Snapshot) -> dict[str, float]:

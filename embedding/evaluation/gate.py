@@ -16,8 +16,8 @@ from pathlib import Path
 from pydantic import Field, ValidationError, model_validator
 
 from embedding.config import Config, explain
+from embedding.durable import sha256
 from embedding.errors import InputError
-from embedding.snapshots.files import sha256
 from embedding.snapshots.format import Manifest
 
 LOWER_IS_BETTER = ("nll", "pip")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from embedding.evaluation.evaluate import Evaluation, source_losses
+from embedding.evaluation.bias import source_losses
+from embedding.evaluation.evaluate import Evaluation
 from embedding.snapshots.format import Manifest
 
 _HANGUL_FONTS = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from embedding.trends.births import Births, births
 from embedding.trends.bursts import bursts
 from embedding.trends.config import TrendsConfig
 from embedding.trends.emergence import Emergence, emergence
@@ -15,10 +16,13 @@ from embedding.trends.material import Mask, Material, signs
 from embedding.trends.rows import TrendRow
 from embedding.trends.writer import RowWriter, top
 
+Judged = Emergence | Births
+"""Figures of words that came up, rose or fell."""
+
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Three rankings; `compared` words were tested, `new` of them were seen for the first time."""
+    """Three rankings; `compared` words were tested, `new` words were born."""
 
     born: tuple[TrendRow, ...]
     risen: tuple[TrendRow, ...]
@@ -31,27 +35,28 @@ class Arrivals:
 def rank_arrivals(
     material: Material, baseline: Frequency, writer: RowWriter, config: TrendsConfig
 ) -> Arrivals:
-    """Rank words by the change of their document frequency against the baseline."""
+    """Rank words by the change of their document frequency; those born stand by themselves."""
     words = _rankable(material.now, baseline, config)
     rise = emergence(material.now, baseline, words, config.prior_documents)
-    unseen = _unseen(words, material)
-    new = unseen & _supported(words, material.now, config)
+    new = births(material, config, rise.inflation)
+    fresh = set(new.words)
+    old = np.array([word not in fresh for word in words], dtype=bool)
 
-    def ranking(chosen: Mask) -> tuple[TrendRow, ...]:
-        best = top(np.flatnonzero(chosen), np.abs(rise.score), words, config.rows)
-        weights = _bursts([words[at] for at in best], material)
+    def ranking(judged: Judged, of: Sequence[str], chosen: Mask) -> tuple[TrendRow, ...]:
+        best = top(np.flatnonzero(chosen), np.abs(judged.score), of, config.rows)
+        weights = _bursts([of[at] for at in best], material)
         values = [
-            _values(rise, at, config) | {"burst": weight * float(rise.spread[at])}
+            _values(judged, at, config) | {"burst": weight * float(judged.spread[at])}
             for at, weight in zip(best, weights, strict=True)
         ]
-        return tuple(writer.rows([words[at] for at in best], values)) if best else ()
+        return tuple(writer.rows([of[at] for at in best], values)) if best else ()
 
     return Arrivals(
-        born=ranking(new),
-        risen=ranking(~unseen & (rise.z > 0)),
-        fallen=ranking(~unseen & (rise.z < 0)),
+        born=ranking(new, new.words, np.ones(len(new.words), dtype=bool)),
+        risen=ranking(rise, words, old & (rise.z > 0)),
+        fallen=ranking(rise, words, old & (rise.z < 0)),
         compared=len(words),
-        new=int(new.sum()),
+        new=len(new.words),
         pooled=rise.pooled,
     )
 
@@ -66,7 +71,7 @@ def _bursts(words: Sequence[str], material: Material) -> list[float]:
     return [sum(b.weight for b in bursts(one, read) if b.last == last) for one in series]
 
 
-def _values(rise: Emergence, at: int, config: TrendsConfig) -> dict[str, object]:
+def _values(rise: Judged, at: int, config: TrendsConfig) -> dict[str, object]:
     return {
         "score": abs(float(rise.score[at])),
         "z": float(rise.z[at]),
@@ -85,28 +90,3 @@ def _rankable(now: Frequency, baseline: Frequency, config: TrendsConfig) -> list
     held = np.maximum(held, baseline.take(words, baseline.sources)[1].sum(axis=1))
     keep = (held >= config.min_documents) & ~signs(words, config)
     return [words[at] for at in np.flatnonzero(keep)]
-
-
-def _unseen(words: Sequence[str], material: Material) -> Mask:
-    """Which words no earlier window counted and no earlier snapshot knew.
-
-    Sources run ahead of the watermark, so a snapshot may hold words of the window after it. Its
-    running count tells them apart: one that the later windows account for was read ahead.
-    """
-    later = material.now.take(words, material.now.sources)[0].sum(axis=1)
-    known = np.zeros(len(words), dtype=bool)
-    for snapshot, part in zip(reversed(material.earlier), reversed(material.past), strict=True):
-        rows = snapshot.rows(words)
-        held = np.where(rows >= 0, snapshot.counts[np.maximum(rows, 0)], 0)
-        counted = part.take(words, part.sources)[0].sum(axis=1)
-        known |= (counted > 0) | (held > later)
-        later = later + counted
-    return ~known
-
-
-def _supported(words: Sequence[str], now: Frequency, config: TrendsConfig) -> Mask:
-    """Words that enough documents and sources of this window hold."""
-    held = now.take(words, now.sources)[1]
-    enough: Mask = held.sum(axis=1) >= config.min_documents
-    spread: Mask = (held > 0).sum(axis=1) >= config.min_sources
-    return enough & spread

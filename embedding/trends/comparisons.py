@@ -1,11 +1,14 @@
-"""Contrasts of sources and positions on an axis, as a terminal table and as CSV."""
+"""Contrasts of sources, their bias, and positions on an axis, as a terminal table and as CSV."""
 
 from __future__ import annotations
+
+import json
 
 from rich.markup import escape
 from rich.table import Table
 
 from embedding.trends.axis import AxisHistory
+from embedding.trends.bias import SourceBias
 from embedding.trends.contrast import SourceContrast
 from embedding.trends.rows import to_plain
 from embedding.trends.table import as_csv, names_of, shortened
@@ -15,6 +18,48 @@ _CONTRAST = (
     *("neighbours_first", "neighbours_second"),
 )
 _AXIS = ("window", "source", "mentions", "position", "low", "high", "snapshot")
+_BIAS = ("source", "loss", "excess", "tokens", "share", "weight", "proposed")
+
+
+def bias_table(found: SourceBias) -> Table:
+    """For the terminal, a line a source; the weights as settings take them stand below."""
+    before = [one.bias for one in found.windows[:-1] if one.bias is not None]
+    was = f", in the window before {before[-1].excess:.3f} ({before[-1].source})" if before else ""
+    table = Table(
+        title=f"Loss before learning by source · {found.label}",
+        caption=escape(
+            f"{shortened(found.bias.source)} is served worst: {found.bias.excess:.3f} nats above "
+            f"the mean of {found.bias.mean:.3f}{was}. Proposed: node.source_weights = "
+            f"{weights_setting(found)}"
+        ),
+    )
+    table.add_column("source")
+    for title in ("loss", "excess", "tokens", "share", "weight", "proposed"):
+        table.add_column(title, justify="right")
+    for row in found.sources:
+        scored = row.loss is not None and row.excess is not None
+        table.add_row(
+            escape(shortened(row.source)),
+            f"{row.loss:.3f}" if scored else "–",
+            f"{row.excess:+.3f}" if scored else "–",
+            f"{row.tokens:,}",
+            f"{row.share:.1%}",
+            f"{row.weight:.3f}",
+            "–" if row.proposed is None else f"{row.proposed:.3f}",
+        )
+    return table
+
+
+def weights_setting(found: SourceBias) -> str:
+    """The proposed weights as an inline table of TOML."""
+    proposed = {row.source: row.proposed for row in found.sources if row.proposed is not None}
+    pairs = (f"{json.dumps(k, ensure_ascii=False)} = {v}" for k, v in sorted(proposed.items()))
+    return "{ " + ", ".join(pairs) + " }"
+
+
+def bias_csv(found: SourceBias) -> str:
+    """CSV with a header, a line a source."""
+    return as_csv(_BIAS, [[to_plain(row)[column] for column in _BIAS] for row in found.sources])
 
 
 def contrast_table(found: SourceContrast, limit: int = 20) -> Table:

@@ -44,7 +44,12 @@ class TrendsConfig(Config):
     often when the earlier snapshot was cut."""
 
     min_documents: int = Field(default=5, ge=1)
-    """A word is ranked as born, risen or fallen when at least this many documents hold it."""
+    """A word is ranked as risen or fallen when at least this many documents of a window hold it,
+    and as born in the window in which so many hold it for the first time, all together."""
+
+    born_windows: int = Field(default=12, ge=1, le=1000)
+    """A word is born when at least min_documents hold it, all windows together, and it was first
+    read at most this many windows before."""
 
     min_sources: int = Field(default=1, ge=1)
     """A born word must occur in at least this many sources."""
@@ -52,8 +57,9 @@ class TrendsConfig(Config):
     band_words: int = Field(default=400, ge=10)
     """Words per frequency band of the noise floor."""
 
-    baseline_windows: int = Field(default=1, ge=1, le=100)
-    """Document frequencies are compared with this many windows before the reported one."""
+    baseline_windows: int = Field(default=3, ge=1, le=100)
+    """Document frequencies are compared with this many windows before the reported one, together:
+    one is often too little to tell a rise from chance."""
 
     prior_documents: float = Field(default=200.0, gt=0)
     """Strength of the Dirichlet prior of the log-odds, in documents."""
@@ -72,6 +78,13 @@ class TrendsConfig(Config):
 
     history_windows: int = Field(default=60, ge=1, le=1000)
     """A word's history covers at most this many of the latest windows."""
+
+    bias_step: float = Field(default=5.0, gt=0, le=100)
+    """η: how far one proposal of source weights goes, for each nat that a source's loss is above
+    the mean."""
+
+    bias_most: float = Field(default=4.0, gt=1, le=100)
+    """No proposed weight is above this, nor below one divided by it."""
 
     skip: str = r"[\W\d_]*|<[a-z_-]+>"
     """Words that this regular expression matches in full are never ranked: numbers, signs, and

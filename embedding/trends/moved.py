@@ -11,7 +11,7 @@ from embedding.records import FloatArray, IntArray
 from embedding.trends import noise
 from embedding.trends.combined import combined
 from embedding.trends.config import TrendsConfig
-from embedding.trends.dating import change_dates
+from embedding.trends.dating import ChangeDate, change_dates
 from embedding.trends.material import Material, signs
 from embedding.trends.pair import Pair, pair_of
 from embedding.trends.permutation import permuted
@@ -112,7 +112,8 @@ def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: Trends
     rows, ranked = judged.rows, judged.ranked
     words = [pair.words[at] for at in rows]
     best = top(np.arange(len(rows)), ranked.z, words, config.rows)
-    dates = change_dates((*material.earlier, material.snapshot), [words[at] for at in best])
+    series = (*material.earlier, material.snapshot)[-config.history_windows :]
+    dates = change_dates(series, [words[at] for at in best])
     every = {name: shift(pair, rows[best], config, name) for name in usable(pair)}
     found: list[dict[str, object]] = [
         {
@@ -123,7 +124,7 @@ def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: Trends
             "significant": bool(ranked.q[at] <= config.false_discovery),
             "shift": float(judged.shift[at]),
             "expected": float(judged.expected[at]),
-            "since": dates[i],
+            **_dates(dates[i]),
             "figures": {name: float(column[i]) for name, column in every.items()},
         }
         for i, at in enumerate(best)
@@ -134,6 +135,12 @@ def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: Trends
         halves={name: floor.to_dict() for name, floor in judged.halves.items()},
         compared=len(rows),
     )
+
+
+def _dates(date: ChangeDate | None) -> dict[str, object]:
+    if date is None:
+        return {}
+    return {"since": date.since, "since_low": date.low, "since_high": date.high}
 
 
 def usable(pair: Pair) -> list[str]:

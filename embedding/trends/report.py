@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from embedding.trends.arrivals import rank_arrivals
+from embedding.trends.bias import bias_of
 from embedding.trends.config import TrendsConfig
 from embedding.trends.frequency import add
 from embedding.trends.material import Material, Snapshots, figures, gather
@@ -27,7 +28,7 @@ def build_report(
         return _bare(material, config)
     before = material.earlier[-1]
     baseline = add(material.past[-config.baseline_windows :])
-    writer = RowWriter(material, baseline, config)
+    writer = RowWriter(material, material.past[-1], config)
     moved = rank_moved(material, pair_in(material, config), writer, config)
     arrivals = rank_arrivals(material, baseline, writer, config)
     return TrendReport(
@@ -50,6 +51,7 @@ def build_report(
             "born": arrivals.new,
             "emergence": arrivals.compared,
         },
+        bias=bias_of(material.snapshot.manifest),
     )
 
 
@@ -98,4 +100,5 @@ def _bare(material: Material, config: TrendsConfig) -> TrendReport:
         config_digest=config.digest(),
         notes=tuple(notes),
         windows=(label,),
+        bias=bias_of(material.snapshot.manifest),
     )

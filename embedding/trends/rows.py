@@ -44,7 +44,8 @@ class TrendRow:
     expected           moved only: shift of a typical word of the same frequency
     figures            moved only: shift by every estimator
     log_odds, spread   born, risen, fallen: see emergence.py
-    since              moved only: window in which it changed, by the whole series (dating.py)
+    since              moved only: window in which it changed, by the whole series (dating.py),
+                       and the interval of that date, since_low to since_high
     burst              born, risen: weight of the burst that this window is part of, in nats, times
                        the spread over sources (bursts.py); 0 outside of one
     count_*, documents_*   occurrences, and documents that hold it, in the windows compared
@@ -76,6 +77,8 @@ class TrendRow:
     log_odds: float | None = None
     spread: float | None = None
     since: str | None = None
+    since_low: str | None = None
+    since_high: str | None = None
     burst: float | None = None
 
 
@@ -103,6 +106,20 @@ class WindowFigures:
 
 
 @dataclass(frozen=True)
+class Bias:
+    """Which source the model serves worst in a window.
+
+    source  of the highest loss before learning; excess: nats above the mean
+    mean    loss of all pairs of the window, in nats; losses by source
+    """
+
+    source: str
+    excess: float
+    mean: float
+    losses: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Note:
     """Something a reader has to know: a stable code, and the sentence that says it."""
 
@@ -121,6 +138,7 @@ class TrendReport:
                (shuffled_time), and halves of this window (same_window)
     ranked     how many words each ranking was chosen from
     held_out   words that a change of the tokenizer touched: they are not ranked as moved
+    bias       which source the model serves worst; None where fewer than two were scored
     """
 
     snapshot: WindowFigures
@@ -138,6 +156,7 @@ class TrendReport:
     halves: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
     ranked: Mapping[str, int] = field(default_factory=dict)
     held_out: tuple[str, ...] = ()
+    bias: Bias | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form; figures rounded to six digits, what is not finite is null."""
@@ -149,7 +168,7 @@ class TrendReport:
         """Inverse of `to_dict`; raises InputError when a field is missing or unknown."""
         try:
             rows = {name: tuple(map(_row, data[name])) for name in RANKINGS}
-            before = data["compared_with"]
+            before, bias = data["compared_with"], data.get("bias")
             rest = {
                 **data,
                 **rows,
@@ -158,6 +177,7 @@ class TrendReport:
                 "baseline": tuple(data["baseline"]),
                 "notes": tuple(Note(**note) for note in data["notes"]),
                 "windows": tuple(data["windows"]),
+                "bias": None if bias is None else Bias(**bias),
                 "held_out": tuple(data.get("held_out", ())),
                 "floor": {name: tuple(values) for name, values in data["floor"].items()},
                 "halves": {

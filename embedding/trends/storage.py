@@ -1,9 +1,11 @@
-"""Reports on disk: `<folder>/<snapshot id>/report.json` and one Parquet table a ranking."""
+"""Reports on disk: `<folder>/<snapshot id>/report.json` and Parquet tables.
+
+A table a ranking (`SCHEMA`), and `sources.parquet` of what each source brought (`SOURCES`).
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import uuid
@@ -12,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from embedding.durable import sync
 from embedding.errors import ConfigError, InputError
 from embedding.trends.rows import RANKINGS, TrendReport
 
@@ -36,7 +39,7 @@ SCHEMA = pa.schema(
         *[(name, pa.float64()) for name in ("score", "z", "p", "q")],
         ("significant", pa.bool_()),
         *[(name, pa.float64()) for name in ("shift", "expected", "log_odds", "spread", "burst")],
-        ("since", pa.string()),
+        *[(name, pa.string()) for name in ("since", "since_low", "since_high")],
         *[
             (name, pa.int64())
             for name in ("count_before", "count", "documents_before", "documents")
@@ -46,6 +49,17 @@ SCHEMA = pa.schema(
         ("neighbours_before", pa.list_(_NEIGHBOUR)),
         ("neighbours", pa.list_(_NEIGHBOUR)),
         ("series", pa.list_(pa.float64())),
+    ]
+)
+SOURCES = pa.schema(
+    [
+        ("snapshot", pa.string()),
+        ("window_start", pa.string()),
+        ("source", pa.string()),
+        ("documents", pa.int64()),
+        ("tokens", pa.int64()),
+        ("loss", pa.float64()),
+        ("excess", pa.float64()),
     ]
 )
 
@@ -118,12 +132,32 @@ def table(report: TrendReport, ranking: str) -> pa.Table:
     return pa.Table.from_pylist(records, schema=SCHEMA)
 
 
+def source_table(report: TrendReport) -> pa.Table:
+    """What each source brought, and its loss before learning, as a table with `SOURCES`."""
+    window, bias = report.snapshot, report.bias
+    losses = {} if bias is None else bias.losses
+    records = [
+        {
+            "snapshot": window.id,
+            "window_start": window.start,
+            "source": name,
+            "documents": window.documents.get(name, 0),
+            "tokens": window.tokens.get(name, 0),
+            "loss": losses.get(name),
+            "excess": None if bias is None or name not in losses else losses[name] - bias.mean,
+        }
+        for name in sorted({*window.documents, *window.tokens, *losses})
+    ]
+    return pa.Table.from_pylist(records, schema=SOURCES)
+
+
 def _write(folder: Path, report: TrendReport, text: str) -> None:
     for name in RANKINGS:
         pq.write_table(table(report, name), folder / f"{name}.parquet")
+    pq.write_table(source_table(report), folder / "sources.parquet")
     (folder / REPORT).write_text(text, encoding="utf-8")
     for path in (*folder.iterdir(), folder):
-        _sync(path)
+        sync(path)
 
 
 def _switch(draft: Path, target: Path) -> None:
@@ -132,16 +166,8 @@ def _switch(draft: Path, target: Path) -> None:
     if target.exists():
         target.rename(old)
     draft.rename(target)
-    _sync(target.parent)
+    sync(target.parent)
     shutil.rmtree(old, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _checked(id: str) -> str:  # noqa: A002

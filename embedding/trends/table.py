@@ -19,7 +19,7 @@ _CSV = (
     *("rank", "word", "score", "z", "p", "q", "significant"),
     *("shift", "expected", "log_odds", "spread"),
     *("count_before", "count", "documents_before", "documents", "rate_before", "rate"),
-    *("sources", "neighbours_before", "neighbours", "since", "burst"),
+    *("sources", "neighbours_before", "neighbours", "since", "burst", "since_low", "since_high"),
 )
 _HISTORY_CSV = (
     *("word", "window", "start", "end", "snapshot", "source"),
@@ -40,14 +40,18 @@ def ranking(report: TrendReport, name: str) -> tuple[TrendRow, ...]:
 def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
     """A ranking for the terminal."""
     before = report.compared_with.label if report.compared_with else "nothing"
+    said = [note.text for note in report.notes]
+    if ranking(report, name) and not any(row.significant for row in ranking(report, name)):
+        said.append("No word is significant: chance alone can give such a ranking.")
     table = Table(
-        title=f"{name} · {report.snapshot.label} against {before}",
-        caption=" ".join(note.text for note in report.notes) or None,
+        title=f"{name} · {report.snapshot.label} against {before}", caption=" ".join(said) or None
     )
     for title, right in (("#", True), ("word", False), ("z", True), ("q", True)):
         table.add_column(title, justify="right" if right else "left")
     table.add_column("shift" if name == "moved" else "spread", justify="right")
     table.add_column("documents", justify="right")
+    if name == "moved":
+        table.add_column("since")
     table.add_column("neighbours then → now", overflow="fold")
     for at, row in enumerate(ranking(report, name)[:limit], start=1):
         figure = row.shift if name == "moved" else row.spread
@@ -58,6 +62,7 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
             f"{row.q:.2g}",
             "" if figure is None else f"{figure:.2f}",
             f"{row.documents_before} → {row.documents}",
+            *([row.since or "–"] if name == "moved" else []),
             escape(f"{names_of(row.neighbours_before, 5)} → {names_of(row.neighbours, 5)}"),
         )
     return table

@@ -18,9 +18,9 @@ from embedding.trends.significance import Figures
 class RowWriter:
     """Adds counts, sources, neighbours and series to ranked words."""
 
-    def __init__(self, material: Material, baseline: Frequency, config: TrendsConfig) -> None:
+    def __init__(self, material: Material, before: Frequency, config: TrendsConfig) -> None:
         self._material = material
-        self._baseline = baseline
+        self._before = before
         self._config = config
         shown = config.series_windows
         self._series = (*material.past[-shown:], material.now)[-shown:]
@@ -30,7 +30,7 @@ class RowWriter:
     def rows(self, words: Sequence[str], values: Sequence[dict[str, object]]) -> list[TrendRow]:
         """One row for each word; `values` are the figures of its ranking."""
         series = np.stack([part.rate(words) for part in self._series], axis=1)
-        counts = counts_of(words, self._material.now, self._baseline)
+        counts = counts_of(words, self._material.now, self._before)
         out = []
         for at, word in enumerate(words):
             then, now = neighbours_then_now(

@@ -13,7 +13,9 @@ from embedding.errors import InputError
 from embedding.snapshots.evidence import Evidence, EvidenceStore
 from embedding.trends.axis import AxisHistory, Kept, axis_history
 from embedding.trends.between import build_between
+from embedding.trends.bias import SourceBias, source_bias
 from embedding.trends.contrast import SourceContrast, source_contrast
+from embedding.trends.dating import WordChange, word_change
 from embedding.trends.evidence import nearest_words
 from embedding.trends.history import HistoryPoint
 from embedding.trends.mapping import NeighbourMap, neighbour_map
@@ -115,6 +117,23 @@ class Answers:
         return self._later(
             ("contrast", first, second, id),
             lambda: source_contrast(self._reader, first, second, trends, id=id),
+            wait_s,
+        )
+
+    def bias(self, id: str) -> SourceBias:  # noqa: A002
+        """Which source a window's model serves worst, and proposed weights; raises InputError."""
+        config = self._config
+        return self._kept(
+            ("bias", id),
+            lambda: source_bias(self._reader, config.trends, id=id, weights=config.source_weights),
+        )
+
+    def change(self, word: str, wait_s: float) -> WordChange | None:
+        """When a word changed, over all windows; None while it is still being computed."""
+        trends = self._config.trends
+        return self._later(
+            ("change", word, self._latest()),
+            lambda: word_change(self._reader, word, trends),
             wait_s,
         )
 

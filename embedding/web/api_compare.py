@@ -11,8 +11,10 @@ from starlette.responses import Response
 
 from embedding.snapshots.store import LATEST
 from embedding.trends import table
+from embedding.trends.rows import to_plain
 from embedding.web.api import WAIT_S, as_answer, as_text, not_yet
 from embedding.web.axisview import axis_view
+from embedding.web.changeview import change_view
 from embedding.web.site import Site
 
 
@@ -35,6 +37,18 @@ def comparing_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
         if found is None:
             raise not_yet()
         return as_text(table.as_json(found))
+
+    @routes.get("/since")
+    def since(request: Request, w: str) -> Response:
+        found = site.answers.change(w, WAIT_S)
+        if found is None:
+            raise not_yet()
+        said = change_view(found, site.words(request))
+        return as_answer({**to_plain(found), "text": said.text, "about": said.about})
+
+    @routes.get("/bias")
+    def bias(id: str = LATEST) -> Response:  # noqa: A002
+        return as_text(table.as_json(site.answers.bias(site.reader.open(id).id)))
 
     @routes.get("/map")
     def neighbour_map(w: str) -> Response:

@@ -79,3 +79,6 @@ class WebConfig(Config):
 
     trends: TrendsConfig = TrendsConfig()
     """How windows are compared."""
+
+    source_weights: dict[str, float] = Field(default_factory=dict)
+    """Weights of sources in use; left out: `node.source_weights` of the same settings."""

@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, Response
 from embedding.errors import InputError
 from embedding.snapshots.store import LATEST
 from embedding.trends import comparisons, table
+from embedding.trends.bias import SourceBias
 from embedding.trends.history import WordHistory
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
@@ -142,8 +143,17 @@ def _sources(site: Site, request: Request, a: str, b: str, id: str) -> HTMLRespo
         manifest=manifest,
         found=found,
         sentence=sentence,
+        bias=_bias(site, manifest.id),
         rows=site.config.front_rows,
     )
+
+
+def _bias(site: Site, id: str) -> SourceBias | None:  # noqa: A002
+    """None where there are no losses of two sources to set against each other."""
+    try:
+        return site.answers.bias(id)
+    except InputError:
+        return None
 
 
 def _two(names: Sequence[str], a: str, b: str) -> list[str]:

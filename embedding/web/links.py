@@ -65,6 +65,10 @@ class Links:
         """A word's position on an axis, for its chart."""
         return self._query("api/axis", w=word, name=name)
 
+    def since(self, word: str) -> str:
+        """When a word changed, for its page."""
+        return self._query("api/since", w=word)
+
     def word_csv(self, word: str) -> str:
         """A word's history as CSV."""
         return f"{self.root}/word.csv?{urlencode({'w': word})}"

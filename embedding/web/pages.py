@@ -18,6 +18,7 @@ from embedding.trends.contrast import SourceContrast
 from embedding.trends.history import HistoryPoint
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
+from embedding.web.changeview import change_view
 from embedding.web.site import Site
 from embedding.web.wordview import word_view
 
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 3
 SOON_S = 0.3
+AT_ONCE_S = 0.03
 
 
 def page_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
@@ -138,6 +140,9 @@ def _word(
         "word.html",
         history=history,
         view=view,
+        change=None
+        if (change := site.answers.change(word, AT_ONCE_S)) is None
+        else change_view(change, t),
         evidence=_evidence(site, word, view.now),
         has_evidence=site.answers.has_evidence,
         axes=site.config.axes,

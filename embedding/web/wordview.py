@@ -32,7 +32,6 @@ class WordView:
     then_lines: tuple[NearLine, ...]
     now_lines: tuple[NearLine, ...]
     has_noise: bool
-    largest: HistoryPoint | None
 
 
 Sharper = Callable[[HistoryPoint, HistoryPoint | None], HistoryPoint]
@@ -63,26 +62,8 @@ def word_view(
         now=now_point,
         then_lines=_lines(then_point, now_point, "lost"),
         now_lines=_lines(now_point, then_point, "new"),
-        largest=largest_step(history),
         has_noise=any(p.shift_previous and p.shift_previous.z is not None for p in history.points),
     )
-
-
-def largest_step(history: WordHistory) -> HistoryPoint | None:
-    """The window in which most neighbours were exchanged at once.
-
-    None unless its interval lies above what most windows show: then no window stands out.
-    """
-    steps = [
-        (figure.shift, figure.low, point)
-        for point in history.points
-        if (figure := point.shift_previous) is not None
-    ]
-    if len(steps) < 2:
-        return None
-    shift, low, point = max(steps, key=lambda step: step[0])
-    usual = sorted(step[0] for step in steps)[(len(steps) - 1) // 2]
-    return point if low > usual and shift > 0 else None
 
 
 def _find(history: WordHistory, id: str | None, otherwise: int) -> int:  # noqa: A002

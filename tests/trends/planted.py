@@ -145,7 +145,7 @@ def _snapshot(at, plan, topics, frequency, centres, own, rng) -> SnapshotData:
 
 def _share(word: str, at: int, plan: Plan, frequency: Mapping[str, float]) -> float:
     if word in plan.born:
-        return 0.04
+        return 0.04 - 0.005 * [*plan.born].index(word)
     if word in plan.risen and at >= plan.risen[word]:
         return frequency[word] * 8
     return frequency[word]

@@ -12,7 +12,7 @@ import pytest
 from embedding.errors import ConfigError, InputError, SnapshotError
 from embedding.records import SnapshotRef, WordCounts
 from embedding.snapshots.store import SnapshotStore
-from embedding.trends import storage
+from embedding.trends import storage, table
 from embedding.trends.config import TrendsConfig
 from embedding.trends.lineage import lineage
 from embedding.trends.report import build_report
@@ -33,6 +33,11 @@ def test_what_was_planted_is_found_and_nothing_else_is_sure(report):
     assert names(report.born) == ["신천지"]
     assert [r.word for r in report.risen if r.significant] == ["마스크", "도배"]
     assert not any(r.significant for r in report.fallen)
+
+
+def test_the_terminal_says_when_nothing_is_significant(report):
+    assert "No word is significant" in str(table.ranking_table(report, "fallen").caption)
+    assert table.ranking_table(report, "moved").caption is None
 
 
 def test_a_word_that_only_became_frequent_has_not_moved(report):
@@ -202,9 +207,9 @@ def test_saved_reports_come_back_and_tables_agree(report, tmp_path):
     assert storage.load(tmp_path / "trends", report.snapshot.id).to_dict() == report.to_dict()
     assert storage.saved(tmp_path / "trends") == [report.snapshot.id]
     for name in RANKINGS:
-        table = pq.read_table(folder / f"{name}.parquet")
-        assert table.column("word").to_pylist() == names(getattr(report, name))
-    assert table.schema.equals(storage.SCHEMA)
+        rows = pq.read_table(folder / f"{name}.parquet")
+        assert rows.column("word").to_pylist() == names(getattr(report, name))
+    assert rows.schema.equals(storage.SCHEMA)
     assert sorted(p.name for p in (tmp_path / "trends").iterdir()) == [report.snapshot.id]
 
 

@@ -44,6 +44,7 @@ HOSTILE = {
 
 
 ODD = "배"
+LOSSES = {"nll": 2.0, "nll.뉴스": 1.9, "nll.게시판": 2.25, "nll.댓글": 1.95}
 BRIGHT = ("좋다", "최고", "만족")
 DARK = ("나쁘다", "최악", "실망")
 
@@ -78,7 +79,7 @@ def config(planted, tmp_path_factory) -> WebConfig:
     store = SnapshotStore(root / "snapshots")
     parent = None
     for data in planted.stream(plan):
-        data = replace(data, parent=parent)
+        data = replace(data, parent=parent, quality=LOSSES)
         parent = store.publish(data, use_of(data)).id
     storage.save(build_report(store), root / "trends")
     note_addresses(root / "evidence")

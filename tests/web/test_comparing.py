@@ -75,6 +75,17 @@ def test_what_two_sources_use_differently(client, config):
     assert "소스마다 다른 말" in get(client, "/")
 
 
+def test_the_source_that_is_served_worst_and_weights_for_it(client):
+    html = get(client, "/sources")
+    section = html[html.index('aria-labelledby="bias"') :]
+    section = section[: section.index("</section>")]
+    assert "게시판의 글을 모델이 가장 못 맞힙니다" in section
+    assert "0.250 높습니다" in section
+    found = json.loads(get(client, "/api/bias"))
+    assert [row["source"] for row in found["sources"]] == ["게시판", "댓글", "뉴스"]
+    assert found["sources"][0]["proposed"] > 1 > found["sources"][2]["proposed"]
+
+
 def test_the_map_has_every_window_and_keeps_places_between_them(client):
     data = held(get(client, "/map", w="확진"), "data-map")
     assert len(data["windows"]) == 5

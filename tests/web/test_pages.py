@@ -59,11 +59,21 @@ def read(client, path, status=200, **headers) -> Reading:
 def test_the_brief_says_what_was_planted(client):
     page = read(client, "/")
     assert "2020년 3월의 말" in page.text
-    assert "처음 나타난 말은 ‘신천지’ 등 2개입니다." in page.text
+    assert "새로 나타난 말은 ‘신천지’ 등 2개입니다." in page.text
     assert "뜻이 가장 크게 움직인 말은 ‘코로나’입니다." in page.text
     for word in ("코로나", "신천지", "마스크", "뉴스", "게시판"):
         assert word in page.text
     assert f"/word/{quote('신천지')}" in page.links
+
+
+def test_a_brief_without_a_find_says_so_and_folds_its_ranking(client, config):
+    quiet = SnapshotStore(config.snapshots).list()[2].id
+    html = client.get(f"/window/{quiet}").text
+    moved = html[html.index('aria-labelledby="moved"') :].split("</section>")[0]
+    assert "뜻이 뚜렷이 움직인 낱말이 없습니다" in moved
+    assert '<details class="unsure-rows">' in moved
+    assert moved.index("없습니다") < moved.index("<details") < moved.index("<ol>")
+    assert "부터" not in moved  # no date for what is no find
 
 
 @pytest.mark.parametrize("path", ["/", "/word/코로나", "/snapshots", "/search?q=코", "/nowhere"])

@@ -217,5 +217,20 @@ async function axis(card) {
   }
 }
 
+// The change date looks at every window, so a page that is new to it shows it when it comes.
+async function change(box) {
+  const figure = box.querySelector("dd");
+  try {
+    const answer = await fetch(box.dataset.change);
+    const found = await answer.json();
+    const beside = document.createElement("small");
+    beside.textContent = answer.ok ? found.about : "";
+    figure.replaceChildren(`${answer.ok ? found.text : "–"} `, beside);
+  } catch {
+    figure.textContent = "–";
+  }
+}
+
 document.querySelectorAll("[data-chart]").forEach(draw);
 document.querySelectorAll("[data-axis]").forEach(axis);
+document.querySelectorAll("[data-change]").forEach(change);

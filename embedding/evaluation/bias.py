@@ -1,0 +1,25 @@
+"""Whether a snapshot serves one source worse than the others: the worst source's excess loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def source_losses(quality: Mapping[str, float]) -> dict[str, float]:
+    """Loss before learning by source, from the figures `nll.SOURCE` of a manifest."""
+    found = (item for item in quality.items() if item[0].startswith(("nll.", "nll/")))
+    return {name[len("nll.") :]: value for name, value in found}
+
+
+def worst_source(quality: Mapping[str, float]) -> tuple[str, float] | None:
+    """The source of highest loss before learning, and by how many nats that is above the mean.
+
+    quality  a manifest's figures; the mean is `nll`, that of all pairs of the window
+
+    None where fewer than two sources were scored: then nothing can be served worse.
+    """
+    losses, mean = source_losses(quality), quality.get("nll")
+    if mean is None or len(losses) < 2:
+        return None
+    worst = min(losses, key=lambda name: (-losses[name], name))
+    return worst, losses[worst] - mean

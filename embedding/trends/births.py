@@ -1,0 +1,110 @@
+"""Words that were born: read for the first time of late, and by now in enough documents.
+
+A word seldom comes all at once: it is first read here and there. It is born in the window in which
+as many documents as the settings ask for hold it, all windows together, if the first of them lies
+at most `born_windows` windows back, and behind a window that did not use it. It is ranked by how
+much more this window uses it than all windows before: of the documents that hold it, how many would
+be in this window by chance (the binomial test that conditions on their number; Przyborowski and
+Wilenski 1940).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binom, norm
+
+from embedding.records import IntArray
+from embedding.trends.config import TrendsConfig
+from embedding.trends.emergence import source_spread
+from embedding.trends.material import Mask, Material, signs
+from embedding.trends.significance import Figures, benjamini_hochberg
+
+_SMALLEST = -700.0
+"""Natural log of the smallest p that is told from 0."""
+
+
+@dataclass(frozen=True)
+class Births:
+    """The words born in a window, n of them; float64 [n] each, as in `emergence.py`.
+
+    log_odds  of this window against all before; z, p one-sided, q over the words born
+    """
+
+    words: tuple[str, ...]
+    log_odds: Figures
+    z: Figures
+    p: Figures
+    q: Figures
+    spread: Figures
+    score: Figures
+
+
+def births(material: Material, config: TrendsConfig, inflation: float) -> Births:
+    """The words born in the window.
+
+    inflation  by how much words fluctuate more than sampling alone would make them
+    """
+    now = material.now
+    last = material.past[-1]
+    often = last.take(now.words, last.sources)[1].sum(axis=1) >= config.min_documents
+    chosen = np.flatnonzero(~signs(now.words, config) & ~often)
+    words, held, before = _young([now.words[at] for at in chosen.tolist()], material, config)
+    read, past = int(now.total_documents.sum()), sum(int(p) for p in _read(material))
+    share = read / max(read + past, 1)
+    chance = binom.logsf(held.sum(axis=1) - 1, held.sum(axis=1) + before, share)
+    z = norm.isf(np.exp(np.maximum(chance, _SMALLEST))) / inflation
+    p = norm.sf(z)
+    spread = source_spread(held.astype(float), now.total_documents.astype(float))
+    odds = np.log((held.sum(axis=1) + 0.5) / (read + 1.0)) - np.log((before + 0.5) / (past + 1.0))
+    return Births(words, odds, z, p, benjamini_hochberg(p), spread, z * np.sqrt(spread))
+
+
+def _young(
+    words: list[str], material: Material, config: TrendsConfig
+) -> tuple[tuple[str, ...], IntArray, IntArray]:
+    """The words born, documents int64 [n, S] of this window by source, and [n] of all before.
+
+    Sources run ahead of the watermark, so a snapshot may hold words of the window after it. Its
+    running count tells them apart: one that the later windows account for was read ahead.
+    """
+    now = material.now
+    held = now.take(words, now.sources)[1]
+    sources = {name: held[:, at] > 0 for at, name in enumerate(now.sources)}
+    later = now.take(words, now.sources)[0].sum(axis=1)
+    before, first = np.zeros(len(words), np.int64), np.full(len(words), len(material.past))
+    known = np.zeros(len(words), dtype=bool)
+    for at in range(len(material.past) - 1, -1, -1):
+        snapshot, part = material.earlier[at], material.past[at]
+        rows = snapshot.rows(words)
+        running = np.where(rows >= 0, snapshot.counts[np.maximum(rows, 0)], 0)
+        counts, documents = part.take(words, part.sources)
+        counted = counts.sum(axis=1)
+        # What a snapshot behind the first window says is explained by that window.
+        known = (counted == 0) & (known | (running > later))
+        first[counted > 0] = at
+        before += documents.sum(axis=1)
+        for column, name in enumerate(part.sources):
+            seen = documents[:, column] > 0
+            sources[name] = sources.get(name, np.zeros(len(words), bool)) | seen
+        later = later + counted
+    total = held.sum(axis=1) + before
+    oldest = next((at for at, read in enumerate(_read(material)) if read), 0)
+    fresh = (first == len(material.past)) | (first > oldest)
+    spread = np.sum([*sources.values()], axis=0)
+    born: Mask = (
+        ~known
+        & fresh
+        & (first >= len(material.past) - config.born_windows)
+        & (before < config.min_documents)
+        & (total >= config.min_documents)
+        & (spread >= config.min_sources)
+    )
+    at_born = np.flatnonzero(born)
+    return tuple(words[at] for at in at_born.tolist()), held[at_born], before[at_born]
+
+
+def _read(material: Material) -> list[int]:
+    """Documents of each window before."""
+    return [sum(one.manifest.documents.values()) for one in material.earlier]
