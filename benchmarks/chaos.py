@@ -24,25 +24,30 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import psutil
 
 from benchmarks.chaosjudging import judge, verdict
 from benchmarks.heldout import held_out_loss
 from benchmarks.machine import free_port, hardware, versions
-from embedding.cluster import dask_client, node_task
+from embedding.cluster import dask_client
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.nodetask import node_task
 from embedding.platform.services import dask_services, server_service
 from embedding.platform.supervisor import Supervisor
 from embedding.records import Window
 from embedding.settings import SETTINGS_VARIABLE, Settings, load_settings
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
-from embedding.training.placing import POOL, Placement, check_topology, node_name, placed
+from embedding.training.placing import POOL, Placement, node_name, placed
 from embedding.training.request import TrainRequest
+from embedding.training.topologies import check_topology
+from embedding.worker.forking import forked
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 RESULTS = Path(__file__).parent / "results"
@@ -54,7 +59,8 @@ LIMIT_S = 3600.0
 class Setting:
     """kills in a run of `nodes` nodes; words of the corpus and how often they are read.
 
-    seeds   of the model and of the kills; for each a run with kills and one without
+    seeds   of the model and of the kills, from `first_seed` on; for each a run with kills and one
+            without
     """
 
     kills: int = 10
@@ -67,6 +73,7 @@ class Setting:
     topology: str = "ps"
     groups: int = 0
     seeds: int = 3
+    first_seed: int = 1
 
     @property
     def victims(self) -> tuple[str, ...]:
@@ -177,7 +184,7 @@ class Killer:
         try:
             process = psutil.Process(int(self._supervisor.control("pid", name)))
             if what in ("reader", "gradient"):
-                pair = [p for p in process.children() if "spawn_main" in " ".join(p.cmdline())]
+                pair = [p for p in process.children(recursive=True) if forked(p)]
                 pair.sort(key=psutil.Process.create_time)
                 process = pair[("reader", "gradient").index(what)]
             elif what == "shard":
@@ -218,8 +225,9 @@ def train(corpus: Path, setting: Setting, kills: int, seed: int) -> dict[str, An
             while not all(future.done() for future in futures):
                 if time.monotonic() - began > LIMIT_S:
                     raise TimeoutError("the training stands still")
-                learnt = _learnt(server.status())
-                if plan and learnt >= plan[0][0] and killer.kill(plan[0][1], learnt):
+                learnt = _learnt(settings)
+                due = bool(plan) and plan[0][0] <= learnt < total
+                if due and killer.kill(plan[0][1], learnt):
                     plan.pop(0)
                 time.sleep(0.1)
             for future in futures:
@@ -242,8 +250,15 @@ def _words(corpus: Path) -> Iterator[str]:
             yield from line.split()
 
 
-def _learnt(status: dict[str, Any]) -> int:
-    return int(status["sources"].get("corpus", {}).get("tokens", 0))
+def _learnt(settings: Settings) -> int:
+    """Tokens that the server has counted, -1 while it is away: no call here waits for it."""
+    address = f"http://127.0.0.1:{settings.server.http_port}/status"
+    try:
+        with urlopen(address, timeout=5.0) as answer:
+            sources = json.load(answer)["sources"]
+    except (OSError, ValueError, HTTPException):
+        return -1
+    return int(sources.get("corpus", {}).get("tokens", 0))
 
 
 def _request(settings: Settings, corpus: Path, setting: Setting) -> TrainRequest:
@@ -292,23 +307,35 @@ def _cut(server: ParameterClient, status: dict[str, Any], settings: Settings) ->
 def bench_chaos(
     corpus: Path, setting: Setting, gold: Sequence[Path] = (), *, results: Path = RESULTS
 ) -> dict[str, Any]:
-    """For each seed a training without kills and one with, and a dated result."""
-    began = time.monotonic()
+    """For each seed a training without kills and one with; the result is written after each."""
+    began, report = time.monotonic(), dict[str, Any]()
+    way = setting.topology if not setting.groups else f"groups{setting.groups}"
+    name = f"chaos-{datetime.now(UTC):%Y-%m-%dT%H%M%S}-{way}-{setting.policy}-s{setting.shards}"
     with tempfile.TemporaryDirectory() as folder:
         path, held, counts = split(corpus, setting.words, Path(folder))
         pairs = []
-        for seed in range(1, setting.seeds + 1):
+        for seed in range(setting.first_seed, setting.first_seed + setting.seeds):
             snapshots, pair = {}, {}
-            for name, kills in (("quiet", 0), ("killed", setting.kills)):
+            for how, kills in (("quiet", 0), ("killed", setting.kills)):
                 trained = train(path, setting, kills, seed)
-                snapshots[name] = trained["snapshot"]
-                pair[name] = judge(trained, counts, setting.epochs, list(gold))
+                snapshots[how] = trained["snapshot"]
+                pair[how] = judge(trained, counts, setting.epochs, list(gold))
             shared = set.intersection(*(set(shot.words) for shot in snapshots.values()))
-            for name, snapshot in snapshots.items():
-                pair[name]["held_out_loss"] = held_out_loss(snapshot, held, shared)
-                print(json.dumps({"seed": seed, name: pair[name]}), flush=True)
+            for how, snapshot in snapshots.items():
+                pair[how]["held_out_loss"] = held_out_loss(snapshot, held, shared)
+                print(json.dumps({"seed": seed, how: pair[how]}), flush=True)
             pairs.append(pair)
-    report = {
+            report = told(setting, began, pairs)
+            results.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(report, indent=1) + "\n"
+            (results / f"{name}.json").write_text(text, encoding="utf-8")
+    print(json.dumps({"setting": report["setting"], "verdict": report["verdict"]}, indent=1))
+    return report
+
+
+def told(setting: Setting, began: float, pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The dated result of the pairs that there are."""
+    return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "hardware": hardware(),
         "versions": versions(("numpy", "torch", "pyarrow", "distributed")),
@@ -317,12 +344,6 @@ def bench_chaos(
         "verdict": verdict(pairs),
         "runs": pairs,
     }
-    results.mkdir(parents=True, exist_ok=True)
-    way = setting.topology if not setting.groups else f"groups{setting.groups}"
-    name = f"chaos-{datetime.now(UTC):%Y-%m-%dT%H%M%S}-{way}-{setting.policy}-s{setting.shards}"
-    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps({"setting": report["setting"], "verdict": report["verdict"]}, indent=1))
-    return report
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -81,7 +81,7 @@ def verdict(pairs: Sequence[dict[str, dict[str, Any]]]) -> dict[str, Any]:
         told[name] = {
             "quiet": round(quiet, 4),
             "difference": round(mean, 4),
-            "standard_error": round(spread / math.sqrt(len(apart)), 4),
+            "standard_error": round(spread / math.sqrt(len(apart)), 4) if len(apart) > 1 else None,
             "percent": round(100 * mean / quiet, 2) if quiet else None,
         }
     return told

@@ -26,10 +26,11 @@ from benchmarks.kernel import RESULTS, Timing, quality
 from benchmarks.machine import hardware, versions
 from embedding.errors import YeoronError
 from embedding.models import LocalBlock, ModelConfig, make_trainer
+from embedding.models.base import BlockLoss
 from embedding.models.config import Schedule
 from embedding.models.sampling import NoiseTable
-from embedding.records import FloatArray, IntArray
-from embedding.worker.combining import share, updates
+from embedding.records import FloatArray, IntArray, Table
+from embedding.worker.combining import Usual, share, steps_of
 
 Delta = tuple[IntArray, FloatArray, IntArray, FloatArray]
 PACKAGES = ("numpy", "numba", "gensim")
@@ -69,12 +70,18 @@ class Nodes:
         if how == "mean":
             moved = [delta / np.float32(self.nodes) for delta in moved]
         elif how == "share":
-            steps = updates(block, loss, self.config)
-            moved = [
-                delta * share(rate * self.curvature * each, self.nodes)[:, None]
-                for delta, each in zip(moved, steps, strict=True)
-            ]
+            shares = self._shares(block, loss, rate * self.curvature, others)
+            moved = [delta * each[:, None] for delta, each in zip(moved, shares, strict=True)]
         return words, moved[0], others, moved[1]
+
+    def _shares(
+        self, block: LocalBlock, loss: BlockLoss, scale: float, others: IntArray
+    ) -> list[FloatArray]:
+        """Of a block's rows of both tables."""
+        counts = self.corpus.counts.astype(np.float64)
+        usual = Usual.of(counts, others, self.config.noise_exponent, self._noise)
+        steps = steps_of(block, loss, self.config, scale, usual)
+        return [share(steps[table], self.nodes) for table in (Table.IN, Table.OUT)]
 
     def _block(self, first: int, last: int) -> tuple[LocalBlock, IntArray, IntArray]:
         corpus = self.corpus

@@ -8,7 +8,8 @@ trains a block of its own and pushes it (as `threshold` does, with its residual)
 are added up, in shares (ADR 6). `none` sends everything, in float32. The same seed has the same
 blocks, noise and first rows, so that differences between sides are paired. Bytes are those of the
 packed rows alone, as the real compressor writes them; ids of pulls, counts and what is sent at the
-end are left out (`yeoron bench bytes` has those).
+end are left out (`yeoron bench bytes` has those). The file of results is written anew after each
+seed: one that is stopped keeps the pairs that it has.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ from embedding.exchange.compression.threshold import Threshold
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule
 from embedding.records import FloatArray, IntArray, Table
-from embedding.worker.combining import share, updates
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("yeoron", "numpy", "numba", "gensim")
@@ -111,11 +111,10 @@ class Compressed(Nodes):
         loss = self._trainer.train(block, *local, learning_rate=rate, seed=run[0])
         self.losses.append((loss.loss_sum, loss.pairs))
         sent = []
-        for at, (ids, steps) in enumerate(
-            zip(asked, updates(block, loss, self.config), strict=True)
-        ):
+        shares = self._shares(block, loss, rate * CURVATURE, others)
+        for at, (ids, part) in enumerate(zip(asked, shares, strict=True)):
             delta = local[at] - base[at]
-            delta *= share(rate * CURVATURE * steps, self.nodes)[:, None]
+            delta *= part[:, None]
             delta += self._left[node][at][ids]
             values = self._packed("push", ids, delta)
             self._left[node][at][ids] = delta
@@ -206,19 +205,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except YeoronError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    runs = []
-    for seed in range(given.first_seed, given.first_seed + given.seeds):
-        config = ModelConfig(
-            sample=0.0,
-            schedule=Schedule.LINEAR,
-            seed=seed,
-            dim=given.dim,
-            noise_share=given.noise_share,
-        )
-        for side in ("none", *(given.sides or ["1"])):
-            runs.append(measure(corpus, given.nodes, given.block, side, config, given.gold))
-            print(json.dumps(runs[-1]), flush=True)
-    report = {
+    given.results.mkdir(parents=True, exist_ok=True)
+    report: dict[str, Any] = {
         "bench": "compressing",
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "hardware": hardware(),
@@ -232,12 +220,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             **{name: vars(given)[name] for name in ("nodes", "block", "dim", "noise_share")},
             "least": LEAST,
         },
-        "mean_difference_error": paired(runs),
-        "runs": runs,
+        "mean_difference_error": {},
+        "runs": [],
     }
-    given.results.mkdir(parents=True, exist_ok=True)
-    name = f"compressing-{datetime.now(UTC):%Y-%m-%dT%H%M}.json"
-    (given.results / name).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    file = given.results / f"compressing-{datetime.now(UTC):%Y-%m-%dT%H%M}.json"
+    for seed in range(given.first_seed, given.first_seed + given.seeds):
+        config = ModelConfig(
+            sample=0.0,
+            schedule=Schedule.LINEAR,
+            seed=seed,
+            dim=given.dim,
+            noise_share=given.noise_share,
+        )
+        for side in ("none", *(given.sides or ["1"])):
+            found = measure(corpus, given.nodes, given.block, side, config, given.gold)
+            report["runs"].append(found)
+            print(json.dumps(found), flush=True)
+        report["mean_difference_error"] = paired(report["runs"])
+        file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(report["mean_difference_error"], indent=1))
     return 0
 

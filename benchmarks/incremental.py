@@ -8,7 +8,8 @@ noise words), all of them words that both know: their mean negative-sampling los
 trains on it, with the same settings.
 
 gensim lets the learning rate fall within each call of `train`; so it is measured with that, from
-0.025 to 0.0001, and with a constant rate as ours, and judged by the better of the two.
+0.025 to 0.0001, and with a constant rate, and judged by the better of the two. Ours is measured
+constant, as `yeoron train --dated` does, and with `--schedule window`, by the dates of the text.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ from benchmarks.local import FRESH_NOISE, Local, Words, ticks
 from benchmarks.machine import hardware, versions
 from embedding.errors import InputError, YeoronError
 from embedding.models import ModelConfig
+from embedding.models.config import Schedule
 from embedding.models.sampling import NoiseTable
-from embedding.records import FloatArray, IntArray
+from embedding.records import FloatArray, IntArray, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.worker.config import NodeConfig
 
@@ -48,8 +50,11 @@ Unit = Literal["year", "quarter", "month"]
 
 @dataclass(frozen=True)
 class Period:
+    """moments: Unix seconds of each sentence's document."""
+
     label: str
     sentences: list[list[str]]
+    moments: list[float]
 
     @property
     def tokens(self) -> int:
@@ -57,10 +62,10 @@ class Period:
 
 
 def periods(path: Path, words: int, unit: Unit) -> list[Period]:
-    found = [
-        Period(label, [sentence for _, document in group for sentence in document if sentence])
-        for label, group in groupby(documents(path, words), lambda one: _label(one[0], unit))
-    ]
+    found = []
+    for label, group in groupby(documents(path, words), lambda one: _label(one[0], unit)):
+        dated = [(s, _moment(date)) for date, document in group for s in document if s]
+        found.append(Period(label, [s for s, _ in dated], [moment for _, moment in dated]))
     if len(found) < 3:
         raise InputError(f"{path}: {len(found)} {unit}s; dated JSONL of at least 3 is needed.")
     return found
@@ -70,6 +75,11 @@ def _label(date: str, unit: Unit) -> str:
     if unit == "quarter":
         return f"{date[:4]}-Q{(int(date[5:7]) + 2) // 3}" if date else ""
     return date[: LETTERS[unit]]
+
+
+def _moment(date: str) -> float:
+    when = datetime.fromisoformat(date) if date else datetime.fromtimestamp(0, UTC)
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 class Side(Protocol):
@@ -82,7 +92,9 @@ class Ours:
     """The server and the node of the platform."""
 
     def __init__(self, model: ModelConfig, **settings: float) -> None:
-        server = ServerConfig(min_count=MIN_COUNT, device="cpu", half_life_tokens=None)
+        server = ServerConfig(
+            min_count=MIN_COUNT, device="cpu", half_life_tokens=None, window=WindowUnit.MONTH
+        )
         self._node = NodeConfig(**settings)  # type: ignore[arg-type]
         self._local = Local(model, self._node, server)
 
@@ -90,8 +102,10 @@ class Ours:
         return self._local.words(trained=True)
 
     def learn(self, period: Period) -> None:
+        read = 0
         for sentences in ticks(period.sentences, 4096):
-            self._local.learn(sentences)
+            read += len(sentences)
+            self._local.learn(sentences, period.moments[read - 1])
 
 
 class Gensim:
@@ -183,16 +197,17 @@ def _rows(words: Words, shared: Iterable[str]) -> tuple[FloatArray, FloatArray]:
 
 def sides(model: ModelConfig) -> dict[str, Side]:
     fresh = model.model_copy(update=FRESH_NOISE)
-    # A stream does not know where a period ends, so its rate is constant; at half the rate it is
-    # on average that of gensim, whose rate falls to nought in every period.
+    falling = fresh.model_copy(update={"schedule": Schedule.WINDOW})
     half = fresh.model_copy(update={"learning_rate": model.learning_rate / 2})
     return {
         "ours, one pass": Ours(fresh, replay_ratio=0.0),
+        "ours, one pass, falling rate": Ours(falling, replay_ratio=0.0),
         "ours, one pass, half the rate": Ours(half, replay_ratio=0.0),
         "ours, one pass, noise as with train": Ours(model, replay_ratio=0.0),
         "gensim, one pass, falling rate": Gensim(model, epochs=1, falling=True),
         "gensim, one pass, constant rate": Gensim(model, epochs=1, falling=False),
         "ours, replay 3": Ours(fresh, replay_ratio=3.0),
+        "ours, replay 3, falling rate": Ours(falling, replay_ratio=3.0),
         "ours, replay 3, half the rate": Ours(half, replay_ratio=3.0),
         "gensim, 4 epochs, falling rate": Gensim(model, epochs=4, falling=True),
         "gensim, 4 epochs, constant rate": Gensim(model, epochs=4, falling=False),

@@ -9,7 +9,6 @@ import numpy as np
 
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
 from embedding.models import ModelConfig, make_trainer
-from embedding.models.inference import Frame, sampled
 from embedding.records import FloatArray, IntArray, ScorePairs, Table, TimeArray, TokenBlock
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import Content
@@ -100,11 +99,11 @@ class Local:
         )
         self._blocks = 0
 
-    def learn(self, sentences: Sentences) -> None:
-        """One tick; all sentences are of one moment."""
+    def learn(self, sentences: Sentences, when: float = 0.0) -> None:
+        """One tick; all sentences are of one moment, in Unix seconds."""
         self._blocks += 1
         keys = [str(self._blocks)]
-        self.learner.learn([TokenBlock.build("corpus", [sentences], published=[0.0], keys=keys)])
+        self.learner.learn([TokenBlock.build("corpus", [sentences], published=[when], keys=keys)])
 
     def words(self, *, trained: bool = False) -> Words:
         """Vectors as readers get them, or with `trained` as they are trained."""
@@ -113,8 +112,7 @@ class Local:
         slots, counts = vocabulary.slots(ids, "words"), vocabulary.counts(ids)
         rows = [tables.read(table, slots) for table in (Table.IN, Table.OUT)]
         held = self.state.young.held(ids, counts)
-        known, noise = sampled(counts)
-        frame = Frame.of(rows[0][known], rows[1][noise])
+        frame = self.state.young.taught().frame(ids, rows[0])
         if frame is not None and not trained:
             rows[0][held.at] = held.over(rows[0][held.at], frame)
         return Words(vocabulary.names(ids), rows[0], rows[1], counts)

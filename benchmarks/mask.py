@@ -3,8 +3,8 @@
     python -m benchmarks.mask petitions.jsonl.xz reviews.jsonl.xz
 
 The sets are made by the grammars in tests/text: one from the official formats, one in another
-style, one from lines written by hand as comments are. Of a corpus only counts by kind are told,
-never a text.
+style, one from lines written by hand as comments are, one composed freely. Of a corpus only counts
+by kind are told, never a text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from embedding.text.mask import MASK_VERSION
 
 RESULTS = Path(__file__).parent / "results"
 GRAMMARS = Path(__file__).parents[1] / "tests" / "text"
-STYLES = ("grammar", "grammar_other", "grammar_written")
+STYLES = ("grammar", "grammar_other", "grammar_written", "grammar_composed")
 
 
 def generated(count: int, seed: int) -> dict[str, Any]:
