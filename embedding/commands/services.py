@@ -131,7 +131,7 @@ def node(
     """
     from embedding.cluster import node_specs
     from embedding.errors import ConfigError
-    from embedding.worker.lifetime import stop_on_signals
+    from embedding.stopping import stop_on_signals
     from embedding.worker.node import run_node
 
     log_to_stderr()
@@ -140,7 +140,7 @@ def node(
     if name not in specs:
         raise ConfigError(f"--name {name}: no such node; {', '.join(specs)} are accepted.")
     chosen.paths.frontier.mkdir(parents=True, exist_ok=True, mode=0o700)
-    stop = stop_on_signals()
+    stop = stop_on_signals(terminal=True)
     run_node(specs[name], stop.is_set)
 
 

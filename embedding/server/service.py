@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import _thread
 import itertools
 import logging
 import secrets
-import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -36,6 +33,7 @@ from embedding.server.shards.leading import LeadingState
 from embedding.server.shards.sharding import Shards
 from embedding.server.state import ServerState
 from embedding.snapshots.store import SnapshotStore
+from embedding.stopping import stop_on_signals
 
 if TYPE_CHECKING:
     from embedding.server.figures.http import HttpService
@@ -192,17 +190,14 @@ class ParameterServer:
         if self._http is not None:
             self._http.stop()
 
-    def serve_forever(self, ready: Callable[[], None] = lambda: None) -> None:
-        """Serve until SIGTERM or SIGINT, `ready` called once; call it from the main thread."""
-        self._ended = ended = threading.Event()
+    def serve_forever(
+        self, ready: Callable[[], None] = lambda: None, *, terminal: bool = True
+    ) -> None:
+        """Serve until SIGTERM, or ^C where it is `terminal`'s; call it from the main thread.
 
-        def leave(number: int, frame: FrameType | None) -> None:
-            del number, frame
-            # Not in this thread, which may hold the event's lock.
-            _thread.start_new_thread(ended.set, ())
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, leave)
+        `ready` is called once, when the ports are open.
+        """
+        self._ended = ended = stop_on_signals(terminal=terminal)
         self.start()
         if self.link is not None:
             self.link.on_failed = ended.set

@@ -28,9 +28,10 @@ from embedding.exchange.codec import decode_push, whole
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import SCHEMA, Message, decode, encode
+from embedding.stopping import stop_on_signals
 from embedding.worker.forking import adopt, processes, surroundings
 from embedding.worker.gathering import Gathering, Part
-from embedding.worker.lifetime import end_with_parent, stop_on_signals
+from embedding.worker.lifetime import end_with_parent
 from embedding.worker.upstreams import Upstreams
 
 logger = logging.getLogger(__name__)

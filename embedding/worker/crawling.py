@@ -17,12 +17,13 @@ from typing import Any, Protocol
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.records import Document, TokenBlock
+from embedding.stopping import stop_on_signals
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.initial import InitialPriorities
 from embedding.stream.queue import BlockQueue
 from embedding.text.pool import TextPool
 from embedding.worker.leasing import LeaseKeeper
-from embedding.worker.lifetime import end_with_parent, stop_on_signals
+from embedding.worker.lifetime import end_with_parent
 from embedding.worker.spec import NodeSpec
 from embedding.worker.stages import Stages
 from embedding.worker.underway import UnderWay

@@ -24,6 +24,7 @@ from embedding.exchange.shards.client import connect
 from embedding.exchange.shards.columns import ColumnsClient
 from embedding.models.base import make_trainer
 from embedding.records import TokenBlock, WindowUnit
+from embedding.stopping import stop_on_signals
 from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty
 from embedding.stream.queue import BlockQueue
 from embedding.stream.replay import make_replay
@@ -32,7 +33,7 @@ from embedding.worker.columns import ColumnLearner
 from embedding.worker.evidence import EvidenceKeeper
 from embedding.worker.hogwild import HogwildLearner, MappedTables
 from embedding.worker.learner import Learner
-from embedding.worker.lifetime import end_with_parent, peak_memory, stop_on_signals
+from embedding.worker.lifetime import end_with_parent, peak_memory
 from embedding.worker.listening import Listener
 from embedding.worker.outstanding import Outstanding
 from embedding.worker.paced import PacedLearner

@@ -1,8 +1,7 @@
-"""How the processes of a node end: with their parent, and cleanly on SIGTERM."""
+"""How the processes of a node end with their parent, and what they took."""
 
 from __future__ import annotations
 
-import _thread
 import multiprocessing
 import os
 import resource
@@ -11,7 +10,6 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 
 def end_with_parent() -> None:
@@ -28,19 +26,6 @@ def end_with_parent() -> None:
 def _follow(ended: Callable[[], None]) -> None:
     ended()
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def stop_on_signals() -> threading.Event:
-    """An event that SIGTERM and SIGINT set; to be called in the main thread of a process."""
-    stop = threading.Event()
-
-    def handle(_signal: int, _frame: FrameType | None) -> None:
-        # Not in this thread: it may hold the event's lock, or be setting it for an earlier signal.
-        _thread.start_new_thread(stop.set, ())
-
-    signal.signal(signal.SIGTERM, handle)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return stop
 
 
 def peak_memory(pid: int | None = None) -> int:

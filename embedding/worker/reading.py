@@ -22,11 +22,12 @@ import numpy as np
 
 from embedding.errors import InputError
 from embedding.records import Document, TokenBlock
+from embedding.stopping import stop_on_signals
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.queue import BlockQueue
 from embedding.text.pipeline import TextPipeline
 from embedding.text.plain import code_lines
-from embedding.worker.lifetime import end_with_parent, peak_memory, stop_on_signals
+from embedding.worker.lifetime import end_with_parent, peak_memory
 from embedding.worker.place import Place
 from embedding.worker.spec import CorpusShare, NodeSpec
 

@@ -7,8 +7,6 @@ import multiprocessing
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -240,17 +238,3 @@ def all_acknowledged(server: ParameterServer, documents: int) -> bool:
     """Everything that was found has been learnt, and the node has heard it."""
     status = server.status()
     return status["documents"] >= documents and status["sources"]["news"]["pending"] == 0
-
-
-def test_signals_that_meet_an_event_in_use_do_not_block_the_process() -> None:
-    code = (
-        "import os, signal, time\n"
-        "from embedding.worker.lifetime import stop_on_signals\n"
-        "stop = stop_on_signals()\n"
-        "with stop._cond:\n"
-        "    for _ in range(3):\n"
-        "        os.kill(os.getpid(), signal.SIGTERM)\n"
-        "        time.sleep(0.05)\n"
-        "assert stop.wait(30)\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

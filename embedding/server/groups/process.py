@@ -37,7 +37,7 @@ def main() -> None:
             buckets=spec.buckets,
             biases=spec.biases,
         )
-        server.serve_forever(lambda: _tell(server))
+        server.serve_forever(lambda: _tell(server), terminal=False)
     except YeoronError as error:
         logging.getLogger(__name__).error("%s", error)
         logging.shutdown()

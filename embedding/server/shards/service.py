@@ -9,15 +9,12 @@ it, however that died.
 
 from __future__ import annotations
 
-import _thread
 import json
 import logging
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -46,6 +43,7 @@ from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import At, ShardState
 from embedding.server.shards.sums import check_tickets
+from embedding.stopping import stop_on_signals
 
 if TYPE_CHECKING:
     from embedding.server.shards.columns import Workspace
@@ -333,21 +331,14 @@ def main() -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    ended = threading.Event()
+    ended = stop_on_signals()
     stdin = sys.stdin.fileno()
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        # Not in this thread, which may hold the event's lock.
-        _thread.start_new_thread(ended.set, ())
 
     def wait_for_parent() -> None:
         while os.read(stdin, 1):
             pass
         ended.set()
 
-    signal.signal(signal.SIGTERM, leave)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=wait_for_parent, daemon=True).start()
     try:
         server = ShardServer(ShardSpec.model_validate_json(sys.argv[1]))
