@@ -30,11 +30,11 @@ class Whole:
 
     def open(self, id: str = "latest") -> Snapshot:  # noqa: A002 - as the store names it
         """One snapshot; raises SnapshotError when a file is not what was published."""
-        if id not in self._opened:
-            snapshot = self._store.open(id)
+        snapshot = self._store.open(id)
+        if snapshot.id not in self._opened:
             snapshot.verify()
-            self._opened[id] = snapshot
-        return self._opened[id]
+            self._opened[snapshot.id] = snapshot
+        return self._opened[snapshot.id]
 
 
 def refuse_unknown(word: str, snapshot: Snapshot, *, known: bool) -> None:

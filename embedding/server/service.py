@@ -105,7 +105,7 @@ class ParameterServer:
         self.http_url = ""
         self._flight: FlightService | None = None
         self._http = http
-        self._pages = pages or http is not None
+        self._pages = pages
         self._stopping = threading.Event()
         self._ended: threading.Event | None = None
         self.wants_back: str | None = None

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.trends.births import Births, births
+from embedding.trends.births import births
 from embedding.trends.bursts import bursts
 from embedding.trends.config import TrendsConfig
-from embedding.trends.emergence import Emergence, emergence
+from embedding.trends.emergence import Judged, emergence
 from embedding.trends.frequency import Frequency
 from embedding.trends.material import Mask, Material, signs
 from embedding.trends.rows import TrendRow
 from embedding.trends.writer import RowWriter, top
-
-Judged = Emergence | Births
-"""Figures of words that came up, rose or fell."""
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from embedding.errors import InputError
 from embedding.evaluation.bias import source_losses, worst_source
 from embedding.snapshots.format import Manifest
 from embedding.trends.config import TrendsConfig
-from embedding.trends.lineage import lineage
-from embedding.trends.material import Snapshots
+from embedding.trends.material import Snapshots, windows_up_to
 from embedding.trends.rows import Bias
 
 
@@ -97,8 +96,7 @@ def source_bias(
             f"bias of window {manifest.window.label}: a loss before learning is needed of at least "
             f"two sources; scored were: {scored}."
         )
-    chain = lineage(store.list(), snapshot.ref)[-config.history_windows :]
-    manifests = [store.open(ref.id).manifest for ref in chain]
+    readable, _ = windows_up_to(store, snapshot, config.history_windows)
     proposed = proposed_weights(manifest, bias, used, config)
     total = max(sum(manifest.tokens.values()), 1)
     rows = [
@@ -114,7 +112,8 @@ def source_bias(
         for name in {*manifest.tokens, *bias.losses}
     ]
     rows.sort(key=lambda row: (row.loss is None, -(row.loss or 0.0), row.source))
-    windows = [WindowBias(m.id, m.window.label, bias_of(m)) for m in manifests]
+    shown = [one.manifest for one in readable]
+    windows = [WindowBias(m.id, m.window.label, bias_of(m)) for m in shown]
     return SourceBias(manifest.id, manifest.window.label, bias, tuple(rows), tuple(windows))
 
 

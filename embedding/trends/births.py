@@ -17,28 +17,19 @@ from scipy.stats import binom, norm
 
 from embedding.records import IntArray
 from embedding.trends.config import TrendsConfig
-from embedding.trends.emergence import source_spread
+from embedding.trends.emergence import Judged, source_spread
 from embedding.trends.material import Mask, Material, signs
-from embedding.trends.significance import Figures, benjamini_hochberg
+from embedding.trends.significance import benjamini_hochberg
 
 _SMALLEST = -700.0
 """Natural log of the smallest p that is told from 0."""
 
 
 @dataclass(frozen=True)
-class Births:
-    """The words born in a window, n of them; float64 [n] each, as in `emergence.py`.
-
-    log_odds  of this window against all before; z, p one-sided, q over the words born
-    """
+class Births(Judged):
+    """The `words` born in a window, against all windows before; p is one-sided."""
 
     words: tuple[str, ...]
-    log_odds: Figures
-    z: Figures
-    p: Figures
-    q: Figures
-    spread: Figures
-    score: Figures
 
 
 def births(material: Material, config: TrendsConfig, inflation: float) -> Births:
@@ -51,14 +42,14 @@ def births(material: Material, config: TrendsConfig, inflation: float) -> Births
     often = last.take(now.words, last.sources)[1].sum(axis=1) >= config.min_documents
     chosen = np.flatnonzero(~signs(now.words, config) & ~often)
     words, held, before = _young([now.words[at] for at in chosen.tolist()], material, config)
-    read, past = int(now.total_documents.sum()), sum(int(p) for p in _read(material))
+    read, past = int(now.total_documents.sum()), sum(_read(material))
     share = read / max(read + past, 1)
     chance = binom.logsf(held.sum(axis=1) - 1, held.sum(axis=1) + before, share)
     z = norm.isf(np.exp(np.maximum(chance, _SMALLEST))) / inflation
     p = norm.sf(z)
     spread = source_spread(held.astype(float), now.total_documents.astype(float))
     odds = np.log((held.sum(axis=1) + 0.5) / (read + 1.0)) - np.log((before + 0.5) / (past + 1.0))
-    return Births(words, odds, z, p, benjamini_hochberg(p), spread, z * np.sqrt(spread))
+    return Births(odds, z, p, benjamini_hochberg(p), spread, z * np.sqrt(spread), words)
 
 
 def _young(

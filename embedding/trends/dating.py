@@ -20,12 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.errors import SnapshotError
 from embedding.records import IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.config import TrendsConfig
-from embedding.trends.lineage import lineage
-from embedding.trends.material import Snapshots
+from embedding.trends.material import Snapshots, windows_up_to
 from embedding.trends.pair import settled
 from embedding.trends.replicas import UsedWords
 from embedding.trends.significance import Figures
@@ -84,12 +82,7 @@ def word_change(
     """
     config = config or TrendsConfig()
     last = store.open(id)
-    snapshots = []
-    for ref in lineage(store.list(), last.ref)[-config.history_windows :]:
-        try:
-            snapshots.append(store.open(ref.id))
-        except SnapshotError:
-            continue
+    snapshots, _ = windows_up_to(store, last, config.history_windows)
     row = last.index(word)
     if row is None:
         return WordChange(word, None, None, clear=False)

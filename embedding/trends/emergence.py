@@ -25,18 +25,14 @@ ENOUGH_WORDS = 50
 
 
 @dataclass(frozen=True)
-class Emergence:
-    """Rise of each word from the baseline to the window, float64 [n] each.
+class Judged:
+    """How much each of n words came up, float64 [n] each.
 
-    log_odds   combined log-odds ratio (natural log; > 0: risen)
-    z          log_odds over its standard error, divided by `inflation`
-    p, q       two-sided, and Benjamini–Hochberg over all words
-    spread     in (0, 1]: effective number of sources that hold the word, over all sources
-    score      z · √spread: what the ranking is by
-    inflation  ≥ 1: robust standard deviation of all z; words always fluctuate more than
-               sampling alone would make them (empirical null, Efron 2004); 1 for fewer than
-               50 words, where it cannot be seen
-    pooled     True when no source was read in both, so all sources were taken together
+    log_odds  log-odds ratio (natural log; > 0: risen)
+    z         of it, allowing for how much words fluctuate anyway
+    p, q      of z, and Benjamini–Hochberg over all words judged
+    spread    in (0, 1]: effective number of sources that hold the word, over all sources
+    score     z · √spread: what the ranking is by
     """
 
     log_odds: Figures
@@ -45,6 +41,18 @@ class Emergence:
     q: Figures
     spread: Figures
     score: Figures
+
+
+@dataclass(frozen=True)
+class Emergence(Judged):
+    """Rise of each word from the baseline to the window; p is two-sided.
+
+    inflation  ≥ 1: robust standard deviation of all z; words always fluctuate more than
+               sampling alone would make them (empirical null, Efron 2004); 1 for fewer than
+               50 words, where it cannot be seen
+    pooled     True when no source was read in both, so all sources were taken together
+    """
+
     inflation: float
     pooled: bool
 

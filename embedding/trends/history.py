@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.errors import SnapshotError
-from embedding.records import CodeArray, FloatArray, SnapshotRef
+from embedding.records import CodeArray, FloatArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends import noise
 from embedding.trends.compass import Compass
 from embedding.trends.config import TrendsConfig
-from embedding.trends.lineage import lineage
-from embedding.trends.material import Snapshots
+from embedding.trends.material import Snapshots, windows_up_to
 from embedding.trends.rows import Neighbour, Note, TrendReport, to_plain
 from embedding.trends.shift import SHARE, shown
 from embedding.trends.significance import wilson
@@ -111,8 +109,7 @@ def word_history(
     config = config or TrendsConfig()
     compass = compass or Compass(config.candidate_words)
     last = store.open(id)
-    chain = lineage(store.list(), last.ref)[-config.history_windows :]
-    snapshots, notes = _open(chain, store)
+    snapshots, notes = windows_up_to(store, last, config.history_windows)
     near: list[_Nearby] = []
     for snapshot in snapshots:
         near.append(_Nearby.of(snapshot, word, compass, near[-1].row if near else -1, config))
@@ -125,16 +122,6 @@ def word_history(
         previous = nearby
     known = any(point.in_vocabulary or point.count for point in points)
     return WordHistory(word=word, known=known, points=tuple(points), notes=tuple(notes))
-
-
-def _open(chain: Sequence[SnapshotRef], store: Snapshots) -> tuple[list[Snapshot], list[Note]]:
-    snapshots, notes = [], []
-    for ref in chain:
-        try:
-            snapshots.append(store.open(ref.id))
-        except SnapshotError as error:
-            notes.append(Note("broken_snapshot", str(error)))
-    return snapshots, notes
 
 
 @dataclass(frozen=True)

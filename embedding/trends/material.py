@@ -79,18 +79,31 @@ class Material:
 def gather(store: Snapshots, id: str = "latest") -> Material:  # noqa: A002
     """Open a snapshot and all readable ones before it."""
     snapshot = store.open(id)
-    chain = lineage(store.list(), snapshot.ref)[:-1]
-    earlier: list[Snapshot] = []
+    earlier, notes = _opened(store, lineage(store.list(), snapshot.ref)[:-1], counts=True)
+    now = Frequency.read(snapshot)
+    return Material(snapshot, tuple(earlier), now, Windows(earlier), tuple(notes))
+
+
+def windows_up_to(store: Snapshots, last: Snapshot, most: int) -> tuple[list[Snapshot], list[Note]]:
+    """At most `most` windows up to that of `last`, oldest first; a note for each that is broken."""
+    return _opened(store, lineage(store.list(), last.ref)[-most:])
+
+
+def _opened(
+    store: Snapshots, chain: Sequence[SnapshotRef], *, counts: bool = False
+) -> tuple[list[Snapshot], list[Note]]:
+    """The snapshots that can be read, with `counts` their counts too."""
+    snapshots: list[Snapshot] = []
     notes: list[Note] = []
     for ref in chain:
         try:
             one = store.open(ref.id)
-            _ = one.counts_table  # mapped: damage shows now
-            earlier.append(one)
+            if counts:
+                _ = one.counts_table  # mapped: damage shows now
+            snapshots.append(one)
         except SnapshotError as error:
             notes.append(Note("broken_snapshot", str(error)))
-    now = Frequency.read(snapshot)
-    return Material(snapshot, tuple(earlier), now, Windows(earlier), tuple(notes))
+    return snapshots, notes
 
 
 def figures(snapshot: Snapshot) -> WindowFigures:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -47,18 +46,6 @@ for path in sorted(out.rglob("*.*")):
     found[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
 print(json.dumps(found))
 """
-
-
-@pytest.fixture(scope="module")
-def planted() -> ModuleType:
-    path = Path(__file__).parent.parent / "trends" / "planted.py"
-    spec = importlib.util.spec_from_file_location("planted", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["planted"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def publish(

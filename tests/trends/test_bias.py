@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,6 +54,14 @@ def test_weights_rise_with_the_loss_and_keep_the_learning_rate(uneven) -> None:
     assert sum(row.share * row.proposed for row in rows.values()) == pytest.approx(1.0, abs=2e-3)
     again = source_bias(uneven, gentle, weights={"게시판": rows["게시판"].proposed})
     assert again.sources[0].proposed > rows["게시판"].proposed
+
+
+def test_a_broken_snapshot_before_it_is_passed_over(uneven, tmp_path: Path) -> None:
+    shutil.copytree(uneven.uri, tmp_path / "store")
+    store = SnapshotStore(tmp_path / "store")
+    os.truncate(tmp_path / "store" / store.list()[0].id / "counts.arrow", 10)
+    labels = [window.label for window in source_bias(uneven).windows]
+    assert [window.label for window in source_bias(store).windows] == labels[1:]
 
 
 def test_weights_stay_within_bounds(uneven) -> None:

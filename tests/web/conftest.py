@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType
 
 import httpx
 import numpy as np
@@ -47,19 +44,6 @@ ODD = "배"
 LOSSES = {"nll": 2.0, "nll.뉴스": 1.9, "nll.게시판": 2.25, "nll.댓글": 1.95}
 BRIGHT = ("좋다", "최고", "만족")
 DARK = ("나쁘다", "최악", "실망")
-
-
-@pytest.fixture(scope="session")
-def planted() -> ModuleType:
-    """The synthetic stream that the trends room's tests publish too."""
-    path = Path(__file__).parent.parent / "trends" / "planted.py"
-    spec = importlib.util.spec_from_file_location("planted", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["planted"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="session")

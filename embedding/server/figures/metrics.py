@@ -22,7 +22,7 @@ from embedding import __version__
 from embedding.server.figures.alarms import crawl_figures
 from embedding.server.figures.groupmetrics import group_metrics
 from embedding.server.figures.meters import Meters
-from embedding.server.figures.textmetrics import text_metrics
+from embedding.server.figures.textmetrics import is_number, text_metrics
 
 _BUCKETS = (0, 1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -278,7 +278,7 @@ class _StatusCollector(Collector):
             active.add_metric([node], float(figures["state"] == "active"))
             queue = figures["report"].get("queue")
             queue = queue.get("depth") if isinstance(queue, dict) else queue
-            if isinstance(queue, int | float) and not isinstance(queue, bool):
+            if is_number(queue):
                 depth.add_metric([node], queue)
         yield from (tokens, active, depth)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
@@ -36,7 +36,7 @@ def text_metrics(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
     for name, (kind, key, help_text) in _FIGURES.items():
         family = kind(f"yeoron_text_{name}", help_text, labels=["node"])
         for node, text in told.items():
-            if _number(text.get(key)):
+            if is_number(text.get(key)):
                 family.add_metric([node], text[key])
         yield family
     masked = CounterMetricFamily(
@@ -45,10 +45,11 @@ def text_metrics(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
     for node, text in told.items():
         kinds = text.get("masked")
         for kind_name, n in sorted(kinds.items()) if isinstance(kinds, Mapping) else ():
-            if _number(n):
+            if is_number(n):
                 masked.add_metric([node, str(kind_name)], n)
     yield masked
 
 
-def _number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a report's value is one; a truth value is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
