@@ -43,7 +43,7 @@ format: setup ## format and fix what ruff can
 	@$(BIN)/ruff format .
 
 test: setup check ## everything CI runs, a file on each core
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	@bash infra/test.sh
 
 clean: down ## stop everything, remove .venv and var
 	rm -rf $(VENV) var

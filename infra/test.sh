@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# The whole suite, a file on each core. A few tests that fail beside others are run once more by
+# themselves: what fails again fails the suite, what passes then is named, for it hangs on the load.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+most=3
+failures=.pytest_cache/v/cache/lastfailed
+
+.venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile "$@"
+ended=$?
+[ "$ended" = 1 ] || exit "$ended" # 1: tests failed; anything else is no test's doing
+failed="$(.venv/bin/python -c 'import json, sys; print(len(json.load(open(sys.argv[1]))))' "$failures")"
+if [ "$failed" -gt "$most" ]; then
+  echo "$failed tests failed; up to $most would have been run again by themselves."
+  exit 1
+fi
+printf '\nOnce more by themselves: the %s that failed beside others.\n' "$failed"
+.venv/bin/python -m pytest --last-failed --last-failed-no-failures none "$@" || exit
+echo "Passed by themselves, so they hang on what runs beside them: a fault to mend."
