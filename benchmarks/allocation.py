@@ -10,21 +10,17 @@ nothing.
 
 from __future__ import annotations
 
-import json
 import math
 from argparse import ArgumentParser
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from statistics import mean
 from typing import Any
 
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import facts, keep
 from embedding.crawl.allocate import imbalance, node_loads
 from embedding.crawl.lease import LeaseConfig, Life, Pool, Standing, Told
-
-RESULTS = Path(__file__).parent / "results"
 
 
 @dataclass(frozen=True)
@@ -110,16 +106,11 @@ def bench_allocation(setting: Setting) -> Path:
         rows.append(simulate(nodes, setting))
         print(rows[-1])
     result = {
-        "bench": "allocation",
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        **facts("allocation", ["pydantic"]),
         "setting": asdict(setting),
         "rows": rows,
-        "machine": hardware(),
-        "versions": versions(["pydantic"]),
     }
-    path = RESULTS / f"allocation-{datetime.now(UTC):%Y-%m-%dT%H%M}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return path
+    return keep(result)
 
 
 if __name__ == "__main__":

@@ -16,11 +16,10 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, keep
 from embedding.models.base import BlockLoss, LocalBlock, Trainer
 from embedding.models.config import ModelConfig
 from embedding.records import FloatArray
@@ -35,7 +34,6 @@ from embedding.worker.gradient import GradientProcess
 from embedding.worker.reading import Wishes, blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
 
-RESULTS = Path(__file__).parent / "results"
 NODES = 4
 MODEL = ModelConfig(dim=32, sample=0.0, schedule="constant")
 
@@ -164,16 +162,12 @@ def bench_balance(corpus: Path, setting: Setting, *, results: Path = RESULTS) ->
     """Both, in turn, and a dated result."""
     runs = {name: run(corpus, setting, balance=on) for name, on in (("off", False), ("on", True))}
     report = {
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(("numpy", "torch", "pyarrow")),
+        **facts("balance", ("numpy", "torch", "pyarrow")),
         "setting": vars(setting),
         "runs": runs,
         "gain": runs["on"]["tokens_per_second"] / runs["off"]["tokens_per_second"],
     }
-    results.mkdir(parents=True, exist_ok=True)
-    file = results / f"balance-{datetime.now(UTC):%Y-%m-%dT%H%M}.json"
-    file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    keep(report, results=results)
     print(json.dumps(report, indent=1))
     return report
 

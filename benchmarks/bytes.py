@@ -22,16 +22,14 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.link import throttled
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, hardware, keep
 from benchmarks.train import Setting, judge, prepared
 from embedding.errors import InputError, YeoronError
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim")
 REFERENCE = "fp16"
 SIDES = ("fp16", "none", "fp16+changes", "threshold+changes")
@@ -174,10 +172,7 @@ def bench_bytes(
                 del run_["vectors"]
                 speeds.append({"side": side, **run_})
     report = {
-        "bench": "bytes",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": load,
-        "versions": versions(PACKAGES),
+        **facts("bytes", PACKAGES, load),
         "corpus": {"file": corpus.name, "words": words, "throttled_words": throttled_words},
         "setting": vars(setting),
         "blocks": {str(n): block_tokens(n) for n in nodes},
@@ -185,11 +180,8 @@ def bench_bytes(
         "runs": runs,
         "throttled": speeds,
     }
-    results.mkdir(parents=True, exist_ok=True)
-    name = f"bytes-{datetime.now(UTC):%Y-%m-%dT%H%M}"
-    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     text = table(report)
-    (results / f"{name}.md").write_text(text, encoding="utf-8")
+    keep(report, text, results=results)
     print(text)
     return report
 

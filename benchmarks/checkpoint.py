@@ -18,13 +18,12 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import free_port, hardware, versions
+from benchmarks.machine import RESULTS, facts, free_port, keep
 from benchmarks.vocabulary import names
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
@@ -33,7 +32,6 @@ from embedding.exchange.protocol import Push
 from embedding.records import IntArray, SourceProgress, Table
 from embedding.server.config import ServerConfig
 
-RESULTS = Path(__file__).parent / "results"
 BATCH = 50_000
 BLOCK = 8_192
 """Rows of each table that a block of the trainer moves."""
@@ -177,18 +175,14 @@ def bench_checkpoint(
 ) -> dict[str, Any]:
     """Measure and write a dated result."""
     report = {
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(("numpy", "torch", "pyarrow")),
+        **facts("checkpoint", ("numpy", "torch", "pyarrow")),
         "words": words,
         "dim": dim,
         "words_without_a_row": candidates,
         "rows_a_block": 2 * BLOCK,
         **measure(words, dim, candidates, checkpoints),
     }
-    results.mkdir(parents=True, exist_ok=True)
-    file = results / f"checkpoint-{datetime.now(UTC):%Y-%m-%dT%H%M}.json"
-    file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    keep(report, results=results)
     print(json.dumps(report, indent=1))
     return report
 

@@ -11,18 +11,16 @@ the same for every side.
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, keep
 from benchmarks.topology import cpu_seconds
-from benchmarks.train import RESULTS, Setting, call, prepared, warm_up
+from benchmarks.train import Setting, call, prepared, warm_up
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed")
 DIMS = (100, 300, 600)
@@ -108,10 +106,7 @@ def bench_columns(
     setting = Setting(sample=sample)
     sides = [(dim, split, count) for dim in dims for count in shards for split in SPLITS]
     report: dict[str, Any] = {
-        "bench": "columns",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(PACKAGES),
+        **facts("columns", PACKAGES),
         "corpus": {"file": corpus.name, "words": words},
         "config": {name: value for name, value in asdict(setting).items() if name != "dim"},
         "repeats": repeats,
@@ -126,9 +121,6 @@ def bench_columns(
                 print(*side, f"{last['bytes_sent_per_token']:,.0f} bytes a token", flush=True)
     report["summary"] = summary(runs)
     report["runs"] = [{"side": list(side), "runs": several} for side, several in runs.items()]
-    results.mkdir(parents=True, exist_ok=True)
-    name = f"columns-{datetime.now(UTC):%Y-%m-%dT%H%M}"
-    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    (results / f"{name}.md").write_text(table(report), encoding="utf-8")
+    keep(report, table(report), results=results)
     print(table(report))
     return report

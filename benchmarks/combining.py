@@ -11,19 +11,17 @@ that is not finite means that the way diverges.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.corpora import Corpus, cut, encode, sentences
-from benchmarks.kernel import RESULTS, Timing, quality
-from benchmarks.machine import hardware, versions
+from benchmarks.kernel import Timing, quality
+from benchmarks.machine import RESULTS, facts, keep
 from embedding.errors import YeoronError
 from embedding.models import LocalBlock, ModelConfig, make_trainer
 from embedding.models.base import BlockLoss
@@ -143,17 +141,12 @@ def bench_combining(
             loss = runs[-1]["loss"]
             print(f"{n} nodes  {how:<6} loss {loss:8.4f}  quality {mean:.4f}  seed {seed}")
     report = {
-        "bench": "combining",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(PACKAGES),
+        **facts("combining", PACKAGES),
         "corpus": {"file": corpus.name, "tokens": encoded.known, "vocabulary": len(encoded.words)},
         "curvature": curvature,
         "runs": runs,
     }
-    results.mkdir(parents=True, exist_ok=True)
-    name = f"combining-{datetime.now(UTC):%Y-%m-%dT%H%M}.json"
-    (results / name).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    keep(report, results=results)
     return report
 
 

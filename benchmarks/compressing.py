@@ -21,7 +21,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ import numpy as np
 
 from benchmarks.combining import Nodes
 from benchmarks.corpora import Corpus, cut, encode, sentences
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, keep
 from benchmarks.train import judge
 from embedding.errors import InputError, YeoronError
 from embedding.exchange.compression.threshold import Threshold
@@ -37,7 +36,6 @@ from embedding.models import ModelConfig
 from embedding.models.config import Schedule
 from embedding.records import FloatArray, IntArray, Table
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("yeoron", "numpy", "numba", "gensim")
 LEAST, CURVATURE = 0.005, 0.03
 Pair = tuple[FloatArray, FloatArray]
@@ -205,12 +203,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except YeoronError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    given.results.mkdir(parents=True, exist_ok=True)
     report: dict[str, Any] = {
-        "bench": "compressing",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(PACKAGES),
+        **facts("compressing", PACKAGES),
         "corpus": {
             "file": given.corpus.name,
             "tokens": corpus.known,
@@ -223,7 +217,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "mean_difference_error": {},
         "runs": [],
     }
-    file = given.results / f"compressing-{datetime.now(UTC):%Y-%m-%dT%H%M}.json"
     for seed in range(given.first_seed, given.first_seed + given.seeds):
         config = ModelConfig(
             sample=0.0,
@@ -237,7 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report["runs"].append(found)
             print(json.dumps(found), flush=True)
         report["mean_difference_error"] = paired(report["runs"])
-        file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        keep(report, results=given.results)
     print(json.dumps(report["mean_difference_error"], indent=1))
     return 0
 

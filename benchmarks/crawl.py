@@ -23,13 +23,11 @@ import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import free_port, hardware, versions
+from benchmarks.machine import RESULTS, facts, free_port, keep
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("httpx", "kiwipiepy", "lxml", "scrapy", "trafilatura", "twisted")
 SIDES = ("yeoron", "scrapy")
 SECTIONS = ("politics", "society", "life", "euckr")
@@ -140,10 +138,7 @@ def bench_crawl(
     rates = {side: _of(runs, side, "documents_per_minute") for side in sides}
     costs = {side: _of(runs, side, "processor_ms_per_page") for side in sides}
     report: dict[str, Any] = {
-        "benchmark": "crawl",
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(PACKAGES),
+        **facts("crawl", PACKAGES),
         "setting": {"corpus": Path(corpus).name, "documents": documents, "at_once": AT_ONCE},
         "asked": ASKED,
         "pages_per_minute": {side: statistics.median(found) for side, found in rates.items()},
@@ -153,9 +148,7 @@ def bench_crawl(
     if set(SIDES) <= set(rates):
         report["ratio_to_scrapy"] = _paired(rates["yeoron"], rates["scrapy"])
         report["processor_ratio_to_scrapy"] = _paired(costs["scrapy"], costs["yeoron"])
-    results.mkdir(parents=True, exist_ok=True)
-    file = results / f"crawl-{datetime.now(UTC):%Y-%m-%dT%H%M}.json"
-    file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    file = keep(report, results=results)
     print(
         f"{report['pages_per_minute']} pages/min, ratio {report.get('ratio_to_scrapy')}, "
         f"by processor time {report.get('processor_ratio_to_scrapy')}; {file}"

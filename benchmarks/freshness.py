@@ -18,7 +18,6 @@ In `weights` sources differ in what their freshness counts (log-normal, sigma 1.
 from __future__ import annotations
 
 import heapq
-import json
 import math
 import sys
 import time
@@ -26,7 +25,6 @@ from argparse import ArgumentParser
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +33,9 @@ import numpy.typing as npt
 from scipy.special import lambertw
 from scipy.stats import t as student
 
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, keep
 from embedding.crawl.schedule import PollRules, PollSchedule
 
-RESULTS = Path(__file__).parent / "results"
 Floats = npt.NDArray[np.float64]
 _SECONDS = 3600.0
 """Seconds of a unit of time in the scheduler's eyes."""
@@ -285,17 +282,12 @@ def bench_freshness(setting: Setting, *, results: Path = RESULTS) -> dict[str, A
             rows.append({"case": case, "budget": budget, **row})
             print(_line(rows[-1]), flush=True)
     report = {
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(("numpy", "scipy")),
+        **facts("freshness", ("numpy", "scipy")),
         "setting": asdict(setting),
         "rows": rows,
     }
-    results.mkdir(parents=True, exist_ok=True)
-    stem = f"freshness-{datetime.now(UTC):%Y-%m-%dT%H%M}"
-    (results / f"{stem}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     lines = [_HEAD, *map(_line, rows)]
-    (results / f"{stem}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    keep(report, "\n".join(lines) + "\n", results=results)
     return report
 
 

@@ -25,16 +25,14 @@ import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import free_port, hardware, versions
+from benchmarks.machine import RESULTS, facts, free_port, keep
 from embedding.crawl.replay import read_clock
 from embedding.worker.costs import memory_mb
 from embedding.worker.stages import spread
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("httpx", "kiwipiepy", "torch", "trafilatura")
 CASES: dict[str, dict[str, Any]] = {
     "polled": {"settings": {"every": 1.0, "rate": 10.0}, "a_second": 1.0, "asked_p95_s": 5.0},
@@ -212,15 +210,10 @@ def bench_freshness_lag(
         rows.append(measure(case, seconds))
         print(json.dumps(rows[-1]), flush=True)
     report = {
-        "benchmark": "freshness-lag",
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(PACKAGES),
+        **facts("freshness-lag", PACKAGES),
         "cases": rows,
     }
-    results.mkdir(parents=True, exist_ok=True)
-    file = results / f"freshness-lag-{datetime.now(UTC):%Y-%m-%dT%H%M}.json"
-    file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    file = keep(report, results=results)
     print(f"Written to {file}")
     return report
 

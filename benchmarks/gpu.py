@@ -9,7 +9,6 @@ both together at 2.15 billion rows/s x 100/dim, whatever the kernel; the share o
 
 from __future__ import annotations
 
-import json
 import socket
 import statistics
 import sys
@@ -17,14 +16,13 @@ import threading
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, hardware, keep
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
@@ -36,7 +34,6 @@ from embedding.server.rows.tables import pick_device
 from embedding.server.rows.transfer import to_device, to_host
 from embedding.server.service import running_server
 
-RESULTS = Path(__file__).parent / "results"
 BOUND = 2.15e9
 """Rows of 100 float32 a second, push and pull together, at 4.3 TB/s of memory."""
 ASKED = 0.4
@@ -185,10 +182,9 @@ def bench_gpu(
     """Measure and write a dated result; ConfigError without a GPU."""
     device = pick_device("cuda")
     kinds = {"one pass": pick_steps(device, dim), "torch": TorchSteps()}
+    machine = hardware() | {"gpu": torch.cuda.get_device_name(device)}
     report = {
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware() | {"gpu": torch.cuda.get_device_name(device)},
-        "versions": versions(("numpy", "torch", "pyarrow")),
+        **facts("gpu", ("numpy", "torch", "pyarrow"), machine),
         "rows": rows,
         "dim": dim,
         "repeats": repeats,
@@ -202,10 +198,7 @@ def bench_gpu(
         "wire": [over_the_wire(device, n, dim, max(3, repeats // 2)) for n in WIRE_ROWS],
     }
     text = table(report)
-    results.mkdir(parents=True, exist_ok=True)
-    name = f"gpu-{datetime.now(UTC):%Y-%m-%dT%H%M}"
-    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    (results / f"{name}.md").write_text(text, encoding="utf-8")
+    keep(report, text, results=results)
     print(text)
     return report
 

@@ -14,7 +14,6 @@ constant, as `yeoron train --dated` does, and with `--schedule window`, by the d
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from argparse import ArgumentParser
@@ -30,7 +29,7 @@ import numpy as np
 
 from benchmarks.dated import Pairs, documents
 from benchmarks.local import FRESH_NOISE, Local, Words, ticks
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, keep
 from embedding.errors import InputError, YeoronError
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule
@@ -39,7 +38,6 @@ from embedding.records import FloatArray, IntArray, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.worker.config import NodeConfig
 
-RESULTS = Path(__file__).parent / "results"
 MIN_COUNT = 5
 PAIRS = 20_000
 LEAST_WORDS = 1_000
@@ -251,10 +249,7 @@ def bench_incremental(
     model = ModelConfig(dim=dim, sample=sample)
     labels, curves = run(found, model)
     report = {
-        "bench": "incremental",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(("gensim", "numpy", "numba", "torch", "scipy")),
+        **facts("incremental", ("gensim", "numpy", "numba", "torch", "scipy")),
         "config": model.model_dump(mode="json"),
         "fresh_noise": FRESH_NOISE,
         "min_count": MIN_COUNT,
@@ -268,10 +263,7 @@ def bench_incremental(
         "runs": {name: vars(curve) for name, curve in curves.items()},
     }
     text = table(report, unit)
-    results.mkdir(parents=True, exist_ok=True)
-    name = f"incremental-{datetime.now(UTC):%Y-%m-%dT%H%M}"
-    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    (results / f"{name}.md").write_text(text, encoding="utf-8")
+    keep(report, text, results=results)
     print(text)
     return report
 

@@ -13,7 +13,6 @@ it, and the order of the two alternates from one repeat to the next.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
@@ -21,21 +20,19 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.corpora import MIN_COUNT, Corpus, cut, encode, sentences
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, keep
 from embedding.errors import YeoronError
 from embedding.models import LocalBlock, ModelConfig, make_trainer
 from embedding.models.config import Schedule
 from embedding.models.sampling import NoiseTable, keep_probabilities
 from embedding.records import FloatArray
 
-RESULTS = Path(__file__).parent / "results"
 BLOCK = 20_000
 NOISE = 2_000_000
 PACKAGES = ("numpy", "numba", "gensim", "scipy")
@@ -245,10 +242,7 @@ def bench_kernel(
         runs = [compare(encoded, path, config, count, epochs, repeats, gold) for count in threads]
     flop = 6 * config.dim * (config.window + 1) * (config.negative + 1)
     report = {
-        "bench": "kernel",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(PACKAGES),
+        **facts("kernel", PACKAGES),
         "config": config.model_dump(mode="json"),
         "corpus": {"file": corpus.name, "tokens": encoded.known, "vocabulary": len(encoded.words)},
         "epochs": epochs,
@@ -257,10 +251,7 @@ def bench_kernel(
         "runs": runs,
     }
     text = table(report)
-    results.mkdir(parents=True, exist_ok=True)
-    name = f"kernel-{datetime.now(UTC):%Y-%m-%dT%H%M}"
-    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    (results / f"{name}.md").write_text(text, encoding="utf-8")
+    keep(report, text, results=results)
     print(text)
     return report
 

@@ -14,14 +14,12 @@ CORPUS is dated JSONL, read in time order, or text with a sentence a line, which
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +27,13 @@ import numpy as np
 
 from benchmarks.dated import documents
 from benchmarks.local import FRESH_NOISE, Local, Sentences, Words, nearest_ranks, ticks
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, keep
 from embedding.errors import InputError, YeoronError
 from embedding.models import ModelConfig
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import Content
 from embedding.worker.config import NodeConfig
 
-RESULTS = Path(__file__).parent / "results"
 MARKS = (10, 20, 30, 60, 100, 150)
 NEAR = 10
 BAND = (100, 500)
@@ -156,10 +153,7 @@ def bench_newword(
             runs[way + name] = {**summary(curves), "replay_ratio": ratio}
         print(f"replay {ratio:g}: {time.process_time() - started:.0f} s", file=sys.stderr)
     report = {
-        "bench": "newword",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(("numpy", "numba", "torch", "scipy")),
+        **facts("newword", ("numpy", "numba", "torch", "scipy")),
         "config": model.model_dump(mode="json"),
         "min_count": MIN_COUNT,
         "young_mentions": server.young_mentions,
@@ -174,12 +168,7 @@ def bench_newword(
         "runs": runs,
     }
     text = table(report)
-    results.mkdir(parents=True, exist_ok=True)
-    name = f"newword-{datetime.now(UTC):%Y-%m-%dT%H%M}-{corpus.name.split('.')[0]}"
-    (results / f"{name}.json").write_text(
-        json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-    (results / f"{name}.md").write_text(text, encoding="utf-8")
+    keep(report, text, results=results, part=corpus.name.split(".")[0])
     print(text)
     return report
 

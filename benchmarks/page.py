@@ -19,7 +19,6 @@ import sys
 import tempfile
 import time
 from argparse import ArgumentParser
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -29,7 +28,7 @@ import numpy as np
 import psutil
 from fastapi import Depends
 
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import facts, keep
 from benchmarks.pagestore import make
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
@@ -37,7 +36,6 @@ from embedding.trends.report import build_report
 from embedding.web.app import create_app
 from embedding.web.config import WebConfig
 
-RESULTS = Path(__file__).parent / "results"
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync")
 PAINTED = """
 () => new Promise(done => {
@@ -201,18 +199,12 @@ def main(arguments: list[str] | None = None) -> int:
             make(root / "snapshots", asked.snapshots, asked.words, asked.dim)
         figures = measure(root, asked.requests, asked.browsers)
     setting = {k: v for k, v in vars(asked).items() if k != "store"}
-    now = datetime.now(UTC)
     result = {
-        "bench": "page",
-        "at": now.isoformat(timespec="seconds"),
+        **facts("page", ["numpy", "pyarrow", "fastapi", "uvicorn", "playwright"]),
         "config": setting | {"trends": WebConfig().trends.model_dump(mode="json")},
-        "hardware": hardware(),
-        "versions": versions(["numpy", "pyarrow", "fastapi", "uvicorn", "playwright"]),
         "figures": figures,
     }
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"page-{now:%Y-%m-%dT%H%M}.json"
-    path.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    path = keep(result)
     print(json.dumps(figures, ensure_ascii=False, indent=1))
     print(f"Written to {path}.")
     return 0

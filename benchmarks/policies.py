@@ -13,23 +13,20 @@ the cores. A node that is slower for good bounds bsp and ssp alike, unless block
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.corpora import cut, encode, sentences
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, hardware, keep
 from benchmarks.unlike import Text, speeds, train
 from embedding.errors import ConfigError, YeoronError
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 HELD_OUT = 100_000
 ONE = "one node"
@@ -114,10 +111,7 @@ def bench_policies(
             file=sys.stderr,
         )
     report = {
-        "bench": "policies",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": machine,
-        "versions": versions(PACKAGES),
+        **facts("policies", PACKAGES, machine),
         "config": {
             "nodes": nodes,
             "block": block,
@@ -156,12 +150,9 @@ def summary(runs: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def write(report: dict[str, Any], results: Path) -> None:
-    results.mkdir(parents=True, exist_ok=True)
     kind = "turns" if report["config"]["turns"] else "slow"
-    name = f"policies-{datetime.now(UTC):%Y-%m-%dT%H%M%S}-{kind}"
-    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     text = table(report)
-    (results / f"{name}.md").write_text(text, encoding="utf-8")
+    keep(report, text, results=results, part=kind)
     print(text)
 
 

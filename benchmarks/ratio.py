@@ -16,7 +16,6 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +24,13 @@ import numpy as np
 from benchmarks.bytes import dense
 from benchmarks.compressing import Compressed, Side
 from benchmarks.corpora import Corpus, encode, sentences
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, keep
 from embedding.errors import YeoronError
 from embedding.exchange import numbers
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule
 from embedding.records import FloatArray, IntArray
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow")
 COLUMNS = ("corpus", "words with a row", "nodes", "tokens a clock", "rows a token", "all-reduce")
 HALF = 2
@@ -133,19 +131,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     report = {
-        "bench": "ratio",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(PACKAGES),
+        **facts("ratio", PACKAGES),
         "setting": {"dim": given.dim, "words": given.words, "sides": sides},
         "runs": runs,
     }
-    given.results.mkdir(parents=True, exist_ok=True)
-    name = f"ratio-{datetime.now(UTC):%Y-%m-%dT%H%M}"
-    (given.results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", "utf-8")
     about = f"# Bytes of rows a token against dense all-reduce, {report['when'][:10]}\n\n"
     about += f"Dimension {given.dim}, {given.words:,} words trained; sides: relative steps.\n\n"
-    (given.results / f"{name}.md").write_text(about + table(runs, sides), "utf-8")
+    keep(report, about + table(runs, sides), results=given.results)
     print(table(runs, sides))
     return 0
 

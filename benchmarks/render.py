@@ -22,14 +22,13 @@ from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
 
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, hardware, keep
 from embedding.crawl.browser import BrowserPool
 from embedding.crawl.chromium_process import ChromiumProcess
 from embedding.crawl.config import CrawlConfig
@@ -40,7 +39,6 @@ from embedding.simweb.testing import AT_ONCE, running
 from embedding.sources.base import Found
 from embedding.sources.config import SourceConfig
 
-RESULTS = Path(__file__).parent / "results"
 _EVERY = 2.0
 _POST = {"items": "article.post", "id": "@data-id", "link": "h2 a", "text": "div.body"}
 _ANSWER = {"answers": "/api/posts/", "items": "", "id": "id", "link": "url", "text": "body"}
@@ -186,9 +184,7 @@ def bench_render(setting: Setting, *, results: Path = RESULTS) -> dict[str, Any]
         tally, took, started = asyncio.run(_run(base, setting))
         used = _processor_seconds() - before
     report = {
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": machine,
-        "versions": versions(("playwright", "httpx")),
+        **facts("render", ("playwright", "httpx"), machine),
         "setting": asdict(setting),
         "pages": {
             "asked": setting.pages,
@@ -203,9 +199,7 @@ def bench_render(setting: Setting, *, results: Path = RESULTS) -> dict[str, Any]
         "browsers_started": started,
         "memory": _memory(tally),
     }
-    results.mkdir(parents=True, exist_ok=True)
-    file = results / f"render-{datetime.now(UTC):%Y-%m-%dT%H%M}.json"
-    file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    keep(report, results=results)
     short = {**report, "memory": {k: v for k, v in report["memory"].items() if k != "readings"}}
     print(json.dumps(short, indent=1))
     return report

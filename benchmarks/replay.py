@@ -11,18 +11,16 @@ crawling side's priorities follow the counts of the past only; the vocabulary is
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.dated import BLOCK, MIN_COUNT, Stream, read
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, keep
 from benchmarks.replaying import Run, run
 from embedding.config import validate
 from embedding.errors import InputError, YeoronError
@@ -31,7 +29,6 @@ from embedding.records import FloatArray
 from embedding.stream import StreamConfig
 from embedding.stream.initial import InitialPriorities, of_sentences
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("numpy", "numba", "scipy")
 
 
@@ -86,10 +83,7 @@ def bench_replay(
     stream = read(corpus, words, config)
     runs = _runs(stream, config, settings, seeds, ratio)
     report = {
-        "bench": "replay",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(PACKAGES),
+        **facts("replay", PACKAGES),
         "config": {
             "model": config.model_dump(mode="json"),
             "stream": settings.model_dump(mode="json"),
@@ -105,9 +99,7 @@ def bench_replay(
         },
         "arms": {arm: summary(found, runs[UNIFORM]) for arm, found in runs.items()},
     }
-    results.mkdir(parents=True, exist_ok=True)
-    path = results / f"replay-{datetime.now(UTC):%Y-%m-%dT%H%M}-{corpus.name.split('.')[0]}.json"
-    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    keep(report, results=results, part=corpus.name.split(".")[0])
     print(table(report))
     return report
 

@@ -35,7 +35,6 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ import numpy as np
 import psutil
 import torch
 
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, hardware, keep
 from embedding.errors import ConfigError
 from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.feedback import Feedback
@@ -61,7 +60,6 @@ from embedding.server.shards.fleet import Fleet, shard_specs
 from embedding.server.shards.link import ShardLinks
 from embedding.server.shards.log import Change, ShardLog
 
-RESULTS = Path(__file__).parent / "results"
 BATCH = 2_048
 """Rows of each table in a message to one shard: the fewest that a shard has here."""
 TICKS = 40
@@ -314,21 +312,16 @@ def bench_shards(
     load = [os.getloadavg()[0]]
     sizes = [each for count in shards for each in measured(count, rows, dim, repeats)]
     load.append(os.getloadavg()[0])
+    machine = {**hardware(), "load_1min_before_and_after": load}
     report = {
-        "bench": "shards",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": {**hardware(), "load_1min_before_and_after": load},
-        "versions": versions(("numba", "numpy", "pyarrow", "torch")),
+        **facts("shards", ("numba", "numpy", "pyarrow", "torch"), machine),
         "rows_a_message": BATCH,
         "repeats": repeats,
         "spread": spreads(sizes),
         "sizes": sizes,
     }
-    results.mkdir(parents=True, exist_ok=True)
-    name = f"shards-{datetime.now(UTC):%Y-%m-%dT%H%M}"
     text = table(report)
-    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    (results / f"{name}.md").write_text(text, encoding="utf-8")
+    keep(report, text, results=results)
     print(text)
     return report
 

@@ -14,12 +14,10 @@ from __future__ import annotations
 import argparse
 import heapq
 import itertools
-import json
 import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
@@ -27,8 +25,8 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks.local import Line
-from benchmarks.machine import hardware, versions
-from benchmarks.policies import HELD_OUT, ONE, PACKAGES, RESULTS, WAYS, read
+from benchmarks.machine import RESULTS, facts, keep
+from benchmarks.policies import HELD_OUT, ONE, PACKAGES, WAYS, read
 from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss, speeds
 from embedding.errors import YeoronError
 from embedding.exchange.compression.halves import widen
@@ -286,10 +284,7 @@ def bench_simulated(
                 flush=True,
             )
     report = {
-        "bench": "simulated",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(PACKAGES),
+        **facts("simulated", PACKAGES),
         "config": {
             "nodes": nodes,
             "block": block,
@@ -303,10 +298,7 @@ def bench_simulated(
         "summary": summary(runs),
         "runs": runs,
     }
-    results.mkdir(parents=True, exist_ok=True)
-    name = f"simulated-{datetime.now(UTC):%Y-%m-%dT%H%M%S}"
-    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    (results / f"{name}.md").write_text(table(report), encoding="utf-8")
+    keep(report, table(report), results=results)
     print(table(report))
     return report
 

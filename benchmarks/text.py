@@ -20,18 +20,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, keep
 from embedding.errors import InputError, YeoronError
 from embedding.text import TextConfig, TextPipeline
 from embedding.text.collecting import Collecting
 from embedding.worker.lifetime import peak_memory
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("kiwipiepy", "kiwipiepy_model")
 MECAB = ("python-mecab-ko", "python-mecab-ko-dic")
 SLICES = 8
@@ -199,18 +197,12 @@ def bench_text(
                 }
             )
     report = {
-        "bench": "text",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(PACKAGES + (MECAB if tokenizer == "mecab" else ())),
+        **facts("text", PACKAGES + (MECAB if tokenizer == "mecab" else ())),
         "every": every,
         "runs": runs,
     }
-    results.mkdir(parents=True, exist_ok=True)
-    name = f"text-{datetime.now(UTC):%Y-%m-%dT%H%M}"
-    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    (results / f"{name}.md").write_text(table(report), encoding="utf-8")
-    print(f"Written to {results / name}.json and .md.")
+    file = keep(report, table(report), results=results)
+    print(f"Written to {file} and .md.")
     return report
 
 

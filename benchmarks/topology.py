@@ -14,19 +14,17 @@ processes of a side, which other load disturbs less than the clock.
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import statistics
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import hardware, versions
-from benchmarks.train import RESULTS, Setting, call, judge, prepared, warm_up
+from benchmarks.machine import RESULTS, facts, keep
+from benchmarks.train import Setting, call, judge, prepared, warm_up
 from embedding.errors import InputError
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed")
@@ -171,10 +169,7 @@ def bench_topology(
     chosen = sides(kinds, nodes)
     setting = Setting(dim=dim)
     report: dict[str, Any] = {
-        "bench": "topology",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(PACKAGES),
+        **facts("topology", PACKAGES),
         "corpus": {"file": corpus.name, "words": words},
         "config": asdict(setting),
         "repeats": repeats,
@@ -188,9 +183,6 @@ def bench_topology(
                 last = runs[side][-1]
                 print(f"{side:<12} {last['words_per_second']:>10,.0f} words/s", flush=True)
     report |= {"summary": summary(runs), "runs": runs}
-    results.mkdir(parents=True, exist_ok=True)
-    name = f"topology-{datetime.now(UTC):%Y-%m-%dT%H%M}"
-    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    (results / f"{name}.md").write_text(table(report), encoding="utf-8")
+    keep(report, table(report), results=results)
     print(table(report))
     return report

@@ -31,15 +31,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.corpora import sentences
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, hardware, keep
 from embedding.errors import InputError, YeoronError
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed", "gensim", "scipy")
 WAYS = ("gensim", "nodes", "core", "hogwild", "bsp", "asp", "growing")
 SIDES = ("gensim-2", "nodes-1", "nodes-2", "hogwild-2")
@@ -248,10 +246,7 @@ def bench_train(
         warm_up(plain, setting)
         runs = compare(plain, sides, setting, repeats, gold)
     report = {
-        "bench": "train",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": machine,
-        "versions": versions(PACKAGES),
+        **facts("train", PACKAGES, machine),
         "config": asdict(setting),
         "corpus": {"file": corpus.name, "words": words},
         "repeats": repeats,
@@ -259,11 +254,8 @@ def bench_train(
         "summary": summary(runs),
         "runs": runs,
     }
-    results.mkdir(parents=True, exist_ok=True)
-    name = f"train-{datetime.now(UTC):%Y-%m-%dT%H%M%S}"
-    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     text = table(report)
-    (results / f"{name}.md").write_text(text, encoding="utf-8")
+    keep(report, text, results=results)
     print(text)
     return report
 

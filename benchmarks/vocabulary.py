@@ -9,24 +9,21 @@ their size. The stream has ten times more distinct words than the bounds allow i
 from __future__ import annotations
 
 import gc
-import json
 import sys
 import time
 import tracemalloc
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, keep
 from embedding.exchange.protocol import VocabularyDelta
 from embedding.server.words.vocabulary import Vocabulary
 from embedding.worker.lexicon import Lexicon
 
-RESULTS = Path(__file__).parent / "results"
 LOOKED_UP = 50_000
 SYLLABLES = "가나다라마바사아자차카타파하고노도로모보소오조초코토포호기니디리미비시이지치키티피히"
 
@@ -164,10 +161,7 @@ def bench_vocabulary(
     }
     tables = 2 * 4 * dim + 2 * 4
     report = {
-        "bench": "vocabulary",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(("numpy", "torch")),
+        **facts("vocabulary", ("numpy", "torch")),
         "words": words,
         "dim": dim,
         "bytes": {
@@ -180,10 +174,7 @@ def bench_vocabulary(
         "stream": stream(words // 10, words // 5),
     }
     text = table(report)
-    results.mkdir(parents=True, exist_ok=True)
-    name = f"vocabulary-{datetime.now(UTC):%Y-%m-%dT%H%M}"
-    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    (results / f"{name}.md").write_text(text, encoding="utf-8")
+    keep(report, text, results=results)
     print(text)
     return report
 

@@ -11,7 +11,6 @@ Times are wall times, medians over the rounds; processor time is that of client 
 from __future__ import annotations
 
 import argparse
-import json
 import socket
 import statistics
 import subprocess
@@ -19,21 +18,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
 
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, hardware, keep
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.records import Table
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 WARM, WORDS, PICKS = 5, 100_000, 8
 SIDES = {
@@ -214,18 +211,12 @@ def bench_wire(
     load = hardware()
     runs = [measure(side, rows, dim, rounds, threads) for side in sides]
     report = {
-        "bench": "wire",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": load,
-        "versions": versions(PACKAGES),
+        **facts("wire", PACKAGES, load),
         "setting": {"rows": rows, "dim": dim, "rounds": rounds, "server_threads": threads},
         "runs": runs,
     }
-    results.mkdir(parents=True, exist_ok=True)
-    name = f"wire-{datetime.now(UTC):%Y-%m-%dT%H%M}"
-    (results / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     text = table(report)
-    (results / f"{name}.md").write_text(text, encoding="utf-8")
+    keep(report, text, results=results)
     print(text)
     return report
 
