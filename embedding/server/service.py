@@ -214,7 +214,7 @@ class ParameterServer:
         there is no such snapshot or it is damaged.
         """
         state = self.state
-        check_rollback(self.config, buckets=state.tables.buckets, biases=state.composer.biases)
+        check_rollback(self.config, buckets=state.composer.buckets, biases=state.composer.biases)
         if self._ended is None:
             raise RefusedError("rollback: only a server of its own (`yeoron serve`) can.")
         if to != NOTHING:

@@ -73,7 +73,7 @@ class ServerState(HoldsRows):
             seed=seed,
             optimizer=Optimizer(config.optimizer, config.adagrad_rate),
             shared=shares(sync),
-            buckets=buckets,
+            buckets=0 if self.leads else buckets,
         )
         self.vocabulary = Vocabulary.of(config, version=self.epoch << 20)
         self.accounts = Accounts(config, self.vocabulary, dim)
@@ -82,7 +82,7 @@ class ServerState(HoldsRows):
         self.machine = ConsistencyMachine(sync)
         self.ledger = Ledger(keeps_checkpoints=config.state_dir is not None)
         self.meters = self.accounts.meters
-        self.composer = Composer(self.tables, self.vocabulary.names, biases=biases)
+        self.composer = Composer(self.tables, self.vocabulary.names, buckets=buckets, biases=biases)
         self.scores = ScoreKeeper(config, self.tables, self.composer)
         self.config_digest = config.config_digest
         self.reports: dict[str, dict[str, Any]] = {}

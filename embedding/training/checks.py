@@ -58,7 +58,6 @@ def check_options(request: TrainRequest) -> None:
 def _check_shards(request: TrainRequest) -> None:
     """What is not split over shards."""
     for option, value, refused, accepted in (
-        ("model", request.model.model, (Model.FASTTEXT,), "sgns, cbow or glove"),
         ("sync", request.sync.policy, ("hogwild", "sandblaster"), "any other policy"),
     ):
         if value in refused:

@@ -24,11 +24,12 @@ def digest(out: Path) -> str:
 
 
 @pytest.mark.slow
-def test_two_shards_give_the_same_bytes_as_one(process, corpus, tmp_path):
+@pytest.mark.parametrize("model", ["sgns", "fasttext"])
+def test_two_shards_give_the_same_bytes_as_one(process, corpus, tmp_path, model):
     found = {}
     for shards in (1, 2):
-        out = tmp_path / str(shards)
-        done = process("train", corpus, "--out", out, "--shards", shards, *SHORT)
+        out, asked = tmp_path / str(shards), ("--shards", shards, "--model", model)
+        done = process("train", corpus, "--out", out, *asked, *SHORT)
         assert done.code == 0, done.err
         found[shards] = json.loads(done.out)
     assert digest(tmp_path / "1") == digest(tmp_path / "2")
@@ -57,14 +58,15 @@ class Killer:
 
 
 @pytest.mark.slow
-def test_a_shard_killed_in_the_middle_changes_no_byte(corpus, tmp_path):
+@pytest.mark.parametrize("model", [{}, {"model": "fasttext", "buckets": 5_000}])
+def test_a_shard_killed_in_the_middle_changes_no_byte(corpus, tmp_path, model):
     """One node: the shard gets what it lost, in the same order."""
     out, killer = tmp_path / "killed", Killer(10_000)
     base = {
         "corpus": corpus,
         "epochs": 20,
         "min_count": 2,
-        "model": {"dim": 16},
+        "model": {"dim": 16, **model},
         "node": {"replay_ratio": 0.0, "block_tokens": 2_000},
     }
     plain = train_corpus(validate(TrainRequest, {**base, "out": tmp_path / "plain"}, "test"))
@@ -78,7 +80,6 @@ def test_a_shard_killed_in_the_middle_changes_no_byte(corpus, tmp_path):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--model", "fasttext"), "model fasttext: that works with 1 shard"),
         (("--sync", "hogwild"), "sync hogwild: that works with 1 shard"),
     ],
 )

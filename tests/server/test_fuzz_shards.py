@@ -108,6 +108,7 @@ def test_a_wrong_greeting_is_refused(server, channel, message, reason):
         ({"op": "pull"}, {"vectors": ints(), "contexts": ints()}, "at"),
         ({"op": "pull", "at": [0, 0]}, {"vectors": ints(0).astype("i4"), "contexts": ints()}, "i"),
         ({"op": "rows", "table": "in"}, {"ids": ints(0)}, "not known"),
+        ({"op": "sums", "at": [1, 0]}, {"ids": ints(0), "offsets": ints(0, 1)}, "not known"),
         ({"op": "copied", "number": 1}, {"ids": ints(0)}, "not known"),
         ({"op": "log", "entries": [["copy"]], "first": 0}, {}, "not known"),
         ({"op": "nothing"}, {}, "not known"),

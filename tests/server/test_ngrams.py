@@ -275,4 +275,4 @@ def test_composing_no_word_gives_no_row():
     tables = Tables(
         DIM, device=pick_device("cpu"), capacity=4, seed=1, optimizer=Optimizer(), buckets=9
     )
-    assert Composer(tables, lambda ids: []).centres(ints(), ints()).shape == (0, DIM)
+    assert Composer(tables, lambda ids: [], buckets=9).centres(ints(), ints()).shape == (0, DIM)

@@ -23,6 +23,7 @@ from embedding.models.starting import first_vectors
 from embedding.records import Table
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
+from embedding.server.rows.tables import Optimizer, Tables, pick_device
 from embedding.server.shards.columns import moved
 from embedding.server.shards.log import Admit, Change, CopyRows, ShardLog, as_json, from_json
 from embedding.server.shards.recovery import ShardRecovery
@@ -31,18 +32,20 @@ from embedding.server.shards.state import ShardState
 
 DIM, SEED, COUNT = 2, 7, 2
 NODES = ("a", "b")
+BUCKETS = 5
 
 
 class Shard:
     """A shard whose messages are delivered by the test, and that can crash."""
 
-    def __init__(self, index: int, folder: Path, split: str) -> None:
+    def __init__(self, index: int, folder: Path, split: str, buckets: int) -> None:
         self.index = index
         self.spec = ShardSpec(
             server=ServerConfig(device="cpu", state_dir=folder, initial_rows=1, split=split),
             index=index,
             count=COUNT,
             dim=DIM,
+            buckets=buckets,
             seed=SEED,
             identity="one",
         )
@@ -69,13 +72,15 @@ class ShardsMatchOneTable(RuleBasedStateMachine):
     """Nodes keep their pushes until every shard has them in a checkpoint, as the client does."""
 
     split = "rows"
+    buckets = 0
     within = 0.0
 
     @initialize()
     def begin(self) -> None:
         self.home = tempfile.TemporaryDirectory()
         self.log = ShardLog(1)
-        self.shards = [Shard(i, Path(self.home.name) / str(i), self.split) for i in range(COUNT)]
+        home = Path(self.home.name)
+        self.shards = [Shard(i, home / str(i), self.split, self.buckets) for i in range(COUNT)]
         self.kept: dict[str, list[Push]] = {node: [] for node in NODES}
         self.made = dict.fromkeys(NODES, 0)
         self.ordered = dict.fromkeys(NODES, 0)
@@ -212,6 +217,43 @@ class ShardsMatchOneTable(RuleBasedStateMachine):
             assert len(state.map.used()) + len(state.free) == state.next_slot
 
 
+class GramsMatchOneTable(ShardsMatchOneTable):
+    """The same with rows of n-grams, which are there from the start and are never evicted."""
+
+    buckets = BUCKETS
+
+    @initialize()
+    def begin(self) -> None:
+        super().begin()
+        device, sum_ = pick_device("cpu"), Optimizer()
+        tables = Tables(DIM, device=device, capacity=1, seed=SEED, optimizer=sum_, buckets=BUCKETS)
+        self.grams = dict(enumerate(tables.read(Table.SUB, np.arange(BUCKETS))))
+
+    @rule(node=st.sampled_from(NODES), data=st.data())
+    def make_push(self, node: str, data: st.DataObject) -> None:
+        ids = data.draw(st.lists(st.integers(0, BUCKETS - 1), unique=True, max_size=4))
+        self.made[node] += 1
+        values = np.full((len(ids), DIM), float(self.made[node]), dtype=np.float32)
+        delta = RowDelta(Table.SUB, np.array(sorted(ids), dtype=np.int64), values)
+        self.kept[node].append(Push(node, self.made[node], 0, (delta,)))
+
+    def expect(self, pushes: list[Push], scale: float) -> None:
+        for push in pushes:
+            for id_, row in zip(push.deltas[0].ids.tolist(), push.deltas[0].values, strict=True):
+                self.grams[id_] = self.grams[id_] + np.float32(scale) * row
+
+    def compare(self) -> None:
+        super().compare()
+        at = (self.log.number, self.log.position)
+        for shard in self.shards:
+            ids = np.arange(shard.index, BUCKETS, COUNT)
+            wanted = np.array([self.grams[i] for i in ids.tolist()])
+            assert np.array_equal(shard.state.rows(Table.SUB, ids, at), wanted)
+            ends = np.array([0, 0, len(ids)])
+            sums = shard.state.gram_sums(ids, ends, at)
+            np.testing.assert_allclose(sums, [[0.0] * DIM, wanted.sum(axis=0)], rtol=1e-6)
+
+
 class ColumnsMatchOneTable(ShardsMatchOneTable):
     """The same where every shard holds a column and learns the blocks itself."""
 
@@ -296,7 +338,7 @@ def random_block(ids: np.ndarray, rng: np.random.Generator) -> Minibatches:
     return replace(batch, slopes=slopes, shares=shares if rng.random() < 0.5 else shares[:0])
 
 
-for machine in (ShardsMatchOneTable, ColumnsMatchOneTable):
+for machine in (ShardsMatchOneTable, GramsMatchOneTable, ColumnsMatchOneTable):
     machine.TestCase.settings = settings(
         max_examples=40,
         stateful_step_count=30,
@@ -304,6 +346,7 @@ for machine in (ShardsMatchOneTable, ColumnsMatchOneTable):
         suppress_health_check=[HealthCheck.too_slow],
     )
 TestShardsMatchOneTable = ShardsMatchOneTable.TestCase
+TestGramsMatchOneTable = GramsMatchOneTable.TestCase
 TestColumnsMatchOneTable = ColumnsMatchOneTable.TestCase
 
 

@@ -369,8 +369,10 @@ def test_a_shard_that_lost_its_folder_is_not_used_and_said_so(tmp_path, join):
 
 
 def test_what_does_not_go_with_shards_is_refused():
-    with pytest.raises(ConfigError, match=r"fasttext.* are not split over shards"):
-        ParameterServer(settings(2), dim=DIM, buckets=100)
+    with pytest.raises(ConfigError, match="buckets 2 with 3 shards"):
+        ParameterServer(settings(3), dim=DIM, buckets=2)
+    with pytest.raises(ConfigError, match="split columns: an example of fasttext"):
+        ParameterServer(settings(2, split="columns"), dim=DIM, buckets=100)
     with pytest.raises(ConfigError, match="policy hogwild with 2 shards"):
         ParameterServer(settings(2), SyncConfig(policy="hogwild"), dim=DIM)
 

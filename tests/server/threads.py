@@ -52,12 +52,17 @@ class ThreadFleet:
 
 @contextmanager
 def sharded(
-    config: ServerConfig, sync: SyncConfig | None = None, *, dim: int = 4, seed: int = 3
+    config: ServerConfig,
+    sync: SyncConfig | None = None,
+    *,
+    dim: int = 4,
+    seed: int = 3,
+    buckets: int = 0,
 ) -> Iterator[ParameterServer]:
     """A running server whose shards, where it has any, are threads."""
     with (
         patch("embedding.server.shards.sharding.Fleet", ThreadFleet),
-        running_server(config, sync, dim=dim, seed=seed) as server,
+        running_server(config, sync, dim=dim, seed=seed, buckets=buckets) as server,
     ):
         yield server
 

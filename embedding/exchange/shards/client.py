@@ -111,9 +111,8 @@ class ShardedClient(ParameterClient):
         grams: IntArray | None = None,
     ) -> Rows:
         """See ParameterClient.pull."""
-        if grams is not None:
-            raise RefusedError("pull: rows of n-grams are not split over shards; use one shard.")
-        asked = {Table.IN: vectors, Table.OUT: contexts}
+        named = zip(Table, (vectors, contexts, grams), strict=True)
+        asked = {table: ids for table, ids in named if ids is not None}
         deadline = time.monotonic() + self.config.pull_timeout_s
         rows = super().pull(_NONE, _NONE, clock=clock, score=score)
         for attempt in itertools.count():
@@ -264,6 +263,7 @@ class ShardedClient(ParameterClient):
             rows,
             vectors=found[Table.IN],
             contexts=found[Table.OUT],
+            grams=found.get(Table.SUB),
             sequence=min(sequences),
         )
 

@@ -54,7 +54,7 @@ class LiveModel:
         self._turn = threading.Lock()
         width = 4 * state.dim
         # A composed vector of fastText reads dozens of rows.
-        self.block = max(1, _BLOCK_BYTES // (width * (32 if state.tables.buckets else 1)))
+        self.block = max(1, _BLOCK_BYTES // (width * (32 if state.composer.buckets else 1)))
         self._frame: Frame | None = None
         self.longest_s = 0.0
 

@@ -114,7 +114,7 @@ def collect(state: ServerState) -> dict[str, Any]:
         "facts": {
             "format": FORMAT,
             "dim": state.dim,
-            "buckets": state.tables.buckets,
+            "buckets": state.composer.buckets,
             "seed": state.tables.seed,
             **state.log_facts(),
             "config_digest": state.config_digest,
@@ -191,7 +191,7 @@ def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) ->
 def restore(state: ServerState, content: Content, where: str) -> None:
     """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
     facts = content.facts
-    buckets = state.tables.buckets
+    buckets = state.composer.buckets
     shards, split = state.config.shards, state.config.split
     for name, expected in (
         *(("format", FORMAT), ("dim", state.dim), ("buckets", buckets), ("shards", shards)),

@@ -9,13 +9,15 @@ glove       the row without the biases in its last columns
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from embedding.models.gramindex import GramIndex
-from embedding.records import FloatArray, IntArray, Table
+from embedding.records import CodeArray, FloatArray, IntArray, Table
 from embedding.server.rows.tables import Tables
 
 Names = Callable[[IntArray], Sequence[str]]
@@ -33,25 +35,52 @@ class Copy(Protocol):
         ...
 
 
-class Composer:
-    """Composes vectors of one server's tables.
+@dataclass(frozen=True)
+class Bags:
+    """The n-grams of some words: those of word i are buckets[offsets[i] : offsets[i + 1]].
 
-    names   the words of some ids
-    biases  columns at the end of each row that are no part of a vector
+    buckets  int32 [g]; offsets  int32 [n + 1]
     """
 
-    def __init__(self, tables: Tables, names: Names, *, biases: int = 0) -> None:
+    buckets: CodeArray
+    offsets: CodeArray
+
+    def picked(self, which: npt.NDArray[np.bool_]) -> Bags:
+        """The same words with these of their n-grams alone; bool [g]."""
+        before = np.concatenate([[0], np.cumsum(which)]).astype(np.int32)
+        return Bags(self.buckets[which], before[self.offsets])
+
+    def sums(self, rows: torch.Tensor) -> torch.Tensor:
+        """Sum [n, dim] of each bag's rows; zeros for a bag without an n-gram."""
+        return torch.nn.functional.embedding_bag(
+            torch.from_numpy(self.buckets).to(rows.device),
+            rows,
+            torch.from_numpy(self.offsets[:-1]).to(rows.device),
+            mode="sum",
+        )
+
+
+class Composer:
+    """Composes vectors of the rows of one server, here or on shards.
+
+    names    the words of some ids
+    buckets  rows of n-grams, 0 where a row is a vector already
+    biases   columns at the end of each row that are no part of a vector
+    """
+
+    def __init__(self, tables: Tables, names: Names, *, buckets: int = 0, biases: int = 0) -> None:
         self._tables = tables
         self._names = names
+        self.buckets = buckets
         self.biases = biases
         self._width = tables.dim - biases
-        self._grams = GramIndex(tables.buckets) if tables.buckets else None
+        self._grams = GramIndex(buckets) if buckets else None
 
     def described(self) -> dict[str, object]:
         """What a snapshot says about its vectors."""
         if self._grams is not None:
-            buckets = self._grams.buckets
-            return {"vectors": "mean of a word's own row and its n-gram rows", "buckets": buckets}
+            what = "mean of a word's own row and its n-gram rows"
+            return {"vectors": what, "buckets": self.buckets}
         if self._width < self._tables.dim:
             return {"vectors": "rows without their bias"}
         return {}
@@ -66,17 +95,16 @@ class Composer:
         if self._grams is None:
             return self.columns(self._tables.gather(Table.IN, slots))
         _, first, back = np.unique(ids, return_index=True, return_inverse=True)
-        words, known = ids[first], slots[first] >= 0
         own = self._tables.gather(Table.IN, slots[first])
-        rows = torch.from_numpy(np.flatnonzero(known)).to(own.device)
-        own[rows] = self._mean(
-            own[rows],
-            words[known],
-            self._tables.source(Table.SUB, accumulators=False),
-            self._grams,
-            self._names,
-        )
-        return own[torch.from_numpy(back).to(own.device)]
+        sub = self._tables.source(Table.SUB, accumulators=False)
+        bags = _bags(self._grams, ids[first], slots[first] >= 0, self._names)
+        return mean(own, bags.sums(sub), bags)[torch.from_numpy(back).to(own.device)]
+
+    def bags(self, ids: IntArray, slots: IntArray) -> Bags | None:
+        """The n-grams of words (under the lock), none of one with slot -1; None: there are none."""
+        if self._grams is None:
+            return None
+        return _bags(self._grams, ids, slots >= 0, self._names)
 
     def columns(self, rows: torch.Tensor) -> torch.Tensor:
         """The columns [..., d] of rows that are a vector."""
@@ -93,28 +121,25 @@ class Composer:
         contexts = torch.from_numpy(copy.pick(Table.OUT, slots))
         if self._grams is not None:
             self._grams.keep(ids)
-            vectors = self._mean(
-                vectors,
-                ids,
-                torch.from_numpy(copy.rows(Table.SUB)),
-                self._grams,
-                lambda missing: [words[at] for at in np.searchsorted(ids, missing)],
-            )
+
+            def names(missing: IntArray) -> list[str]:
+                return [words[at] for at in np.searchsorted(ids, missing)]
+
+            bags = _bags(self._grams, ids, slots >= 0, names)
+            vectors = mean(vectors, bags.sums(torch.from_numpy(copy.rows(Table.SUB))), bags)
         return self.columns(vectors).numpy(), self.columns(contexts).numpy()
 
-    def _mean(
-        self, own: torch.Tensor, ids: IntArray, sub: torch.Tensor, grams: GramIndex, names: Names
-    ) -> torch.Tensor:
-        """(own row + sum of n-gram rows) / (1 + n-grams), float32 [n, dim]."""
-        if not len(ids):
-            return own
-        flat, offsets = grams.of(ids, names)
-        # A bag without an n-gram sums to zeros.
-        total = torch.nn.functional.embedding_bag(
-            torch.from_numpy(flat).to(sub.device),
-            sub,
-            torch.from_numpy(offsets[:-1]).to(sub.device),
-            mode="sum",
-        )
-        rows = torch.from_numpy(1 + np.diff(offsets)).to(sub.device)
-        return (own + total) / rows.unsqueeze(1)
+
+def mean(own: torch.Tensor, sums: torch.Tensor, bags: Bags) -> torch.Tensor:
+    """(own row + sum of n-gram rows) / (1 + n-grams), float32 [n, dim]."""
+    rows = torch.from_numpy(1 + np.diff(bags.offsets)).to(own.device)
+    return (own + sums) / rows.unsqueeze(1)
+
+
+def _bags(grams: GramIndex, ids: IntArray, known: npt.NDArray[np.bool_], names: Names) -> Bags:
+    """Bags of words; an empty one where a word is not known."""
+    buckets, ends = grams.of(ids[known], names)
+    offsets: CodeArray = np.zeros(len(ids) + 1, dtype=np.int32)
+    offsets[1:][known] = np.diff(ends)
+    np.cumsum(offsets, out=offsets)
+    return Bags(buckets, offsets)

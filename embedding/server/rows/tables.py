@@ -72,6 +72,7 @@ class Tables:
     buckets  rows of `sub`, all there from the start: 0, and then there is no such table
     kinds    the tables that there are
     of       (columns of a whole row, the first that is held) where others hold the rest
+    dealt    (first, step) of the buckets that are held where others hold the rest
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Tables:
         shared: bool = False,
         buckets: int = 0,
         of: tuple[int, int] | None = None,
+        dealt: tuple[int, int] = (0, 1),
     ) -> None:
         if dim < 1:
             raise ConfigError(f"dim {dim}: at least 1 is accepted.")
@@ -95,8 +97,9 @@ class Tables:
         self.optimizer = optimizer
         self.capacity = capacity
         self._steps = pick_steps(device, dim)
-        self.buckets = buckets
-        self.kinds = tuple(Table) if buckets else WORDS
+        grams = range(dealt[0], buckets, dealt[1])
+        self.buckets = len(grams)
+        self.kinds = tuple(Table) if grams else WORDS
         order = [table for table in SHARED if table in self.kinds]
         self.memory = SharedMemory([self._size(t) for t in order], dim) if shared else None
         memory = self.memory
@@ -105,9 +108,14 @@ class Tables:
             for at, table in enumerate(order)
         }
         self._moved = {table: self._zeros(self._size(table)) for table in self.kinds}
-        self._start_grams()
+        self._start_grams(grams)
         self._copies: list[Watcher] = []
         self.versions = RowVersions()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows and accumulators."""
+        return sum(4 * self._size(table) * (self.dim + 1) for table in self.kinds)
 
     def ensure(self, capacity: int) -> None:
         """Make room for `capacity` rows."""
@@ -205,16 +213,22 @@ class Tables:
     def _size(self, table: Table) -> int:
         return self.buckets if table is Table.SUB else self.capacity
 
-    def _start_grams(self) -> None:
-        """Uniform in ±0.5/dim, as words start; the same numbers for the same seed."""
-        if not self.buckets:
+    def _start_grams(self, held: range) -> None:
+        """Uniform in ±0.5/dim, as words start; the same numbers for the same seed.
+
+        Those of all buckets are drawn in order, so that each starts alike wherever it is held.
+        """
+        if not held:
             return
         rows, half = self._rows[Table.SUB], 0.5 / self.dim
         # Drawn on the CPU: a GPU's generator would give others.
-        fresh = rows if rows.device.type == "cpu" else torch.empty(rows.shape)
-        fresh.uniform_(-half, half, generator=torch.Generator().manual_seed(self.seed))
-        if fresh is not rows:
-            rows.copy_(fresh)
+        generator, piece = torch.Generator().manual_seed(self.seed), max(1, _DRAWN // self.dim)
+        for at in range(0, held.stop, piece):
+            fresh = torch.empty((min(piece, held.stop - at), self.dim))
+            fresh.uniform_(-half, half, generator=generator)
+            own = fresh[(held.start - at) % held.step :: held.step]
+            place = len(range(held.start, at, held.step))
+            rows[place : place + len(own)] = own.to(self.device)
 
     def _before_change(self, table: Table, slots: IntArray) -> None:
         if self.optimizer.name != "sum":

@@ -11,6 +11,7 @@ from embedding.errors import RefusedError
 from embedding.records import FloatArray, IntArray, Table
 from embedding.server.rows.slotmap import SlotMap
 from embedding.server.rows.tables import Tables
+from embedding.server.shards.buckets import DealtBuckets
 
 logger = logging.getLogger(__name__)
 
@@ -18,8 +19,16 @@ logger = logging.getLogger(__name__)
 class HeldCopy:
     """All rows at one position of the log; completed in the background."""
 
-    def __init__(self, places: SlotMap, tables: Tables, n: int, lock: threading.RLock) -> None:
-        """Begin to copy the first `n` slots (under `lock`)."""
+    def __init__(
+        self,
+        places: SlotMap,
+        tables: Tables,
+        n: int,
+        lock: threading.RLock,
+        grams: DealtBuckets,
+    ) -> None:
+        """Begin to copy the first `n` slots, and all rows of `grams` (under `lock`)."""
+        self._grams = grams
         slots = places.used()
         self._ids = places.ids(slots)
         self._slots = slots.copy()
@@ -33,6 +42,8 @@ class HeldCopy:
         self._done.wait()
         if self._failed:
             raise RefusedError("the copy of the shard's rows could not be completed.")
+        if table is Table.SUB:
+            return self._rows.pick(table, self._grams.places(ids, "copied rows"))
         at = np.searchsorted(self._ids, ids)
         if len(ids) and (at.max() >= len(self._ids) or bool(np.any(self._ids[at] != ids))):
             raise RefusedError("copied rows: an id that had no row then.")

@@ -26,7 +26,9 @@ _WATCH_S = 0.2
 _LONGEST_PAUSE_S = 10.0
 
 
-def shard_specs(config: ServerConfig, *, dim: int, seed: int, identity: str) -> list[ShardSpec]:
+def shard_specs(
+    config: ServerConfig, *, dim: int, seed: int, identity: str, buckets: int = 0
+) -> list[ShardSpec]:
     """The shards of a server, each with a port and a state folder of its own."""
     specs = []
     home = config.shards_dir or config.state_dir
@@ -46,6 +48,7 @@ def shard_specs(config: ServerConfig, *, dim: int, seed: int, identity: str) -> 
                 index=index,
                 count=config.shards,
                 dim=dim,
+                buckets=buckets,
                 seed=seed,
                 identity=identity,
             )

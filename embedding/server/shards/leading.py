@@ -7,7 +7,7 @@ log that orders their changes.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -21,10 +21,11 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting.quality import Scored
 from embedding.server.flight.validation import check_score
 from embedding.server.policies import Apply, Instruction
+from embedding.server.rows.composing import Bags, mean
 from embedding.server.shards.link import ShardLinks
 from embedding.server.shards.log import Change, CopyRows, ShardLog
 from embedding.server.shards.sums import Key, LoggedSums
-from embedding.server.shards.unsplit import check_column_policy, check_columns
+from embedding.server.shards.unsplit import check_column_policy, check_columns, check_dealt
 from embedding.server.state import ServerState, shares
 from embedding.server.words.vocabulary import Admission
 
@@ -53,19 +54,17 @@ class LeadingState(ServerState):
         buckets: int = 0,
         biases: int = 0,
     ) -> None:
-        if buckets:
-            raise ConfigError(
-                f"shards {config.shards}: rows of n-grams (fasttext) are not split over shards; "
-                "sgns, cbow and glove are, or use 1 shard."
-            )
+        check_dealt(buckets, config.shards)
         _refuse_shared(sync, config.shards)
         changes: dict[str, Any] = {"initial_rows": 1}
         if config.split == "columns":
-            check_columns(config, sync, dim=dim, biases=biases)
+            check_columns(config, sync, dim=dim, buckets=buckets, biases=biases)
             # No node has rows to infer vectors from, or to add contexts up by.
             changes |= {"young_mentions": 0, "usage_replicas": 0}
         small = config.model_copy(update=changes)
-        super().__init__(small, sync, dim=dim, seed=seed, epoch=epoch, biases=biases)
+        super().__init__(
+            small, sync, dim=dim, seed=seed, epoch=epoch, buckets=buckets, biases=biases
+        )
         self.config = config
         self.log = ShardLog(self.epoch)
         self._changes = LoggedSums(self.log)
@@ -98,12 +97,15 @@ class LeadingState(ServerState):
                 return waiting_for
             waited = time.monotonic() - began
             drawn = check_score(score, self.vocabulary) if score is not None else None
+            bags = None
+            if score is not None and drawn is not None:
+                bags = self.composer.bags(*_distinct(score.centres, drawn[0]))
             self._read_mark[node] = self.meters.pushes
             sequence = self.ledger.of(node).applied
             at = (self.log.number, self.log.position)
         nll = None
         if score is not None and drawn is not None:
-            scored = self._scored(score, at)
+            scored = self._scored(score, bags, at)
             if isinstance(scored, list):
                 return scored
             nll = self.scores.score(score, drawn, scored)
@@ -136,14 +138,19 @@ class LeadingState(ServerState):
 
     def live_rows(self, table: Table, ids: IntArray) -> torch.Tensor:
         """As HoldsRows.live_rows, with all that is in the log now."""
-        at, deadline = (self.log.number, self.log.position), time.monotonic() + _SETTLE_S
-        while isinstance(found := self.links.rows(table, ids, at), list):
-            if time.monotonic() > deadline:
-                raise UnavailableError(
-                    f"{', '.join(found)} did not answer within {_SETTLE_S:.0f} s; ask again."
-                )
-            time.sleep(_PAUSE_S)
-        return self.composer.columns(torch.from_numpy(found).to(self.tables.device))
+        bags = None
+        with self.lock:
+            at = (self.log.number, self.log.position)
+            if table is Table.IN:
+                bags = self.composer.bags(ids, self.vocabulary.slots(ids, "evaluate"))
+        rows = self._on_device(_patiently(lambda: self.links.rows(table, ids, at)))
+        if bags is not None:
+            sums = _patiently(lambda: self.links.sums(bags, at))
+            rows = mean(rows, self._on_device(sums), bags)
+        return self.composer.columns(rows)
+
+    def _on_device(self, rows: FloatArray) -> torch.Tensor:
+        return torch.from_numpy(rows).to(self.tables.device)
 
     def copy_rows(self) -> RemoteCopy:
         """Begin a consistent copy of all rows (under the lock)."""
@@ -151,7 +158,9 @@ class LeadingState(ServerState):
         position = self.log.append(CopyRows(self._copies))
         slots = np.arange(self.vocabulary.rows, dtype=np.int64)
         at = (self.log.number, position)
-        return RemoteCopy(self.links, self._copies, at, self.vocabulary.ids_at(slots))
+        return RemoteCopy(
+            self.links, self._copies, at, self.vocabulary.ids_at(slots), self.composer.buckets
+        )
 
     def checkpoint_shards(self, *, wait: bool) -> None:
         """Have every shard write a checkpoint."""
@@ -195,7 +204,9 @@ class LeadingState(ServerState):
         first = self.vocabulary.next_id - len(admission.ids)
         self.log.admit(first, len(admission.ids), admission.evicted)
 
-    def _scored(self, score: ScorePairs, at: tuple[int, int]) -> Scored | list[str]:
+    def _scored(
+        self, score: ScorePairs, bags: Bags | None, at: tuple[int, int]
+    ) -> Scored | list[str]:
         """Vectors of centres, contexts and negatives as they are when the pull is let through.
 
         Later than `at` at most by pushes of other nodes: the one that pulls waits for its answer.
@@ -205,27 +216,33 @@ class LeadingState(ServerState):
         others, there = np.unique(both, return_inverse=True)
         rows_in = self.links.rows(Table.IN, centres, at)
         rows_out = self.links.rows(Table.OUT, others, at)
-        if isinstance(rows_in, list) or isinstance(rows_out, list):
-            return sorted({*_names(rows_in), *_names(rows_out)})
-        columns, device = self.composer.columns, self.tables.device
-        inputs = columns(torch.from_numpy(rows_in[back]).to(device))
-        outputs = columns(torch.from_numpy(rows_out[there]).to(device))
+        sums = None if bags is None else self.links.sums(bags, at)
+        if isinstance(rows_in, list) or isinstance(rows_out, list) or isinstance(sums, list):
+            return sorted({*_names(rows_in), *_names(rows_out), *_names(sums)})
+        columns, inputs = self.composer.columns, self._on_device(rows_in)
+        if bags is not None and sums is not None:
+            inputs = mean(inputs, self._on_device(sums), bags)
+        outputs = columns(self._on_device(rows_out[there]))
         n = len(score.contexts)
         negatives = outputs[n:].reshape(*score.negatives.shape, outputs.shape[-1])
-        return inputs, outputs[:n], negatives
+        return columns(inputs[torch.from_numpy(back).to(inputs.device)]), outputs[:n], negatives
 
 
 class RemoteCopy:
     """All rows at one position of the log, as the shards copied them.
 
-    ids  int64 [n], id of each slot of the vocabulary then
+    ids      int64 [n], id of each slot of the vocabulary then
+    buckets  rows of n-grams
     """
 
-    def __init__(self, links: ShardLinks, number: int, at: tuple[int, int], ids: IntArray) -> None:
+    def __init__(
+        self, links: ShardLinks, number: int, at: tuple[int, int], ids: IntArray, buckets: int
+    ) -> None:
         self._links = links
         self._number = number
         self._at = at
         self._ids = ids
+        self._buckets = buckets
 
     def finish(self, lock: AbstractContextManager[object]) -> float:
         """Wait until every shard has begun its copy; the lock is not needed."""
@@ -236,7 +253,15 @@ class RemoteCopy:
 
     def pick(self, table: Table, slots: IntArray) -> FloatArray:
         """float32 [m, dim] of some slots; UnavailableError when a shard lost its copy."""
-        ids = self._ids[slots]
+        return self._fetched(table, self._ids[slots])
+
+    def rows(self, table: Table) -> FloatArray:
+        """float32 [buckets, dim], all rows of n-grams; of words there are only those picked."""
+        if table is not Table.SUB:
+            raise RefusedError(f"table {table}: its rows are picked by slot.")
+        return self._fetched(table, np.arange(self._buckets, dtype=np.int64))
+
+    def _fetched(self, table: Table, ids: IntArray) -> FloatArray:
         layout = self._links.layout
         found = np.empty((len(ids), layout.dim), dtype=np.float32)
         piece = max(1, _PIECE_BYTES // (4 * layout.dim))
@@ -253,10 +278,6 @@ class RemoteCopy:
                     )
                 )
         return found
-
-    def rows(self, table: Table) -> FloatArray:
-        """Refused: only rows of words are copied."""
-        raise RefusedError(f"table {table}: it is not split over shards.")
 
     def release(self) -> None:
         """The copy is needed no longer."""
@@ -280,7 +301,25 @@ class RemoteCopy:
                 raise UnavailableError(f"a shard did not copy its rows within {_COPY_S:.0f} s.")
 
 
-def _names(rows: FloatArray | list[str]) -> list[str]:
+def _patiently(fetch: Callable[[], FloatArray | list[str]]) -> FloatArray:
+    """What shards answer, once all do; UnavailableError when some do not."""
+    deadline = time.monotonic() + _SETTLE_S
+    while isinstance(found := fetch(), list):
+        if time.monotonic() > deadline:
+            raise UnavailableError(
+                f"{', '.join(found)} did not answer within {_SETTLE_S:.0f} s; ask again."
+            )
+        time.sleep(_PAUSE_S)
+    return found
+
+
+def _distinct(ids: IntArray, slots: IntArray) -> tuple[IntArray, IntArray]:
+    """Each id once, increasing, and its slot."""
+    found, first = np.unique(ids, return_index=True)
+    return found, slots[first]
+
+
+def _names(rows: FloatArray | list[str] | None) -> list[str]:
     return rows if isinstance(rows, list) else []
 
 

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from embedding.exchange.protocol import VERSION
 from embedding.exchange.shards.split import Layout
 from embedding.exchange.wire import Message
 from embedding.records import FloatArray, IntArray, Table
+from embedding.server.rows.composing import Bags
 from embedding.server.shards.log import ShardLog, as_json
 
 logger = logging.getLogger(__name__)
@@ -89,6 +91,12 @@ class ShardLink:
     def rows(self, table: Table, ids: IntArray, at: tuple[int, int]) -> FloatArray | None:
         """float32 [n, dim] at `at` or later; None when the shard is not there within a second."""
         answer = self._fetch(Message({"op": "rows", "table": table, "at": list(at)}, {"ids": ids}))
+        return None if answer.header["status"] != "ok" else answer.array("rows", "f4", 2)
+
+    def sums(self, bags: Bags, at: tuple[int, int]) -> FloatArray | None:
+        """float32 [n, dim], the sum of each bag's rows of n-grams; otherwise as `rows`."""
+        arrays = {"ids": bags.buckets.astype(np.int64), "offsets": bags.offsets.astype(np.int64)}
+        answer = self._fetch(Message({"op": "sums", "at": list(at)}, arrays))
         return None if answer.header["status"] != "ok" else answer.array("rows", "f4", 2)
 
     def copied(
@@ -261,15 +269,30 @@ class ShardLinks:
             where = np.flatnonzero(layout.held(ids, link.index))
             if not len(where):
                 continue
-            try:
-                part = link.rows(table, ids[where], at)
-            except UnavailableError:
-                part = None
+            part = _here(partial(link.rows, table, ids[where], at))
             if part is None:
                 late.append(f"shard {link.index}")
             else:
                 found[where, layout.columns(link.index)] = part
         return late or found
+
+    def sums(self, bags: Bags, at: tuple[int, int]) -> FloatArray | list[str]:
+        """float32 [n, dim], the sum of each bag's rows of n-grams; otherwise as `rows`.
+
+        Each shard adds up its own, so that no such row travels.
+        """
+        total = np.zeros((len(bags.offsets) - 1, self.layout.dim), dtype=np.float32)
+        late = []
+        for link in self.links:
+            own = bags.picked(self.layout.held(bags.buckets.astype(np.int64), link.index))
+            if not len(own.buckets):
+                continue
+            part = _here(partial(link.sums, own, at))
+            if part is None:
+                late.append(f"shard {link.index}")
+            else:
+                total += part
+        return late or total
 
     def describe(self) -> list[dict[str, Any]]:
         """Each shard, as the status shows it."""
@@ -290,3 +313,11 @@ class ShardLinks:
     def total(self, name: str) -> int:
         """Sum of a figure over the shards."""
         return sum(int(link.figures.get(name, 0)) for link in self.links)
+
+
+def _here(fetch: Callable[[], FloatArray | None]) -> FloatArray | None:
+    """What a shard answers; None also while it is away."""
+    try:
+        return fetch()
+    except UnavailableError:
+        return None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from embedding.exchange.codec import decode_grams
 from embedding.exchange.mirror import Wanted
 from embedding.exchange.protocol import Rows
 from embedding.exchange.rowcache import NAMES, Kept
@@ -28,6 +29,9 @@ def answer_pull(
     """
     vectors, contexts = message.array("vectors", "i8", 1), message.array("contexts", "i8", 1)
     asked = {Table.IN: vectors, Table.OUT: contexts}
+    grams = decode_grams(message)
+    if grams is not None:
+        asked[Table.SUB] = grams
     half = message.header.get("rows") == "float16"
     most = state.config.max_message_bytes
     check_rows(sum(map(len, asked.values())), state.spec.dim, most, half=half)
@@ -35,7 +39,7 @@ def answer_pull(
     with state.changed:
         if not state.reach(at):
             return Message({"status": "waiting", "waits_for": state.waits_for})
-        slots = {table: state.slots(ids, "pull") for table, ids in asked.items()}
+        slots = {table: state.slots(ids, "pull", table) for table, ids in asked.items()}
         found = {table: state.tables.gather(table, where) for table, where in slots.items()}
         state.meters.rows_out += sum(map(len, slots.values()))
         sequence = state.ledger.of(node).applied
@@ -45,7 +49,7 @@ def answer_pull(
     rows = {table: as_sent(each, half and wanted is None) for table, each in found.items()}
     header = {"status": "ok", "clock": 0, "sequence": sequence, "versions": versions}
     if wanted is not None:
-        held = Rows(0, rows[Table.IN], rows[Table.OUT], sequence)
+        held = Rows(0, rows[Table.IN], rows[Table.OUT], sequence, grams=rows.get(Table.SUB))
         changes = mirror.changes(wanted, asked, held)
         if changes is not None:
             return Message({**header, **changes[0]}, changes[1])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from embedding.errors import ConfigError
-from embedding.records import IntArray
+from embedding.records import IntArray, Table
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.checkpointer import Checkpointer
 from embedding.server.rows.tables import TablesCopy
@@ -73,6 +73,7 @@ def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
         "index": spec.index,
         "count": spec.count,
         "split": spec.server.split,
+        "buckets": spec.buckets,
         "seed": state.tables.seed,
         "identity": state.identity,
         "next_id": state.next_id,
@@ -104,11 +105,13 @@ def restore(state: ShardState, content: Content, where: str) -> None:
         ("index", spec.index),
         ("count", spec.count),
         ("split", spec.server.split),
+        ("buckets", spec.buckets),
     ):
-        if facts.get(name, "rows" if name == "split" else None) != expected:
+        held = facts.get(name, {"split": "rows", "buckets": 0}.get(name))
+        if held != expected:
             raise ConfigError(
-                f"state_dir {where}: its checkpoint has {name} {facts.get(name)}, the shard was "
-                f"started with {expected}; use that or an empty folder."
+                f"state_dir {where}: its checkpoint has {name} {held}, the shard was started with "
+                f"{expected}; use that or an empty folder."
             )
     state.identity = facts["identity"]
     state.tables.seed = facts["seed"]
@@ -121,7 +124,8 @@ def restore(state: ShardState, content: Content, where: str) -> None:
     for table in state.tables.kinds:
         rows = content.arrays[f"rows.{table}"]
         moved = content.arrays.get(f"moved.{table}", np.zeros(len(rows), dtype=np.float32))
-        state.tables.restore(table, used, rows[used], moved[used])
+        held = np.arange(len(rows)) if table is Table.SUB else used
+        state.tables.restore(table, held, rows[held], moved[held])
     for node, sequence in facts["applied"].items():
         entry = state.ledger.of(node)
         entry.accepted = entry.applied = entry.durable = sequence

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import torch
 
@@ -145,6 +146,7 @@ class ShardSession:
         self._leading: dict[str, Callable[[Message], Message]] = {
             "log": self._log,
             "rows": self._rows,
+            "sums": self._sums,
             "copied": self._copied,
             "forget": self._forget,
         }
@@ -292,6 +294,17 @@ class ShardSession:
             return Message({"status": "waiting", "waits_for": self.state.waits_for})
         return Message({"status": "ok"}, {"rows": rows})
 
+    def _sums(self, message: Message) -> Message:
+        """Rows of n-grams added up: those of sum i are ids[offsets[i] : offsets[i + 1]]."""
+        ids, offsets = message.array("ids", "i8", 1), message.array("offsets", "i8", 1)
+        ends = offsets[:1].tolist() + offsets[-1:].tolist()
+        if ends != [0, len(ids)] or np.any(np.diff(offsets) < 0):
+            raise RefusedError("sums: `offsets` must rise from 0 to the number of ids.")
+        rows = self.state.gram_sums(ids, offsets, _at(message))
+        if rows is None:
+            return Message({"status": "waiting", "waits_for": self.state.waits_for})
+        return Message({"status": "ok"}, {"rows": rows})
+
     def _copied(self, message: Message) -> Message:
         """Rows of a copy; without a table only whether it was begun."""
         if not self.state.has_copy(_at(message)):
@@ -323,7 +336,7 @@ def _table(message: Message) -> Table:
     try:
         return Table(string(message.header, "table"))
     except ValueError as error:
-        raise RefusedError("`table`: in or out is accepted.") from error
+        raise RefusedError("`table`: in, out or sub is accepted.") from error
 
 
 def main() -> None:

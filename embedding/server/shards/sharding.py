@@ -25,7 +25,10 @@ class Shards:
         self._config = config
         self._identity = identity
         seed = state.tables.seed  # a checkpoint may have brought another than was asked for
-        self.fleet = Fleet(shard_specs(config, dim=state.dim, seed=seed, identity=identity))
+        buckets = state.composer.buckets
+        self.fleet = Fleet(
+            shard_specs(config, dim=state.dim, seed=seed, identity=identity, buckets=buckets)
+        )
 
     def start(self) -> None:
         """Start the processes and connect; PlatformError when one does not start."""

@@ -24,6 +24,9 @@ class ShardSpec(Config):
     dim: int = Field(ge=1)
     """Columns of a row."""
 
+    buckets: int = Field(default=0, ge=0)
+    """Rows of n-grams (fastText) on all shards together."""
+
     seed: int = 0
     """Seed of the rows' first values."""
 

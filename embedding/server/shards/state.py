@@ -25,10 +25,14 @@ from embedding.server.figures.meters import Meters
 from embedding.server.flight.validation import checked
 from embedding.server.recovery.sequence import Ledger, NodeLedger
 from embedding.server.rows.averaging import averaged
+from embedding.server.rows.composing import Bags
 from embedding.server.rows.slotmap import SlotMap
 from embedding.server.rows.tables import Optimizer, Tables, pick_device
+from embedding.server.rows.transfer import to_host
+from embedding.server.shards.buckets import DealtBuckets
 from embedding.server.shards.copies import HeldCopy
 from embedding.server.shards.log import Admit, Change, Entry, Ticket
+from embedding.server.shards.progress import progress
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.sums import HeldSums, Key
 
@@ -59,8 +63,11 @@ class ShardState:
             capacity=max(1, config.initial_rows // spec.count),
             seed=spec.seed,
             optimizer=Optimizer(config.optimizer, config.adagrad_rate),
+            buckets=spec.buckets,
             of=(spec.dim, spec.columns.start),
+            dealt=(spec.index, spec.count),
         )
+        self.grams = DealtBuckets(spec.buckets, spec.index, spec.count)
         self.map = SlotMap()
         self.next_id = 0
         self.next_slot = 0
@@ -111,40 +118,23 @@ class ShardState:
                 )
             self._queue.extend(entries[expected - first :])
             self._advance()
-            return self.progress()
-
-    def progress(self) -> dict[str, Any]:
-        """Figures for the primary's status (under the lock)."""
-        meters = self.meters
-        rows = self.next_slot - len(self.free)
-        wide = self.tables.capacity * (self.tables.dim + 1) * 4
-        return {
-            "position": self.position,
-            "durable": self.durable_position,
-            "rows": rows,
-            "bytes": len(self.tables.kinds) * wide + self.map.nbytes,
-            "pushes": meters.pushes,
-            "duplicates": meters.duplicates,
-            "lost_pushes": self.lost_pushes,
-            "repeated_pushes": self.repeated_pushes,
-            "rows_in": meters.rows_in,
-            "rows_out": meters.rows_out,
-            "rows_spared": meters.rows_spared,
-            "bytes_deltas": meters.delta_bytes,
-            "bytes_in": meters.bytes_in,
-            "bytes_out": meters.bytes_out,
-            "bytes_led": self.led.bytes_in + self.led.bytes_out,
-            "waits_for": None if self.waits_for is None else list(self.waits_for),
-            "pause_ms": meters.checkpoint_pause_s * 1000,
-            "uptime_s": time.monotonic() - self.started,
-        }
+            return progress(self)
 
     def rows(self, table: Table, ids: IntArray, at: At) -> FloatArray | None:
         """float32 [n, dim] at `at` or later, zeros for evicted ids; None: not there yet."""
         with self.changed:
             if not self.reach(at):
                 return None
-            return self.tables.read(table, self.slots(ids, "rows"))
+            return self.tables.read(table, self.slots(ids, "rows", table))
+
+    def gram_sums(self, ids: IntArray, offsets: IntArray, at: At) -> FloatArray | None:
+        """float32 [n, dim], rows of n-grams added up; otherwise as `rows`."""
+        places = self.grams.places(ids, "sums")
+        with self.changed:
+            if not self.reach(at):
+                return None
+            bags = Bags(places.astype(np.int32), offsets.astype(np.int32))
+            return to_host(bags.sums(self.tables.source(Table.SUB, accumulators=False)))
 
     def copied(self, number: int, table: Table, ids: IntArray) -> FloatArray:
         """float32 [n, dim] as a copy has them."""
@@ -212,8 +202,7 @@ class ShardState:
                     f"push {push.sequence} of node {push.node}: gap, shard {self.spec.index} "
                     f"expects {entry.accepted + 1}."
                 )
-            for delta in push.deltas:
-                self._own(delta.ids, "push")
+            self._own_all(push)
             self._waiting[push.node, push.sequence] = push
             self.meters.delta_bytes += size
             self.ledger.accept(push.node, max(entry.accepted, push.sequence))
@@ -231,8 +220,7 @@ class ShardState:
                         f"push {sequence} of node {node} among others: shard {self.spec.index} "
                         f"expects {accepted + 1}."
                     )
-            for delta in push.deltas:
-                self._own(delta.ids, "push")
+            self._own_all(push)
             self.sums.put(key, push)
             for node, sequence in key:
                 self.ledger.accept(node, max(self.ledger.of(node).accepted, sequence))
@@ -276,7 +264,7 @@ class ShardState:
                 self._admit(entry)
             else:
                 self._copies[entry.number] = HeldCopy(
-                    self.map, self.tables, self.next_slot, self.lock
+                    self.map, self.tables, self.next_slot, self.lock, self.grams
                 )
             self._queue.popleft()
             self.position += 1
@@ -321,7 +309,7 @@ class ShardState:
 
     def _add(self, deltas: Sequence[RowDelta], scale: float) -> None:
         for delta in deltas:
-            slots, values = self.map.slots(delta.ids), delta.values
+            slots, values = self._places(delta.table, delta.ids, "push"), delta.values
             gone = slots < 0
             if gone.any():
                 self.meters.dropped_rows += int(gone.sum())
@@ -376,6 +364,16 @@ class ShardState:
             self.changed.wait(left)
         return True
 
+    def _own_all(self, push: Push) -> None:
+        for delta in push.deltas:
+            if delta.table is Table.SUB:
+                self.grams.places(delta.ids, "push")
+            else:
+                self._own(delta.ids, "push")
+
+    def _places(self, table: Table, ids: IntArray, what: str) -> IntArray:
+        return self.grams.places(ids, what) if table is Table.SUB else self.map.slots(ids)
+
     def _own(self, ids: IntArray, what: str) -> None:
         spec = self.spec
         if len(ids) and (int(ids.min()) < 0 or not spec.layout.held(ids, spec.index).all()):
@@ -384,8 +382,10 @@ class ShardState:
                 f"those with id mod {spec.count} = {spec.index}."
             )
 
-    def slots(self, ids: IntArray, what: str) -> IntArray:
+    def slots(self, ids: IntArray, what: str, table: Table = Table.IN) -> IntArray:
         """Where rows lie, -1 for evicted ids; RefusedError for ids not given, or of others."""
+        if table is Table.SUB:
+            return self.grams.places(ids, what)
         self._own(ids, what)
         if len(ids) and int(ids.max()) >= self.next_id:
             raise RefusedError(

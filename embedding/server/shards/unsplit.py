@@ -9,12 +9,28 @@ POLICIES = ("asp", "auto", "backup", "bsp", "ssp")
 """Those under which a node needs no rows of its own."""
 
 
-def check_columns(config: ServerConfig, sync: SyncConfig, *, dim: int, biases: int) -> None:
+def check_dealt(buckets: int, shards: int) -> None:
+    """ConfigError where a shard would hold none of the rows of n-grams."""
+    if 0 < buckets < shards:
+        raise ConfigError(
+            f"buckets {buckets} with {shards} shards: each holds some of the rows of n-grams; at "
+            f"least {shards} are needed."
+        )
+
+
+def check_columns(
+    config: ServerConfig, sync: SyncConfig, *, dim: int, buckets: int, biases: int
+) -> None:
     """ConfigError for what a split by columns does not go with."""
     if config.shards > dim:
         raise ConfigError(
             f"shards {config.shards} with split columns: rows have {dim} columns; at most {dim} "
             "shards are accepted."
+        )
+    if buckets:
+        raise ConfigError(
+            "split columns: an example of fasttext has an input of dozens of rows, which no "
+            "minibatch names; sgns and cbow are accepted, or split rows."
         )
     if biases:
         raise ConfigError(
