@@ -5,8 +5,10 @@
 One node learns both over a real parameter server, window by window, each block of one source; the
 loss of a pair before it was learnt is kept by source, as in the stream. First without weights; then
 each step η of `trends.bias_step` is tried: after every window the node goes on with the weights
-that `yeoron trends bias` proposes from the windows so far, starting from those in use. Figures are
-means over the later half of the windows, over seeds; all runs read the same text in the same order.
+that `yeoron trends bias` proposes from the windows so far, starting from those in use; with each
+limit of `trends.bias_rise` (1: as good as none). Figures are means over the later half of the
+windows, over seeds; all runs read the same text in the same order, so the rise of the mean over the
+run without weights is what the limit is about.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -76,11 +79,10 @@ def blocks(parts: Mapping[str, Lines], day: int) -> Iterator[TokenBlock]:
 
 
 def run(
-    text: Sequence[Mapping[str, Lines]], given: Namespace, seed: int, step: float | None
+    text: Sequence[Mapping[str, Lines]], given: Namespace, seed: int, trends: TrendsConfig | None
 ) -> list[SourceBias]:
-    """One training; step None: without weights. The figures of each window."""
+    """One training; trends None: without weights. The figures of each window."""
     model = ModelConfig(dim=given.dim, seed=seed)
-    trends = TrendsConfig() if step is None else TrendsConfig(bias_step=step)
     weights: dict[str, float] = {}
     found = []
     with tempfile.TemporaryDirectory() as folder:
@@ -105,9 +107,10 @@ def run(
                     learner.learn([block])
                 client.cut(Window.holding(FIRST_DAY + timedelta(days=day), WindowUnit.DAY))
                 found.append(source_bias(SnapshotStore(folder), trends, weights=weights))
-                if step is not None:
+                if trends is not None:
                     weights = {r.source: r.proposed for r in found[-1].sources if r.proposed}
                     learner.mixing.use(weights)
+                    client.report({"source_weights": weights})
             client.close()
     return found
 
@@ -136,16 +139,18 @@ def measure(given: Namespace) -> list[dict[str, Any]]:
     dealt = {name: windows(each, given.windows) for name, each in lines.items()}
     text = [{name: each[at] for name, each in dealt.items()} for at in range(given.windows)]
     found: list[dict[str, Any]] = []
-    for step in (None, *given.step):
+    for step, rise in ((None, None), *product(given.step, given.rise)):
         began = time.process_time()
-        runs = [run(text, given, 1 + seed, step) for seed in range(given.seeds)]
-        one = {"step": step, **summary(runs), "cpu_s": round(time.process_time() - began, 1)}
+        trends = None if step is None else TrendsConfig(bias_step=step, bias_rise=rise)
+        runs = [run(text, given, 1 + seed, trends) for seed in range(given.seeds)]
+        one = {"step": step, "limit": rise, **summary(runs)}
+        one["cpu_s"] = round(time.process_time() - began, 1)
         one["mean_rise"] = one["mean_loss"] / found[0]["mean_loss"] - 1 if found else 0.0
         found.append(one)
         weights = " ".join(f"{name} {w:.2f}" for name, w in one["weights"].items())
         print(
-            f"step {step}: mean {one['mean_loss']:.4f} ({one['mean_rise']:+.2%}), worst excess "
-            f"{one['worst_excess']:.4f}, weights {weights}, {one['cpu_s']} s",
+            f"step {step}, limit {rise}: mean {one['mean_loss']:.4f} ({one['mean_rise']:+.2%}), "
+            f"worst excess {one['worst_excess']:.4f}, weights {weights}, {one['cpu_s']} s",
             flush=True,
         )
     return found
@@ -163,7 +168,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--memory", type=int, default=400_000, help="tokens of replay memory")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--step", type=float, action="append", help="η; may be repeated")
+    parser.add_argument("--rise", type=float, action="append", help="limit; may be repeated")
     given = parser.parse_args(arguments)
+    given.rise = given.rise or [TrendsConfig().bias_rise]
     given.step = given.step or [TrendsConfig().bias_step]
     try:
         found = measure(given)

@@ -52,6 +52,9 @@ def bias(
     step: Annotated[
         list[float] | None, typer.Option(help="Step of `trends.bias_step`; may be repeated.")
     ] = None,
+    rise: Annotated[
+        list[float] | None, typer.Option(help="Limit `trends.bias_rise`; may be repeated.")
+    ] = None,
     seeds: Annotated[int, typer.Option(help="Trainings of each step.")] = 1,
 ) -> None:
     """Two unlike sources: the worst one's excess loss without and with proposed weights.
@@ -60,4 +63,5 @@ def bias(
     """
     arguments = [str(first), str(second), f"--words={words}", f"--second-words={second_words}"]
     arguments += [f"--seeds={seeds}", *(f"--step={one}" for one in step or ())]
+    arguments += [f"--rise={one}" for one in rise or ()]
     raise typer.Exit(measurement("bias").main(arguments))

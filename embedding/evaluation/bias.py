@@ -11,6 +11,15 @@ def source_losses(quality: Mapping[str, float]) -> dict[str, float]:
     return {name[len("nll.") :]: value for name, value in found}
 
 
+def source_weights(quality: Mapping[str, float]) -> dict[str, float]:
+    """Weight in training by source while the window was read, from the figures `weight.SOURCE`.
+
+    Empty where no node had weights.
+    """
+    found = (item for item in quality.items() if item[0].startswith(("weight.", "weight/")))
+    return {name[len("weight.") :]: value for name, value in found}
+
+
 def worst_source(quality: Mapping[str, float]) -> tuple[str, float] | None:
     """The source of highest loss before learning, and by how many nats that is above the mean.
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from embedding.errors import ConfigError, InputError
 from embedding.evaluation.analogy import analogy
-from embedding.evaluation.bias import source_losses, worst_source
+from embedding.evaluation.bias import source_losses, source_weights, worst_source
 from embedding.evaluation.gold import PairGold, read_gold
 from embedding.evaluation.similarity import similarity
 from embedding.records import FloatArray
@@ -27,7 +27,7 @@ class Evaluation:
     """Figures of one snapshot.
 
     metrics  finite numbers by name: `words`, `tokens`, `documents`, `norm/mean`, `vocabulary/seen`,
-             the manifest's quality figures (`nll`, `nll/SOURCE`, `pip`), `bias` (`bias.py`),
+             the manifest's quality figures (`nll`, `nll/SOURCE`, `weight/SOURCE`, `pip`), `bias`,
              `similarity/GOLD`, `analogy/GOLD`, `analogy/GOLD/SECTION`, `coverage/GOLD`
     tables   arrays for plots: `frequency` float32 [m] (running counts) and `norm` float32 [m] of
              the same words, at most 5,000, spread evenly over the frequency ranks
@@ -69,6 +69,9 @@ def evaluate_snapshot(
     for source, loss in source_losses(snapshot.manifest.quality).items():
         metrics.pop(f"nll.{source}", None)
         metrics[f"nll/{source}"] = loss
+    for source, weight in source_weights(snapshot.manifest.quality).items():
+        metrics.pop(f"weight.{source}", None)
+        metrics[f"weight/{source}"] = weight
     if (worst := worst_source(snapshot.manifest.quality)) is not None:
         metrics["bias"] = worst[1]
     skipped: list[str] = []

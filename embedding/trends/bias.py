@@ -1,28 +1,21 @@
 """Which source the model serves worst, and weights of the sources that would serve it better.
 
 The figure is the worst source's excess loss: its loss before learning (next-window likelihood)
-less the mean of all pairs. The weights are a step of exponentiated gradient ascent on the sources'
-losses, as in group DRO (Sagawa et al. 2020, algorithm 1; of topics: Oren et al. 2019):
-
-    w_s ∝ u_s exp(η (ℓ_s − ℓ)),    Σ_s share_s w_s = 1
-
-with u_s the weights in use, ℓ_s the loss in the window, and shares by tokens, so that the learning
-rate of the text as a whole stays as it is. Proposed and used window after window, this is their
-algorithm.
+less the mean of all pairs. `weights.py` says how the weights are found.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from embedding.errors import InputError
-from embedding.evaluation.bias import source_losses, worst_source
+from embedding.evaluation.bias import source_losses, source_weights, worst_source
 from embedding.snapshots.format import Manifest
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import Snapshots, windows_up_to
 from embedding.trends.rows import Bias
+from embedding.trends.weights import propose
 
 
 @dataclass(frozen=True)
@@ -54,13 +47,21 @@ class WindowBias:
 
 @dataclass(frozen=True)
 class SourceBias:
-    """The figure of a window, its sources (the worst served first), and the windows up to it."""
+    """The figure of a window, its sources (the worst served first), and the windows up to it.
+
+    predicted, measured, returning  of the proposed weights, as in `weights.Proposal`
+    limit                           the rise of the mean loss that they may bring
+    """
 
     snapshot: str
     label: str
     bias: Bias
     sources: tuple[SourceLoss, ...]
     windows: tuple[WindowBias, ...]
+    predicted: float | None
+    measured: float | None
+    returning: bool
+    limit: float
 
 
 def bias_of(manifest: Manifest) -> Bias | None:
@@ -81,14 +82,16 @@ def source_bias(
 ) -> SourceBias:
     """The figure of snapshot `id`, and proposed weights.
 
-    weights  in use (`node.source_weights`), 1 for a source that is not named
+    weights  in use (`node.source_weights`), 1 for a source that is not named; those that the
+             nodes told of while the window was read go before them
 
     Raises InputError where fewer than two sources were scored in that window; SnapshotError when
     it cannot be read. Earlier ones that cannot be read are passed over.
     """
     config = config or TrendsConfig()
     snapshot = store.open(id)
-    manifest, used = snapshot.manifest, weights or {}
+    manifest = snapshot.manifest
+    used = source_weights(manifest.quality) or weights or {}
     bias = bias_of(manifest)
     if bias is None:
         scored = ", ".join(source_losses(manifest.quality)) or "none"
@@ -97,7 +100,8 @@ def source_bias(
             f"two sources; scored were: {scored}."
         )
     readable, _ = windows_up_to(store, snapshot, config.history_windows)
-    proposed = proposed_weights(manifest, bias, used, config)
+    manifests = [one.manifest for one in readable]
+    proposal = propose(manifests, used, config)
     total = max(sum(manifest.tokens.values()), 1)
     rows = [
         SourceLoss(
@@ -107,29 +111,20 @@ def source_bias(
             tokens=manifest.tokens.get(name, 0),
             share=manifest.tokens.get(name, 0) / total,
             weight=used.get(name, 1.0),
-            proposed=proposed.get(name),
+            proposed=proposal.weights.get(name),
         )
         for name in {*manifest.tokens, *bias.losses}
     ]
     rows.sort(key=lambda row: (row.loss is None, -(row.loss or 0.0), row.source))
-    shown = [one.manifest for one in readable]
-    windows = [WindowBias(m.id, m.window.label, bias_of(m)) for m in shown]
-    return SourceBias(manifest.id, manifest.window.label, bias, tuple(rows), tuple(windows))
-
-
-def proposed_weights(
-    manifest: Manifest, bias: Bias, used: Mapping[str, float], config: TrendsConfig
-) -> dict[str, float]:
-    """Weights by source (the module's formula), rounded to 0.001.
-
-    None leaves [1 / bias_most, bias_most].
-    """
-    raised = {
-        name: used.get(name, 1.0) * math.exp(config.bias_step * (loss - bias.mean))
-        for name, loss in bias.losses.items()
-    }
-    read = sum(manifest.tokens.get(name, 0) for name in raised)
-    mean = sum(w * manifest.tokens.get(name, 0) for name, w in raised.items()) / max(read, 1)
-    most = config.bias_most
-    bounded = {name: min(max(w / (mean or 1.0), 1 / most), most) for name, w in raised.items()}
-    return {name: round(w, 3) for name, w in bounded.items()}
+    windows = [WindowBias(m.id, m.window.label, bias_of(m)) for m in manifests]
+    return SourceBias(
+        manifest.id,
+        manifest.window.label,
+        bias,
+        tuple(rows),
+        tuple(windows),
+        predicted=proposal.predicted,
+        measured=proposal.measured,
+        returning=proposal.returning,
+        limit=config.bias_rise,
+    )

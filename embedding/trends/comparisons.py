@@ -30,7 +30,7 @@ def bias_table(found: SourceBias) -> Table:
         caption=escape(
             f"{shortened(found.bias.source)} is served worst: {found.bias.excess:.3f} nats above "
             f"the mean of {found.bias.mean:.3f}{was}. Proposed: node.source_weights = "
-            f"{weights_setting(found)}"
+            f"{weights_setting(found)}. {cost_of(found)}"
         ),
     )
     table.add_column("source")
@@ -55,6 +55,20 @@ def weights_setting(found: SourceBias) -> str:
     proposed = {row.source: row.proposed for row in found.sources if row.proposed is not None}
     pairs = (f"{json.dumps(k, ensure_ascii=False)} = {v}" for k, v in sorted(proposed.items()))
     return "{ " + ", ".join(pairs) + " }"
+
+
+def cost_of(found: SourceBias) -> str:
+    """What the weights may cost the mean, and what those in use were seen to cost."""
+    limit, said = f"at most {found.limit:.1%} is allowed", []
+    if found.predicted is None:
+        said.append("No step before a source was scored in two windows")
+    else:
+        said.append(f"Predicted rise of the mean by them: {found.predicted:+.2%} ({limit})")
+    if found.measured is not None:
+        said.append(f"Measured with those in use: {found.measured:+.2%}")
+    if found.returning:
+        said.append("That is above the limit, so they go back towards 1")
+    return ". ".join(said) + "."
 
 
 def bias_csv(found: SourceBias) -> str:

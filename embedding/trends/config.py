@@ -86,6 +86,10 @@ class TrendsConfig(Config):
     bias_most: float = Field(default=4.0, gt=1, le=100)
     """No proposed weight is above this, nor below one divided by it."""
 
+    bias_rise: float = Field(default=0.01, gt=0, le=1)
+    """By which part of it proposed weights may raise the mean loss over that without weights, as it
+    is predicted; weights in use go back towards 1 when more than this was measured."""
+
     skip: str = r"[\W\d_]*|<[a-z_-]+>"
     """Words that this regular expression matches in full are never ranked: numbers, signs, and
     the marks that stand for masked data."""

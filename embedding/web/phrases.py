@@ -34,6 +34,11 @@ KO: Mapping[str, str] = {
     "bias": "소스마다의 손실",
     "bias_about": "{source}의 글을 모델이 가장 못 맞힙니다. 배우기 전 손실이 평균 {mean}보다 "
     "{excess} 높습니다(nats). 제안 가중치는 설정 node.source_weights에 넣습니다.",
+    "bias_cost": "제안대로 하면 평균 손실이 가중치가 없을 때보다 {rise} % 바뀔 것으로 내다봅니다 "
+    "(한도 {limit} %).",
+    "bias_no_step": "두 창에서 손실을 재기 전에는 가중치를 옮기지 않습니다.",
+    "bias_measured": "지금 가중치로 잰 것은 {rise} %입니다.",
+    "bias_returning": "지금 가중치로 잰 것은 {rise} %로 한도를 넘어, 1 쪽으로 되돌립니다.",
     "source_column": "소스",
     "loss": "손실",
     "excess": "평균과의 차이",
@@ -134,6 +139,12 @@ EN: Mapping[str, str] = {
     "bias": "Loss by source",
     "bias_about": "The model foresees {source} worst: its loss before learning is {excess} nats "
     "above the mean of {mean}. Proposed weights go into the setting node.source_weights.",
+    "bias_cost": "With the proposal the mean loss is predicted to change by {rise} % against no "
+    "weights (limit {limit} %).",
+    "bias_no_step": "The weights stay until a source was scored in two windows.",
+    "bias_measured": "Measured with those in use: {rise} %.",
+    "bias_returning": "Measured with those in use: {rise} %, above the limit, so they go back "
+    "towards 1.",
     "source_column": "Source",
     "loss": "Loss",
     "excess": "Against the mean",

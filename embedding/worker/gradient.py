@@ -348,6 +348,7 @@ class GradientProcess:
                     **asdict(self.counters),
                     "topology": self.route.figures(),
                     **self.client.rows.figures(),
+                    "source_weights": self.learner.mixing.weights,
                     "queue": self.queue.depth,
                     "queue_capacity": self.queue.capacity,
                     "rss_mb": round(psutil.Process().memory_info().rss / 2**20, 1),

@@ -62,6 +62,18 @@ def test_a_snapshot_holds_the_window_and_later_training_does_not_touch_it(tmp_pa
         assert status["windows"]["2020-02-02"]["snapshot"] is None
 
 
+def test_a_snapshot_holds_the_weights_that_nodes_tell_of(tmp_path, connect):
+    with running_server(config(tmp_path), dim=DIM) as server:
+        node = connect(server)
+        node.words("말")
+        node.push(counts=counted(["말"]), window=AT)
+        node.client.report({"source_weights": {"뉴스": 0.5, "글판": "?"}})
+        ref = node.client.cut(WINDOW)
+        quality = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id).manifest.quality
+        told = {name: value for name, value in quality.items() if name.startswith("weight.")}
+        assert told == {"weight.뉴스": 0.5}
+
+
 def test_a_window_is_cut_once_also_when_many_ask_at_the_same_time_and_after_a_restart(
     tmp_path, connect
 ):

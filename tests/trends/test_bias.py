@@ -69,6 +69,21 @@ def test_weights_stay_within_bounds(uneven) -> None:
         assert 1 / 3 - 1e-3 <= row.proposed <= 3.0
 
 
+def test_weights_that_the_nodes_told_of_go_before_those_of_the_settings(planted, tmp_path) -> None:
+    store, parent = SnapshotStore(tmp_path), None
+    told = {"weight.게시판": 2.0, "weight.뉴스": 0.5, "weight.댓글": 0.5}
+    for at, data in enumerate(planted.stream(planted.Plan(windows=3, fillers=20))):
+        quality = {f"nll.{name}": loss + 0.1 * at for name, loss in LOSSES.items()}
+        quality |= {"nll": 2.2 + 0.1 * at} | (told if at == 2 else {})
+        parent = store.publish(replace(data, parent=parent, quality=quality)).id
+    found = source_bias(store, weights={"게시판": 1.5})
+    assert {row.source: row.weight for row in found.sources}["게시판"] == 2.0
+    assert found.returning
+    assert found.measured is not None
+    assert found.measured > found.limit
+    assert evaluate_snapshot(store.open()).metrics["weight/게시판"] == 2.0
+
+
 def test_losses_of_one_source_or_of_none_are_a_sentence(planted, tmp_path: Path) -> None:
     store = planted.make_store(str(tmp_path), planted.Plan(windows=1, fillers=20))
     with pytest.raises(InputError, match="at least two sources; scored were: none"):
@@ -81,6 +96,8 @@ def test_the_command_prints_a_setting_that_can_be_pasted(uneven) -> None:
     assert said.exit_code == 0
     text = " ".join(said.output.split())
     assert "게시판 is served worst: 0.400 nats above the mean" in text
+    assert "Predicted rise of the mean by them: +" in text
+    assert "(at most 1.0% is allowed)" in text
     found = CliRunner().invoke(app, ["trends", "bias", "--snapshots", str(uneven.uri), "--csv"])
     lines = found.output.splitlines()
     assert lines[0] == "source,loss,excess,tokens,share,weight,proposed"

@@ -81,6 +81,7 @@ def test_the_source_that_is_served_worst_and_weights_for_it(client):
     section = section[: section.index("</section>")]
     assert "게시판의 글을 모델이 가장 못 맞힙니다" in section
     assert "0.250 높습니다" in section
+    assert "바뀔 것으로 내다봅니다 (한도 1 %)" in section
     found = json.loads(get(client, "/api/bias"))
     assert [row["source"] for row in found["sources"]] == ["게시판", "댓글", "뉴스"]
     assert found["sources"][0]["proposed"] > 1 > found["sources"][2]["proposed"]

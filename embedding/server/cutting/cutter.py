@@ -27,6 +27,7 @@ from embedding.records import (
 )
 from embedding.server.config import ServerConfig
 from embedding.server.cutting.gold import measure_gold
+from embedding.server.figures.reports import read_weights
 from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import TablesCopy
 from embedding.server.shards.leading import RemoteCopy
@@ -266,6 +267,7 @@ class Cutter:
             if self._config.gold is not None:
                 device = state.tables.device
                 quality |= measure_gold(self._config.gold, data.words, data.vectors, device)
+            quality |= self._weights()
             if self._store is None:
                 raise RefusedError("cut: the server has no snapshot store.")
             ref = self._store.publish(replace(data, quality=quality), copied.usage())
@@ -281,6 +283,14 @@ class Cutter:
             state.accounts.close(copied.starts, ref)
         logger.info("snapshot %s: %d words", ref.id, ref.words)
         return ref
+
+    def _weights(self) -> dict[str, float]:
+        """weight.SOURCE, as the nodes that are there tell of it."""
+        with self._state.lock:
+            members = self._state.machine.board.members
+            there = {name for name, member in members.items() if member.present}
+            told = [one for name, one in self._state.reports.items() if name in there]
+        return {f"weight.{name}": weight for name, weight in read_weights(told).items()}
 
     def _parent(self, window: Window) -> str | None:
         before = [ref for ref in self.refs() if ref.window_end <= window.start]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -34,3 +35,14 @@ def read_report(report: dict[str, Any]) -> tuple[dict[str, int] | None, float | 
     if isinstance(event_now, (int, float)) and abs(event_now) < 1e12:
         return pending, float(event_now)
     return pending, None
+
+
+def read_weights(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """Weight in training by source, the mean over the nodes that told of weights; else empty."""
+    told: dict[str, list[float]] = {}
+    for report in reports:
+        weights = report.get("source_weights")
+        for name, weight in (weights if isinstance(weights, dict) else {}).items():
+            if isinstance(weight, (int, float)) and 0 < weight < 1e12:
+                told.setdefault(str(name), []).append(float(weight))
+    return {name: sum(each) / len(each) for name, each in sorted(told.items())}
