@@ -46,6 +46,9 @@ def rank_arrivals(
             _values(judged, at, config) | {"burst": weight * float(judged.spread[at])}
             for at, weight in zip(best, weights, strict=True)
         ]
+        if judged is rise:
+            usual = baseline.usual_rate([of[at] for at in best], material.now)
+            values = [v | {"rate_usual": float(u)} for v, u in zip(values, usual, strict=True)]
         return tuple(writer.rows([of[at] for at in best], values)) if best else ()
 
     return Arrivals(

@@ -103,6 +103,18 @@ class Frequency:
         rates: Rates = documents.sum(axis=1) * 1000.0 / total
         return rates
 
+    def usual_rate(self, words: Sequence[str], now: Frequency) -> Rates:
+        """float64 [len(words)]: documents of the window `now` that would hold the word, per 1,000.
+
+        Each source is taken to use it as it does here; one that was not read here as all do.
+        """
+        held, read = self.take(words, now.sources)[1], self.totals(now.sources)[1]
+        whole = self.rate(words) / 1000.0
+        rates = np.where(read > 0, held / np.maximum(read, 1), whole[:, None])
+        mix = now.total_documents / max(int(now.total_documents.sum()), 1)
+        usual: Rates = rates @ mix * 1000.0
+        return usual
+
     def _take(self, table: IntArray, words: Sequence[str], sources: Sequence[str]) -> IntArray:
         place = {name: at for at, name in enumerate(self.sources)}
         columns = np.asarray([place.get(name, -1) for name in sources], dtype=np.int64)

@@ -50,6 +50,8 @@ class TrendRow:
                        the spread over sources (bursts.py); 0 outside of one
     count_*, documents_*   occurrences, and documents that hold it, in the windows compared
     rate_*             documents that hold it, per 1,000 documents
+    rate_usual         risen, fallen: what it was judged against, the same figure had each source
+                       used it as in all windows of `TrendReport.baseline` together
     sources            by source, those that held it in either window
     neighbours_*       nearest words; `changed` marks those of one time only
     series             rate for each of the last windows, oldest first, the reported one last
@@ -80,6 +82,7 @@ class TrendRow:
     since_low: str | None = None
     since_high: str | None = None
     burst: float | None = None
+    rate_usual: float | None = None
 
 
 @dataclass(frozen=True)

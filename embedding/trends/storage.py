@@ -44,7 +44,7 @@ SCHEMA = pa.schema(
             (name, pa.int64())
             for name in ("count_before", "count", "documents_before", "documents")
         ],
-        *[(name, pa.float64()) for name in ("rate_before", "rate")],
+        *[(name, pa.float64()) for name in ("rate_before", "rate_usual", "rate")],
         ("sources", pa.list_(_SOURCE)),
         ("neighbours_before", pa.list_(_NEIGHBOUR)),
         ("neighbours", pa.list_(_NEIGHBOUR)),

@@ -20,6 +20,7 @@ _CSV = (
     *("shift", "expected", "log_odds", "spread"),
     *("count_before", "count", "documents_before", "documents", "rate_before", "rate"),
     *("sources", "neighbours_before", "neighbours", "since", "burst", "since_low", "since_high"),
+    "rate_usual",
 )
 _HISTORY_CSV = (
     *("word", "window", "start", "end", "snapshot", "source"),

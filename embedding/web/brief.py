@@ -42,12 +42,18 @@ def lede(report: TrendReport, t: Words) -> list[str]:
         more = f"{len(born)}+" if cut else str(len(born))
         out.append(t(key, word=formats.short_word(born[0].word), n=more))
     if risen:
-        before, now = formats.rate(risen[0].rate_before), formats.rate(risen[0].rate)
-        word = formats.short_word(risen[0].word)
-        out.append(t("lede_risen", word=word, before=before, now=now))
+        out.append(_risen(risen[0], len(report.baseline), t))
     if not out and report.compared_with is not None:
         out.append(t("lede_none"))
     return out
+
+
+def _risen(row: TrendRow, windows: int, t: Words) -> str:
+    """How often the word is used, and how often in the windows that it was judged against."""
+    word, now = formats.short_word(row.word), formats.rate(row.rate)
+    usual = row.rate_before if row.rate_usual is None else row.rate_usual
+    key = "lede_risen_one" if row.rate_usual is None or windows < 2 else "lede_risen"
+    return t(key, word=word, now=now, usual=formats.rate(usual), windows=windows)
 
 
 def completeness(report: TrendReport) -> list[SourceLine]:

@@ -26,16 +26,19 @@ KO: Mapping[str, str] = {
     "lede_born": "새로 나타난 말은 ‘{word}’ 등 {n}개입니다.",
     "lede_born_one": "새로 나타난 말은 ‘{word}’입니다.",
     "lede_risen": "가장 많이 는 말은 ‘{word}’입니다. "
-    "문서 1,000건에 {before}건에서 {now}건으로 늘었습니다.",
+    "문서 1,000건 가운데 {now}건에 쓰였고, 앞선 창 {windows}개를 합치면 {usual}건이었습니다.",
+    "lede_risen_one": "가장 많이 는 말은 ‘{word}’입니다. "
+    "문서 1,000건 가운데 {now}건에 쓰였고, 바로 앞 창에서는 {usual}건이었습니다.",
     "lede_none": "이 창의 모든 움직임은 비슷한 빈도의 낱말들이 흔히 보이는 폭 안에 있습니다.",
     "moved": "움직인 말",
     "moved_about": "가까이 쓰이는 낱말이 가장 많이 바뀐 순서. 세로 눈금은 비슷한 빈도의 보통 낱말.",
     "born": "새 말",
     "born_about": "이 창까지 처음으로 여러 문서에 쓰인 말. 앞서는 없거나 드물었습니다.",
     "risen": "늘어난 말",
-    "risen_about": "쓴 문서의 비율이 는 말. 여러 소스에 고루 는 말이 앞선다.",
+    "risen_about": "앞선 창들을 합친 것보다 쓴 문서의 비율이 는 말. "
+    "여러 소스에 고루 는 말이 앞선다.",
     "fallen": "줄어든 말",
-    "fallen_about": "쓴 문서의 비율이 준 말.",
+    "fallen_about": "앞선 창들을 합친 것보다 쓴 문서의 비율이 준 말.",
     "empty_ranking": "이 창에는 없습니다.",
     "then": "그때",
     "now": "지금",
@@ -149,7 +152,10 @@ EN: Mapping[str, str] = {
     "lede_moved": "“{word}” moved furthest in meaning.",
     "lede_born": "{n} words are new, led by “{word}”.",
     "lede_born_one": "“{word}” is new.",
-    "lede_risen": "“{word}” rose most, from {before} to {now} of 1,000 documents.",
+    "lede_risen": "“{word}” rose most: {now} of 1,000 documents use it, against {usual} in the "
+    "{windows} windows before.",
+    "lede_risen_one": "“{word}” rose most: {now} of 1,000 documents use it, against {usual} in the "
+    "window before.",
     "lede_none": "All movement in this window is within what words of like frequency usually show.",
     "moved": "Moved",
     "moved_about": "Words whose nearest words were exchanged most. The tick marks a usual word of "
@@ -157,9 +163,11 @@ EN: Mapping[str, str] = {
     "born": "New words",
     "born_about": "Words that enough documents use for the first time; before, none or few did.",
     "risen": "Risen",
-    "risen_about": "Words that a larger share of documents uses; spread over sources ranks first.",
+    "risen_about": "Words that a larger share of documents uses than in the windows before, taken "
+    "together; spread over sources ranks first.",
     "fallen": "Fallen",
-    "fallen_about": "Words that a smaller share of documents uses.",
+    "fallen_about": "Words that a smaller share of documents uses than in the windows before, "
+    "taken together.",
     "empty_ranking": "None in this window.",
     "then": "Then",
     "now": "Now",

@@ -135,3 +135,10 @@ def test_a_window_without_anything_is_empty():
     assert frequency({}, {}).empty
     assert frequency({}, {"뉴스": 0}).empty
     assert not frequency({"가": {"뉴스": 1}}, {"뉴스": 1}).empty
+
+
+def test_the_usual_rate_is_that_of_the_windows_before_in_the_sources_of_now() -> None:
+    before = frequency({"말": {"뉴스": 10, "판": 9}}, {"뉴스": 100, "판": 900})
+    now = frequency({"말": {"뉴스": 30, "새": 8}}, {"뉴스": 300, "판": 100, "새": 400})
+    # 300 × 10 % and 100 × 1 %; a source that was not read before as all did: 400 × 1.9 %.
+    assert before.usual_rate(["말"], now) == pytest.approx([(30 + 1 + 7.6) / 800 * 1000])
