@@ -9,6 +9,7 @@ import numpy as np
 
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.records import IntArray, SourceProgress, TokenBlock, WindowUnit
+from embedding.worker.authors import Authors
 
 
 def window_starts(block: TokenBlock, unit: WindowUnit) -> IntArray:
@@ -21,11 +22,16 @@ def window_starts(block: TokenBlock, unit: WindowUnit) -> IntArray:
 
 
 def count_words(
-    blocks: Sequence[TokenBlock], tables: Sequence[IntArray], unit: WindowUnit
+    blocks: Sequence[TokenBlock],
+    tables: Sequence[IntArray],
+    unit: WindowUnit,
+    authors: Authors | None = None,
 ) -> BlockCounts:
     """Counts of several blocks, by source and window.
 
-    tables  for each block int64 [W], the row id of each of its words, -1 for none
+    tables   for each block int64 [W], the row id of each of its words, -1 for none
+    authors  by whom words were used before: of the documents of one author that hold a word, one
+             is counted. None, or a block without voices: all are
     """
     groups: list[CountGroup] = []
     names: list[str] = []
@@ -34,7 +40,9 @@ def count_words(
     for block, table in zip(blocks, tables, strict=True):
         starts = window_starts(block, unit)
         for window in np.unique(starts).tolist():
-            codes, counts, documents = _count(block, np.flatnonzero(starts == window))
+            codes, counts, documents = _count(
+                block, window, np.flatnonzero(starts == window), authors
+            )
             # By id, in which order they take the fewest bytes; words without one keep theirs.
             order = np.argsort(table[codes], kind="stable")
             codes, counts, documents = codes[order], counts[order], documents[order]
@@ -48,7 +56,9 @@ def count_words(
     return BlockCounts(tuple(groups), columns[0], names, columns[1], columns[2])
 
 
-def _count(block: TokenBlock, which: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+def _count(
+    block: TokenBlock, window: int, which: IntArray, authors: Authors | None
+) -> tuple[IntArray, IntArray, IntArray]:
     """Codes that occur in documents `which`, their occurrences, and in how many documents."""
     ends = block.document_tokens().astype(np.int64)
     lengths = ends[which + 1] - ends[which]
@@ -62,11 +72,15 @@ def _count(block: TokenBlock, which: IntArray) -> tuple[IntArray, IntArray, IntA
         offsets = np.repeat(ends[which] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
         codes = block.codes[np.arange(int(lengths.sum())) + offsets].astype(np.int64)
     counts = np.bincount(codes, minlength=size)
-    if len(which) == 1:
+    said = authors if len(block.voices) else None
+    if len(which) == 1 and said is None:
         documents = (counts > 0).astype(np.int64)
     else:
         owner = np.repeat(np.arange(len(which), dtype=np.int64), lengths)
-        documents = np.bincount(np.unique(owner * size + codes) % size, minlength=size)
+        held = np.unique(owner * size + codes)
+        if said is not None:
+            held = held[said.first(block, window, which[held // size], held % size)]
+        documents = np.bincount(held % size, minlength=size)
     present = np.flatnonzero(counts)
     return present, counts[present], documents[present]
 

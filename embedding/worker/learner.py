@@ -34,6 +34,7 @@ from embedding.records import (
     WindowUnit,
 )
 from embedding.stream.replay import ReplayMemory
+from embedding.worker.authors import Authors
 from embedding.worker.batch import BatchWork
 from embedding.worker.combining import Steps, Usual, share, steps_of
 from embedding.worker.config import NodeConfig
@@ -97,6 +98,7 @@ class Learner:
         self._sampler = PairSampler(model.window, config.score_pairs, model.negative)
         self._noise: NoiseTable | None = None
         self._noise_ids: IntArray = np.empty(0, dtype=np.int64)
+        self._authors = Authors()
         self._prepared = 0
         self._refreshed = 0
         self._counted = 0.0
@@ -141,7 +143,7 @@ class Learner:
         self._at = max(self._at, at)
         return Prepared(
             blocks=blocks,
-            counts=count_words(blocks, [part.table for part in fresh], self.unit),
+            counts=count_words(blocks, [part.table for part in fresh], self.unit, self._authors),
             planned=planned,
             scores=scores,
             sentences=sentences,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from embedding.exchange.payload import BlockCounts
 from embedding.records import IntArray, TokenBlock, WindowUnit
+from embedding.worker.authors import Authors
 from embedding.worker.counting import count_words, progress
 
 JANUARY = datetime(2020, 1, 31, 23, tzinfo=UTC).timestamp()
@@ -79,6 +81,49 @@ def test_words_with_a_row_travel_by_id_and_only_the_others_by_name() -> None:
     assert list(counted.words) == ["a", "a"]
     assert counted.counts.tolist() == [1, 2, 1]
     assert [(group.source, group.stop) for group in counted.groups] == [("news", 2), ("board", 3)]
+
+
+def said(voices: list[int], texts: list[list[str]], start: int = 0) -> TokenBlock:
+    """A document for each voice, published in January."""
+    found = TokenBlock.build(
+        "board",
+        [[text] for text in texts],
+        published=[JANUARY] * len(texts),
+        keys=[f"u{start + at}" for at in range(len(texts))],
+    )
+    return replace(found, voices=np.asarray(voices, dtype=np.int64))
+
+
+def held_of(counted: BlockCounts) -> dict[str, tuple[int, int]]:
+    return {word: found for (_, _, word), found in rows_of(counted).items()}
+
+
+def test_an_author_counts_once_for_a_word_in_a_window() -> None:
+    authors = Authors()
+
+    def held(one: TokenBlock, unit: WindowUnit = WindowUnit.MONTH) -> dict[str, tuple[int, int]]:
+        return held_of(count_words([one], tables([one]), unit, authors))
+
+    first = said([1, 1, 2, 1], [["a", "a"], ["a"], ["a", "학교"], ["코로나"]])
+    assert held(first) == {"a": (4, 2), "학교": (1, 1), "코로나": (1, 1)}
+    second = said([1, 3, 1], [["a"], ["a"], ["학교"]], start=4)
+    assert held(second) == {"a": (2, 1), "학교": (1, 1)}
+    assert held(second) == {"a": (2, 1), "학교": (1, 1)}, "counted again they count as before"
+    later = replace(said([1], [["a"]], start=9), published=np.array([FEBRUARY]))
+    assert held(later) == {"a": (1, 1)}, "in another window"
+
+
+def test_a_small_memory_of_authors_never_loses_a_new_one() -> None:
+    authors = Authors(slots=8)
+    texts = [["a", "학교", "코로나", "마스크"]] * 50
+    for start in (0, 50):
+        one = said(list(range(start, start + 50)), texts, start)
+        assert held_of(count_words([one], tables([one]), WindowUnit.MONTH, authors))["a"][1] == 50
+
+
+def test_blocks_without_voices_count_every_document() -> None:
+    one = block([[["a"]], [["a"]]], [JANUARY, JANUARY])
+    assert held_of(count_words([one], tables([one]), WindowUnit.MONTH, Authors()))["a"] == (2, 2)
 
 
 def test_nothing_read_is_nothing_counted() -> None:
