@@ -279,8 +279,7 @@ class WordCounts:
     """What one block read: occurrences and documents by word, source and window.
 
     One row per (word, source, window). `window` is the window's start in Unix seconds.
-    words, sources: str [n]; windows int64 [n]; counts int64 [n]; documents int64 [n], those that
-    hold the word, of one known author in one window as a rule one (`worker/authors.py`)
+    words, sources: str [n]; windows, counts int64 [n]; documents int64 [n], one for each author
     """
 
     words: Sequence[str]
