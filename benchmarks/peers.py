@@ -17,9 +17,10 @@ from embedding.worker.lifetime import peak_memory
 
 def train_gensim(given: argparse.Namespace) -> dict[str, float]:
     """Seconds of each step, words trained (those in the vocabulary, all epochs), peak bytes."""
-    from gensim.models import Word2Vec
+    from gensim.models import FastText, Word2Vec
 
-    model = Word2Vec(
+    more = {"cbow": {"sg": 0}, "sgns": {"sg": 1}, "fasttext": {"sg": 1, "bucket": given.buckets}}
+    model = (FastText if given.model == "fasttext" else Word2Vec)(
         vector_size=given.dim,
         window=given.window,
         negative=given.negative,
@@ -27,7 +28,7 @@ def train_gensim(given: argparse.Namespace) -> dict[str, float]:
         min_count=given.min_count,
         alpha=given.learning_rate,
         min_alpha=1e-4,
-        sg=1,
+        **more[given.model],
         workers=given.workers,
         seed=given.seed,
     )
@@ -61,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("corpus")
     parser.add_argument("--out", required=True)
+    parser.add_argument("--model", required=True, choices=("sgns", "cbow", "fasttext"))
+    parser.add_argument("--buckets", type=int, default=200_000, help="as Yeoron's")
     for name in ("dim", "window", "negative", "min-count", "epochs", "workers", "seed"):
         parser.add_argument(f"--{name}", type=int, required=True)
     for name in ("sample", "learning-rate"):

@@ -4,10 +4,10 @@
 
 A side is a way to train and a number: `gensim-2` (workers), `nodes-2` (ssp over the wire),
 `hogwild-2`, `bsp-2`, `asp-2`, `growing-1` (no counting pass). All have the same settings: skip-gram
-with negative sampling, the learning rate falling linearly. Runs are interleaved, and the order
-turns from one repeat to the next; ratios are medians over repeats of paired runs. `core-1` is one
-node with its server and all its processes on one processor core: a machine of one core, of which
-`nodes-2` has two.
+with negative sampling unless another model is asked for, the learning rate falling linearly. Runs
+are interleaved, and the order turns from one repeat to the next; ratios are medians over repeats of
+paired runs. `core-1` is one node with its server and all its processes on one processor core: a
+machine of one core, of which `nodes-2` has two.
 
 Speed is compared with gensim's two workers, quality with its one: with `corpus_file` each worker
 counts the words of its own part alone against the words of all (gensim 4.4,
@@ -44,6 +44,7 @@ SIDES = ("gensim-2", "nodes-1", "nodes-2", "hogwild-2")
 REFERENCE = "gensim-2"
 JUDGE = "gensim-1"
 WARM_LINES = 2_000
+MODELS = ("sgns", "cbow", "fasttext")
 Run = dict[str, Any]
 
 
@@ -51,6 +52,7 @@ Run = dict[str, Any]
 class Setting:
     """What all sides have in common."""
 
+    model: str = "sgns"
     dim: int = 100
     window: int = 5
     negative: int = 5
@@ -239,8 +241,9 @@ def bench_train(
     gold   files of word pairs or analogies; none: speed only
     """
     setting = setting or Setting()
-    for side in sides:
-        parse_side(side)
+    ways = {parse_side(side)[0] for side in sides}
+    if "gensim" in ways and setting.model not in MODELS:
+        raise InputError(f"model {setting.model!r}: gensim has {', '.join(MODELS)}.")
     machine = hardware()
     with prepared(corpus, words) as plain:
         warm_up(plain, setting)
@@ -300,13 +303,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--side", action="append", help=f"one of {', '.join(WAYS)} with a number")
     parser.add_argument("--words", type=int, help="words of the corpus to use; all when left out")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--model", choices=MODELS, default=MODELS[0])
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--sample", type=float, default=0.0)
     parser.add_argument("--dim", type=int, default=100)
     parser.add_argument("--gold", type=Path, action="append", default=[])
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
-    setting = Setting(dim=given.dim, sample=given.sample, epochs=given.epochs)
+    setting = Setting(model=given.model, dim=given.dim, sample=given.sample, epochs=given.epochs)
     try:
         bench_train(
             given.corpus,

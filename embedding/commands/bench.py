@@ -87,6 +87,7 @@ def train(
     epochs: Annotated[int, typer.Option(help="Epochs of each training.")] = 1,
     sample: Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")] = 0.0,
     dim: Annotated[int, typer.Option(help="Length of the vectors.")] = 100,
+    model: Annotated[str, typer.Option(help="sgns, cbow or fasttext.")] = "sgns",
     gold: Annotated[
         list[Path] | None,
         typer.Option(help="Word pairs or analogies to judge the vectors by; may be repeated."),
@@ -98,7 +99,7 @@ def train(
     `yeoron bench train corpus.txt --side gensim-2 --side growing-1 --gold wordsim353.tsv`
     """
     bench = _measurement("train")
-    setting = bench.Setting(dim=dim, sample=sample, epochs=epochs)
+    setting = bench.Setting(model=model, dim=dim, sample=sample, epochs=epochs)
     sides = tuple(side or bench.SIDES)
     bench.bench_train(corpus, sides, setting, words=words, repeats=repeats, gold=gold or ())
 
