@@ -3,7 +3,7 @@
     python -m benchmarks.mask petitions.jsonl.xz reviews.jsonl.xz
 
 The sets are made by the grammars in tests/text: one from the official formats, one in another
-style, one from lines written by hand as comments are, one composed freely. Of a corpus only counts
+style, one from lines written by hand as comments are, one composed freely, one of boards, ads and complaints. Of a corpus only counts
 by kind are told, never a text.
 """
 
@@ -28,16 +28,16 @@ from embedding.text.mask import MASK_VERSION
 
 RESULTS = Path(__file__).parent / "results"
 GRAMMARS = Path(__file__).parents[1] / "tests" / "text"
-STYLES = ("grammar", "grammar_other", "grammar_written", "grammar_composed")
+STYLES = ("grammar", "grammar_other", "grammar_written", "grammar_composed", "grammar_board")
 
 
-def generated(count: int, seed: int) -> dict[str, Any]:
+def generated(count: int, seed: int, styles: Sequence[str] = STYLES) -> dict[str, dict[str, Any]]:
     """What the judge says of each style."""
     if str(GRAMMARS) not in sys.path:
         sys.path.insert(0, str(GRAMMARS))
     judging = importlib.import_module("judging")
     found = {}
-    for style in STYLES:
+    for style in styles:
         made = importlib.import_module(style)
         verdict = judging.judge(made.positives(seed, count), made.negatives(seed + 1, count))
         found[style] = {
