@@ -3,8 +3,8 @@
     python -m benchmarks.mask petitions.jsonl.xz reviews.jsonl.xz
 
 The sets are made by the grammars in tests/text: one from the official formats, one in another
-style, one from lines written by hand as comments are, one composed freely, one of boards, ads and complaints. Of a corpus only counts
-by kind are told, never a text.
+style, one from lines written by hand as comments are, one composed freely, one of boards, ads and
+complaints. Of a corpus only counts by kind are told, never a text.
 """
 
 from __future__ import annotations
