@@ -16,10 +16,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from embedding.text import shapes
+from embedding.text import handles, shapes
 from embedding.text.neutral import NEUTRAL
 
-MASK_VERSION = "4"
+MASK_VERSION = "5"
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,29 @@ def _compiled(*groups: tuple[str, tuple[str, ...]]) -> Patterns:
 # Order matters: an address may hold a number, a card holds others and has the shape of an account.
 _ADDRESSES = _compiled(("url", shapes.URL), ("email", shapes.EMAIL))
 _NUMBERS = _compiled(("card", shapes.CARD), ("resident", shapes.RESIDENT), ("phone", shapes.PHONE))
-_OTHERS = _compiled(("account", shapes.ACCOUNT), ("handle", shapes.HANDLE))
+_GLUED = _compiled(("account", shapes.GLUED))
+_ACCOUNTS = _compiled(("account", shapes.ACCOUNT))
+_PLAIN = _compiled(("card", shapes.CARD), ("resident", shapes.RESIDENT)) + _GLUED
+_PLAIN += _compiled(("phone", shapes.PHONE)) + _ACCOUNTS + _compiled(("handle", handles.HANDLE))
 _SAID = re.compile(shapes.SAID)
+_DIGIT = re.compile(rf"[0-9{shapes.TOLD}]")
+_CONTEXT = 24  # letters beside a number that is said in which a word may tell what it is
+_LABELLED = re.compile(shapes.LABELLED)
+# Digits of labelled numbers, while the shapes are asked: private letters, which normalising drops.
+_HIDE = {ord(digit): 0x10FF00 + int(digit) for digit in "0123456789"}
+_SHOW = {hidden: digit for digit, hidden in _HIDE.items()}
 _BLANK = re.compile(r" ")
 _WORTH_A_LOOK = re.compile(
-    r"[0-9](?:[^0-9\n]{0,4}[0-9]){5}|@|://|www\.|골뱅이|[앳엣][A-Za-z]|[0공영][1일][0-9공영일육칠팔구]"
+    r"[0-9](?:[^0-9\n]{0,4}[0-9]){5}|@|://|www\.|골뱅이|[A-Za-z0-9] ?[앳엣]"
+    r"|[0공영][1일][0-9공영일육칠팔구]"
+    rf"|[0-9]{{4}}[ -]?[{shapes.CROSSED}]{{4}}|ㅇㅣ[ㅇ0-9]"
     r"|[oO][1lI]|[공영일이삼사오육륙칠팔구]{6}"
     r"|[A-Za-z]#[0-9]|[A-Za-z0-9]#[0-9]{4}|[A-Za-z0-9] ?#[a-z]"
     rf"|[{shapes.TOLD}]{{3}}{shapes.BETWEEN}[{shapes.TOLD}0-9]{{2}}"
     rf"|[{shapes.TOLD}][0-9][{shapes.TOLD}]|[0-9]{{2}}{shapes.BETWEEN}[{shapes.TOLD}]{{3}}"
-    r"|(?:아이디|아디|계정|톡|ㅋㅌ|텔레|그램|라인|인스타|트위터|위챗|디스코드|디코|스카이프)"
-    r"[^가-힣\n]{0,4}(?:[은는]|친구 ?추가|친추|추가)?[^가-힣\n]{0,2}[A-Za-z0-9]"
-    r"|[A-Za-z0-9_] ?(?:카카오톡|카톡|까톡|텔레|라인|인스타|트위터|위챗|디스코드|디코)"
-    r"|(?i:[(\[{]at[)\]}]| at |\bid\b|kakao|telegram|insta|wechat|discord|\bline\b)"
+    rf"|(?:{handles.CHAT}|{handles.NAMED})[^A-Za-z0-9\n]{{0,16}}[A-Za-z0-9]"
+    rf"|[A-Za-z0-9_](?:으?로)?[ (]{{0,2}}{handles.CHAT}"
+    r"|(?i:[(\[{<] ?at? ?[)\]}>]| at |[_-]at[_-])"
 )
 _TAIL = re.compile(rf"({NEUTRAL.pattern})({shapes.PARTICLE}(?![가-힣]))?")
 
@@ -67,8 +77,12 @@ def mask(text: str) -> Masked:
         return Masked(text)
     counts: Counter[str] = Counter()
     text = _apply(_ADDRESSES, text, counts)
-    text = _SAID.sub(lambda run: _said(run[0], counts), text)
-    text = _apply(_NUMBERS + _OTHERS, text, counts)
+    hidden = _LABELLED.sub(lambda found: found[0].translate(_HIDE), text)
+    labelled, text = hidden != text, hidden
+    text = _SAID.sub(lambda run: _said(run, counts), text)
+    text = _apply(_PLAIN, text, counts)
+    if labelled:
+        text = text.translate(_SHOW)
     if counts:
         text = _TAIL.sub(r"\1 ", text)
     return Masked(text, dict(counts))
@@ -82,15 +96,19 @@ def _apply(patterns: Patterns, text: str, counts: Counter[str]) -> str:
     return text
 
 
-def _said(run: str, counts: Counter[str]) -> str:
-    """`run` with its number masked when it is one once all its digits are written as digits.
+def _said(match: re.Match[str], counts: Counter[str]) -> str:
+    """The run found with its number masked when it is one once all its digits are written so.
 
     Its first and last letters may be those of words around it (3일, 공일공; 칠팔 이 사람), so that
-    parts of it are tried after the whole.
+    parts of it are tried after the whole, and at last with the words beside it.
     """
+    run = match[0]
     written = run.translate(shapes.DIGITS)
-    if written == run:
+    if written == run or not _DIGIT.search(run):  # OOO-OOOO-OOOO is nobody's
         return run
+    beside = _said_beside(match, written, _GLUED, counts)
+    if beside != run:
+        return beside
     begins = [0, *(gap.end() for gap in _BLANK.finditer(run))][:3]
     for begin in begins:
         for end in range(len(run), max(len(run) - 9, begin), -1):
@@ -98,11 +116,43 @@ def _said(run: str, counts: Counter[str]) -> str:
                 break
             if run[end - 1 : end + 1].isdecimal() and end < len(run):
                 continue
+            if _only_particle(match, written, begin, end):
+                continue
             found: Counter[str] = Counter()
             masked = _apply(_NUMBERS, written[begin:end], found)
             if NEUTRAL.fullmatch(masked.strip()):
                 counts.update(found)
                 return run[:begin] + masked + run[end:]
+    return _said_beside(match, written, _NUMBERS + _ACCOUNTS, counts)
+
+
+def _only_particle(match: re.Match[str], written: str, begin: int, end: int) -> bool:
+    """Whether all that is said of a part is its last letter, which begins a word: 1234이고."""
+    run, at = match[0], match.start() + end
+    return run[begin : end - 1] == written[begin : end - 1] and match.string[at : at + 1].isalpha()
+
+
+def _said_beside(
+    match: re.Match[str], written: str, patterns: Patterns, counts: Counter[str]
+) -> str:
+    """The run with what is a number because of the words beside it, such as an account."""
+    run, text = match[0], match.string
+    before = text[max(0, match.start() - _CONTEXT) : match.start()]
+    whole = before + written + text[match.end() : match.end() + _CONTEXT]
+    for token, kind, pattern in patterns:
+        for found in pattern.finditer(whole):
+            if "other" in pattern.groupindex:
+                if found["other"] is not None:
+                    continue
+                begin = found.start()
+            else:
+                begin = found.end(1) if pattern.groups and found[1] is not None else found.start()
+            begin, end = begin - len(before), found.end() - len(before)
+            if begin < 0 or end > len(run) or written[begin:end] == run[begin:end]:
+                continue
+            if not _only_particle(match, written, begin, end):
+                counts[kind] += 1
+                return run[:begin] + token + run[end:]
     return run
 
 

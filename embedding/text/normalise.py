@@ -11,7 +11,7 @@ import re
 import unicodedata
 from typing import Literal
 
-NORMALISER_VERSION = "1"
+NORMALISER_VERSION = "2"
 
 _LETTERS = re.compile(r"[^\u3131-\u318e]+")
 _HALFWIDTH = {
@@ -21,10 +21,11 @@ _HALFWIDTH = {
 }
 _HAS_HALFWIDTH = re.compile(r"[\uffa0-\uffdc]")
 # Controls, format characters (zero-width, direction marks, soft hyphen), variation selectors,
-# skin tones, private use and surrogates: invisible, or of no agreed meaning.
+# skin tones, private use and surrogates: invisible, or of no agreed meaning. Marks that enclose a
+# letter or digit (the keycap of 1\ufe0f\u20e3) go too: it is the digit that is read.
 _INVISIBLE = re.compile(
     r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-    r"\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff"
+    r"\u200b-\u200f\u202a-\u202e\u2060-\u206f\u20dd-\u20e0\u20e2-\u20e4\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff"
     r"\U0001f3fb-\U0001f3ff\U000e0000-\U000e0fff\ue000-\uf8ff\ud800-\udfff"
     r"\U000f0000-\U0010ffff]+"
 )
@@ -49,6 +50,7 @@ def normalise(
         if _HAS_HALFWIDTH.search(text):
             text = text.translate(_HALFWIDTH)
         text = _LETTERS.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
+        text = _BREAKS.sub("\n", text)  # some marks come apart into a blank and another
     if not text.isascii():
         text = _DASHES.sub("-", text)
         text = _DIGITS.sub(lambda found: str(unicodedata.decimal(found[0], 0)), text)

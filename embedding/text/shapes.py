@@ -7,22 +7,25 @@ bounded and starts at a boundary, so that no text makes matching slow.
 from __future__ import annotations
 
 TOLD = "공영일이삼사오육륙칠팔구"  # digits said in Hangul
+_ALIKE = "oOlIㅇㅣ"  # letters typed for 0 and 1
 # What stands between groups of digits; 에 and 다시 are dashes said aloud.
 _GAP = rf"(?:[ \n]?[-./·_)~ㅡ][ \n]?-?| ?(?:에|다시|대시)(?: |(?=[0-9{TOLD}]))|[ \n])"
 _MAY = _GAP + "?"
 _ODD = rf"(?:{_GAP}| ?[*=:,] ?)?"  # as well in mobile numbers, which begin like nothing else
-_FIRST = r"(?<![0-9])(?<![0-9A-Za-z][-.,])"
+_FIRST = r"(?<![0-9])(?<![0-9][-.,])(?<![A-Za-z]-)"
 _LAST = r"(?![0-9])"
 _YEAR = r"(?:19|20)[0-9]{2}"
-_STAR = r"[0-9*xX●○]"
-BETWEEN = r"(?: ?[-./·_)~ㅡ*,] ?| ?(?:에|다시|대시) ?| )"
-_EITHER = rf"[0-9oOlI{TOLD}]"
+CROSSED = r"*xX×#●○◯■□•"  # what stands for a hidden digit
+_STAR = rf"[0-9{CROSSED}]"
+BETWEEN = r"(?: ?[-./·_)~ㅡ*,] ?-?| ?(?:에|다시|대시) ?| )"
+_EITHER = rf"[0-9{_ALIKE}{TOLD}]"
+_BESIDE = "은행|뱅크|농협|신한|국민|우리|하나|기업|토스|카뱅|토뱅|케뱅|수협|신협|금고"
 SAID = (
-    rf"(?<![0-9A-Za-z가-힣])(?<![0-9][-.,]){_EITHER}"
-    rf"(?:{BETWEEN}?{_EITHER}){{8,19}}(?![0-9*xX●○])"
+    rf"(?:(?<![0-9A-Za-z가-힣])|(?<={_BESIDE})|(?<=[가-힣])(?=[0-9]))"
+    rf"(?<![0-9][-.,]){_EITHER}(?:{BETWEEN}?{_EITHER}){{8,19}}(?![0-9{CROSSED}])"
 )
 """Digits of which some are said or typed as letters: 공일공 일이삼사 오육칠팔, O1O-1234-5678."""
-DIGITS = str.maketrans("oOlI" + TOLD, "0011" + "00123456" + "6789")
+DIGITS = str.maketrans(_ALIKE + TOLD, "001101" + "00123456" + "6789")
 
 _WEB = r"[^\s<>\"'가-힣]"
 
@@ -32,23 +35,34 @@ URL = (
     rf"(?<![A-Za-z0-9@._-])(?:[A-Za-z0-9-]{{2,40}}\.){{1,3}}(?:com|net|org|kr|io|tv|me|be)/{_WEB}{{0,2000}}",
 )
 
-_AT = r"(?: ?@ ?| ?[(\[{](?:at|골뱅이)[)\]}] ?| ?(?:골뱅이|앳|엣) ?)"
-_DOT = r"(?:\.| ?[(\[{]dot[)\]}] ?| dot | ?[닷쩜점] ?|,(?=(?:com|net|org|kr)(?![A-Za-z])))"
+_AT = (
+    r"(?:@ ?| @ | ?[(\[{<] ?(?i:at|a|골뱅이|앳|엣) ?[)\]}>] ?|[_-](?i:at)[_-]| ?(?:골뱅이|앳|엣) ?)"
+)
 _TOP = r"(?:com|net|org|edu|gov|info|io|me|kr)"
+_SAID_DOT = r"(?:\.| ?[(\[{<](?:dot|점|닷)[)\]}>] ?| dot | ?[닷쩜점] ?)"
+_DOT = (
+    rf"(?:{_SAID_DOT}"
+    rf"| ?[.,] ?(?=(?:{_TOP}|co|ac|or|go|re|pe|ne)(?![A-Za-z0-9])))"
+)
 _HOST = r"(?:naver|gmail|hanmail|daum|nate|kakao|hotmail|outlook|yahoo|icloud)"
+_HOUSE = (
+    r"(?:네이버|다음|한메일|지메일|쥐메일|구글|네이트|핫메일|카카오|야후|천리안|아웃룩|아이클라우드|엠팔"
+    r"|드림위즈|파란|라이코스)"
+)
 _LOCAL = r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9_][A-Za-z0-9._%+-]{0,63}"
 EMAIL = (
     # hong@naver. com, hong#naver.com: only with the houses that everybody writes to here.
-    rf"{_LOCAL} ?[@#] ?(?i:{_HOST}) ?[.,] ?(?i:{_TOP})(?:\.kr)?(?![A-Za-z0-9])",
+    rf"{_LOCAL}(?: ?[@#] ?| at )(?i:{_HOST}) ?[.,] ?(?i:{_TOP})(?:\.kr)?(?![A-Za-z0-9])",
     rf"{_LOCAL}{_AT}(?:[A-Za-z0-9-]{{1,63}}{_DOT}){{1,4}}[A-Za-z]{{2,18}}(?![A-Za-z0-9])",
+    rf"{_LOCAL} @(?:[A-Za-z0-9-]{{1,63}}\.){{1,4}}{_TOP}(?![A-Za-z0-9])",
     rf"{_LOCAL}@[A-Za-z][A-Za-z0-9-]{{1,62}}",
     # hong골뱅이네이버닷컴
     (
-        rf"{_LOCAL}{_AT}(?:네이버|다음|한메일|지메일|구글|네이트|핫메일|카카오|야후|천리안)"
-        r"(?: ?[.닷쩜점,] ?(?:컴|콤|넷|com|net|co\.kr))?"
+        rf"{_LOCAL}(?:{_AT}| at ){_HOUSE}"
+        r"(?:(?: ?[.닷쩜점,] ?)?(?:컴|콤|넷|com|net|co\.kr))?"
     ),
     # hong at naver.com: only with a name of the top level that is in common use here.
-    rf"{_LOCAL} at (?:[A-Za-z0-9-]{{1,63}}{_DOT}){{1,4}}{_TOP}(?![A-Za-z0-9])",
+    rf"{_LOCAL} at (?:[A-Za-z0-9-]{{1,63}}{_SAID_DOT}){{1,4}}{_TOP}(?![A-Za-z0-9])",
 )
 
 _DAY = r"[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
@@ -65,10 +79,12 @@ RESIDENT = (
     rf"((?:주민|주번|민증|등록번호)[^0-9\n]{{0,8}}){_DAY} ?[,:=*] ?[1-8]{_STAR}{{6}}(?![0-9*])",
     rf"{_FIRST}[0-9] [0-9] (?:0 [1-9]|1 [0-2]) [0-3] [0-9] [1-8](?: [0-9]){{6}}{_LAST}",
     # Birthday and sex alone: 850101-1, 850101-1***
-    rf"{_FIRST}(?<![0-9] - ){_DAY} ?- ?[1-8](?:[*xX●○]{{1,6}}|(?![0-9-]))",
+    rf"{_FIRST}(?<![0-9] - ){_DAY} ?- ?[1-8](?:[{CROSSED}]{{1,6}}|(?![0-9-]))",
 )
 
 _AREA = r"(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4]|70|80|50[2-8]?)"
+_CALL = r"(?:전화|전번|연락처|핸드폰|휴대폰|핸펀|[☎☏]|(?<![A-Za-z])(?i:tel|h\.?p|phone))"
+_SIGNED = rf"(?:{_GAP}| ?[*=] ?)"  # 042*853*1234
 _REST = rf"{_MAY}[0-9]{{3,4}}{_MAY}[0-9]{{4}}{_LAST}"
 PHONE = (
     # +82 10-1234-5678, 82-2-123-4567; other countries: +1 213-555-0123
@@ -77,12 +93,15 @@ PHONE = (
     # 010-1234-5678, (02) 123-4567, 031.123.4567, 0 1 0 1 2 3 4 5 6 7 8
     rf"{_FIRST}\(?0(?:1[016789]|{_AREA})\)?{_REST}",
     rf"{_FIRST}01[016789]{_ODD}[0-9]{{3,4}}{_ODD}[0-9]{{4}}{_LAST}",
+    rf"{_FIRST}\(?0{_AREA}\)?{_SIGNED}[0-9]{{3,4}}{_SIGNED}[0-9]{{4}}{_LAST}",
+    # 전번 051, 701, 7415: commas only behind a word that says so, for they make lists as well.
+    rf"((?:{_CALL}|폰|문자|문의|번호)[^0-9\n]{{0,8}})\(?0{_AREA}\)?{_ODD}[0-9]{{3,4}}{_ODD}[0-9]{{4}}{_LAST}",
     rf"{_FIRST}01[016789](?:[ .·/-]{{0,3}}[0-9]){{7,8}}{_LAST}",
     rf"{_FIRST}0 1 [016789](?:[ .·/-]{{1,3}}[0-9]){{7,8}}{_LAST}",
     rf"{_FIRST}0 (?:2|[3-6] [1-5]|7 0|5 0 [2-8])(?: [0-9]){{7,8}}{_LAST}(?! [0-9](?![0-9]))",
     # A local number, only after a word that says so.
     (
-        r"((?:전화|연락처|핸드폰|휴대폰|(?<![A-Za-z])(?i:tel|hp|phone))[^0-9\n]{0,8})"
+        rf"({_CALL}[^0-9\n]{{0,8}})"
         rf"(?!{_YEAR}[-. ]{_YEAR})(?!1[568][0-9]{{2}}-)[0-9]{{3,4}}[-. ][0-9]{{4}}"
         r"(?![0-9])(?! ?[-. ·/] ?[0-9*xX])"
     ),
@@ -93,18 +112,29 @@ CARD = (
     # One digit at a time, or the first group in brackets.
     rf"{_FIRST}[3-69](?: [0-9]){{15}}{_LAST}(?! [0-9](?![0-9]))",
     rf"{_FIRST}\([3-69][0-9]{{3}}\) ?(?:[0-9]{{4}}{_APART}?){{2}}[0-9]{{4}}{_LAST}",
-    # 1234-5678-9012-3456, its end perhaps crossed out, unless it is four years in a row.
+    # 1234-5678-9012-3456, unless it is four years in a row.
     (
-        rf"{_FIRST}(?!{_YEAR}{_APART}{_YEAR}{_APART}{_YEAR})[2-9][0-9]{{3}}{_APART}[0-9]{{2}}{_STAR}{{2}}"
-        rf"{_APART}{_STAR}{{4}}{_APART}{_STAR}{{4}}{_LAST}"
+        rf"{_FIRST}(?!{_YEAR}{_APART}{_YEAR}{_APART}{_YEAR})[2-9][0-9]{{3}}{_APART}[0-9]{{4}}"
+        rf"{_APART}[0-9]{{4}}{_APART}[0-9]{{4}}{_LAST}"
+    ),
+    # Some of it crossed out: 1234-56**-****-7890, 123456******7890, 3712-******-12345.
+    (
+        rf"{_FIRST}(?=[0-9 ./·_~ㅡ-]{{4,18}}[{CROSSED}])[2-9][0-9]{{3}}{_APART}?{_STAR}{{4}}"
+        rf"{_APART}?{_STAR}{{4}}{_APART}?{_STAR}{{4}}(?!{_STAR})"
+    ),
+    (
+        rf"{_FIRST}(?=[0-9 ./·_~ㅡ-]{{4,18}}[{CROSSED}])3[47][0-9]{{2}}{_APART}?{_STAR}{{6}}"
+        rf"{_APART}?{_STAR}{{5}}(?!{_STAR})"
     ),
     rf"{_FIRST}3[47][0-9]{{2}}{_APART}?[0-9]{{6}}{_APART}?[0-9]{{5}}{_LAST}",
     rf"{_FIRST}(?:[3-69][0-9]|2[2-7])[0-9]{{14}}{_LAST}",
 )
 
+_PARCEL = r"(?:송장|운송|택배|등기|소포|주문|예약|접수)"
 _BANK = (
     r"(?:국민|신한|우리|하나|농협|기업|제일|씨티|대구|부산|광주|전북|경남|제주|수협|신협|우체국|새마을|금고|카카오|"
-    r"카뱅|토스|케이|산업|은행|뱅크|계좌|통장|입금|송금|예금주|(?<![A-Za-z])(?i:kb|nh|ibk|sc|keb))"
+    r"카뱅|토스|토뱅|케이|케뱅|아이엠|산업|은행|뱅크|계좌|통장|입금|송금|예금주"
+    r"|(?<![A-Za-z])(?i:kb|nh|ibk|sc|keb|kdb|im))"
 )
 _NO_DATE = rf"(?!{_YEAR}[-./ ](?:0?[1-9]|1[0-2])[-./ ])(?!{_YEAR}[- ]{_YEAR})"
 _NO_BUSINESS = r"(?![0-9]{3}-[0-9]{2}-[0-9]{5}(?![0-9-]))(?!97[89]-)"  # nor the number of a book
@@ -118,7 +148,27 @@ _OTHER = (
     r"[^0-9\n]{0,8}[0-9][0-9-]{5,30})"
 )
 _DASH = r"(?: ?- ?)"
-_ANY = r"(?: ?[-.·_ㅡ~] ?| )"  # beside the name of a bank
+_ANY = r"(?: ?[-./·_ㅡ~] ?| )"  # beside the name of a bank
+# Ten digits or more in one piece, or in groups that the same mark joins.
+_JOINED = (
+    rf"{_NO_DATE}(?=[0-9](?:{_ANY}?[0-9]){{9}})(?:[0-9]{{10,16}}"
+    r"|[0-9]{2,7}(?P<mark> ?[-./·_ㅡ~] ?| )[0-9]{1,8}(?:(?P=mark)[0-9]{1,8}){1,3})"
+)
+_NO_PHONE = rf"(?!01[016789]{_REST}(?!-[0-9]))(?!0{_AREA}{_REST}(?![ -]?[0-9]))(?!82{_GAP}1)"
+_NEAR = rf"{_BANK}(?:(?!{_PARCEL})[^0-9\n]){{0,15}}(?:\n[^0-9\n]{{0,3}})?"
+_SAYS_BANK = r"(?:[가-힣]{2,5}(?:은행|뱅크)|농협|수협|신협|새마을|우체국|카뱅|토뱅|케뱅)"
+_BEHIND = (
+    rf"(?= ?[(,/]? ?(?!{_NO_BANK}){_BANK}| ?(?:이|그|제|저희) ?(?:계좌|통장)"
+    rf"| [가-힣]{{2,4}} (?:{_SAYS_BANK}|[가-힣A-Z]{{2,6}}으?로 ?(?:입금|송금|이체)))"
+)
+# Beside the name of a bank, so that a part of it is not taken for a phone.
+GLUED = (
+    (
+        rf"({_BANK}(?:번호)?(?:이고|은|는| [가-힣]{{2,4}})?[^0-9가-힣]{{0,3}})"
+        rf"{_NO_PHONE}{_JOINED}{_LAST}"
+    ),
+    rf"(){_FIRST}{_NO_PHONE}{_JOINED}(?= ?[(/]?(?:{_SAYS_BANK}))",
+)
 ACCOUNT = (
     # Three to five groups joined by dashes, ten to sixteen digits in all, one of three or more.
     (
@@ -126,31 +176,20 @@ ACCOUNT = (
         rf"(?=[0-9 -]{{0,12}}[0-9]{{3}})[0-9]{{2,6}}(?:{_DASH}[0-9]{{1,8}}){{2,4}}{_LAST}"
     ),
     # Ten to sixteen digits near the name of a bank.
-    rf"({_BANK}[^0-9\n]{{0,15}}){_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}{_LAST}",
-    rf"{_FIRST}{_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}(?= ?[(,/]? ?(?!{_NO_BANK}){_BANK})",
+    rf"({_NEAR}){_JOINED}{_LAST}",
+    rf"({_NEAR}){_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}{_LAST}",
+    rf"{_FIRST}{_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}{_BEHIND}",
 )
 
-_CHAT = (
-    r"(?:카카오톡|카톡|까톡|ㅋㅌ|텔레그램|텔레|라인|인스타그램|인스타|트위터|위챗|디스코드|디코|스카이프"
-    r"|(?<![A-Za-z])(?i:kakao(?:talk)?|telegram|insta(?:gram)?|wechat|discord|line))"
+LABELLED = (
+    rf"(?:(?:{_PARCEL}|승인|거래|사건|문서|허가|신고|청원|관리|상품|제품|품목|모델|시리얼|일련|바코드|의안"
+    r"|법인 ?등록|사업자(?: ?등록)?|특허|출원) ?(?:번호|코드)"
+    rf"|(?:사업자|바코드|송장|운송장|시리얼|택배|등기|소포)(?! ?0{_AREA}{_REST}))"
+    r"[은는이가]? ?[:=#(\[]? ?[A-Za-z]{0,4}"
+    rf"(?!01[016789]{_REST})(?:(?<=법인등록번호 )|(?!{_DAY}-[1-8][0-9]{{6}}(?![0-9])))"
+    r"[0-9](?:-?[0-9]){5,23}(?![0-9])"
 )
-_SITE = r"(?:페북|페이스북|네이버|다음|유튜브|트위치|오픈채팅|오픈톡|옾챗)"
-_NAMED = r"(?:아이디|아디|계정|(?i:id))"
-_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{3,29}"
-_ODD_NAME = (
-    r"(?=[A-Za-z0-9.-]{0,29}[0-9_]|[A-Za-z]{2,20}\.[A-Za-z])(?=[0-9_.-]{0,29}[A-Za-z])" + _NAME
-)
-_LINK = r"(?:[은는] ?)?(?: ?[-:=] ?| ?(?:친구 ?추가|친추|추가)[ :]{1,2}| )"
-HANDLE = (
-    r"(?<![A-Za-z0-9_.#])[A-Za-z][A-Za-z0-9_.]{2,31}#(?!(?:19|20)[0-9]{2})[0-9]{4}(?![0-9])",
-    r"(?<![A-Za-z0-9@_])@(?:[A-Za-z_]|[0-9]{1,3}[A-Za-z_])[A-Za-z0-9_.]{1,29}",
-    r"(?<![A-Za-z0-9@_가-힣])@[가-힣][A-Za-z0-9_.가-힣]{1,29}",
-    rf"((?:{_CHAT}|{_SITE}) ?{_NAMED}[ :은는=]{{0,3}}){_NAME}",
-    rf"({_CHAT} ?[:=] ?){_NAME}",
-    # 카톡 hong77, 텔레 추가 hong77, 아이디 hong_77: what looks like a name for a program
-    rf"({_CHAT}(?:{_LINK})?|{_NAMED}[ :은는=]{{1,3}}){_ODD_NAME}",
-    rf"(?<![A-Za-z0-9_.@-]){_ODD_NAME}(?= ?{_CHAT} ?(?:친구 ?)?(?:추가|친추|{_NAMED}))",
-)
+"""A number that a word names as that of a thing: neither masked nor asked for its shape."""
 
 PARTICLE = (
     r"(?:으?로|은|는|이|가|을|를|에|에서|에게|와|과|도|만|의|님|님이|님은|님께"

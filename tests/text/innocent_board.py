@@ -31,11 +31,6 @@ LINES = """
 사건번호 {y}가단{6} 사건입니다
 {y}형제{5}호로 송치됐대요
 청원번호 {6} 동의 부탁드려요
-https://www1.president.go.kr/petitions/{6} 동의해주세요
-https://youtu.be/dQw4w9WgXcQ 영상 {t} 부분
-https://n.news.naver.com/article/{3}/00{8} 기사 보셨나요
-http://gall.dcinside.com/board/view/?id=stock_new&no={7}
-www.coupang.com/vp/products/{10} 이거 사지 마세요
 naver.com에서 검색하면 나와요
 네이버닷컴 메인에 떴어요
 주문번호 {d4}-{7} 아직도 배송 준비중이에요

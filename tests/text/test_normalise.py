@@ -28,6 +28,8 @@ from embedding.text.sentences import eojeols, split_sentences
         ("좋아👍🏽요", "좋아 👍 요"),
         ("🇰🇷만세", "🇰🇷 만세"),
         ("정말!!!!! 왜?????", "정말!! 왜??"),
+        ("1\ufe0f\u20e3번", "1번"),
+        ("0\r´", "0\ń"),
         ("\ud800가\udfff", "가"),
         ("", ""),
     ],
