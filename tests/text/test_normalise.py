@@ -29,7 +29,7 @@ from embedding.text.sentences import eojeols, split_sentences
         ("🇰🇷만세", "🇰🇷 만세"),
         ("정말!!!!! 왜?????", "정말!! 왜??"),
         ("1\ufe0f\u20e3번", "1번"),
-        ("0\r´", "0\ń"),
+        ("0\r\u00b4", "0\n\u0301"),
         ("\ud800가\udfff", "가"),
         ("", ""),
     ],
