@@ -4,7 +4,7 @@
 
 The sets are made by the grammars in tests/text: one from the official formats, one in another
 style, one from lines written by hand as comments are, one composed freely, one of boards, ads and
-complaints. Of a corpus only counts by kind are told, never a text.
+complaints, one of forms and copied chats. Of a corpus only counts by kind are told, never a text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,14 @@ from embedding.text.mask import MASK_VERSION
 
 RESULTS = Path(__file__).parent / "results"
 GRAMMARS = Path(__file__).parents[1] / "tests" / "text"
-STYLES = ("grammar", "grammar_other", "grammar_written", "grammar_composed", "grammar_board")
+STYLES = (
+    "grammar",
+    "grammar_other",
+    "grammar_written",
+    "grammar_composed",
+    "grammar_board",
+    "grammar_forms",  # never mended for
+)
 
 
 def generated(count: int, seed: int, styles: Sequence[str] = STYLES) -> dict[str, dict[str, Any]]:
