@@ -49,22 +49,27 @@ _ASKED = rf"{_WHERE}(?:(?: ?{_ASKS}){{1,3}}(?: ?{NAMED}[은는]?)?| ?{NAMED}[은
 _FRONT = r"(?<![A-Za-z0-9_.@-])"
 _BEHIND = rf"(?=(?:으?로)? ?(?:\({CHAT}\)|{CHAT} ?(?:{_ASKS}|{NAMED})))"
 
-HANDLE = (
+CALLED = (
     r"(?<![A-Za-z0-9_.#])[A-Za-z][A-Za-z0-9_.]{2,31}#(?!(?:19|20)[0-9]{2})[0-9]{4}(?![0-9])",
     r"(?<![A-Za-z0-9@_])@(?:[A-Za-z_]|[0-9]{1,3}[A-Za-z_])[A-Za-z0-9_.]{1,29}",
     r"(?<![A-Za-z0-9@_가-힣])@[가-힣][A-Za-z0-9_.가-힣]{1,29}",
-    # @ hong_77: with a blank only what looks like a name for a program, or behind a messenger
+    # @ hong_77: with a blank only what looks like a name for a program, or where one is called
     rf"(?<![A-Za-z0-9@_])(?<![A-Za-z0-9@_] )@ {_ODD_NAME}",
-    rf"({CHAT} ?:? ?)@ {_NAME}",
-    rf"(?<![^\n])@ {_NAME}",
+    rf"(?<![^\n])@ (?=[A-Za-z_]){_NAME}",
     rf"(?<![A-Za-z0-9@_])@ {_NAME}(?= ?(?:님|팔로우|팔로|구독|맞팔))",
+)
+"""Names that a sign marks."""
+
+BESIDE = (
+    rf"({CHAT} ?:? ?)@ {_NAME}",
     rf"((?:{CHAT}|{_SITE}) ?{NAMED}[ :은는=]{{0,3}}){_NAME}",
     rf"({CHAT} ?[:=] ?){_NAME}",
     # 카톡 hong77, 텔레 추가 hong77, 아이디 hong_77
     rf"({CHAT}{_LINK}|{NAMED}[ :은는=]{{1,3}}){_ODD_NAME}",
-    # 카톡 gildong, 인스타 맞팔해요 gildong; behind a network alone, and with more
-    # to come, it is what is told of it: 트위터 trend 1위
+    # 카톡 gildong, 인스타 맞팔해요 gildong; behind a network alone, and with more to come, it is
+    # what is told of it: 트위터 trend 1위
     rf"({_MESSENGER}{_LINK}|{CHAT}{_ASKED}|아이디[ :은는=]{{1,3}}){_PLAIN_NAME}",
     rf"({CHAT} ){_PLAIN_NAME}(?=(?:으?로)? ?{_ASKS}| ?(?:\n|$))",
     rf"{_FRONT}(?:{_ODD_NAME}|{_PLAIN_NAME}){_BEHIND}",
 )
+"""Names that `CHAT` or `NAMED` stands beside."""

@@ -39,11 +39,15 @@ def _compiled(*groups: tuple[str, tuple[str, ...]]) -> Patterns:
 
 # Order matters: an address may hold a number, a card holds others and has the shape of an account.
 _ADDRESSES = _compiled(("url", shapes.URL), ("email", shapes.EMAIL))
-_NUMBERS = _compiled(("card", shapes.CARD), ("resident", shapes.RESIDENT), ("phone", shapes.PHONE))
+_CARDS = _compiled(("card", shapes.CARD), ("resident", shapes.RESIDENT))
+_PHONES = _compiled(("phone", shapes.PHONE))
+_NUMBERS = _CARDS + _PHONES
 _GLUED = _compiled(("account", shapes.GLUED))
 _ACCOUNTS = _compiled(("account", shapes.ACCOUNT))
-_PLAIN = _compiled(("card", shapes.CARD), ("resident", shapes.RESIDENT)) + _GLUED
-_PLAIN += _compiled(("phone", shapes.PHONE)) + _ACCOUNTS + _compiled(("handle", handles.HANDLE))
+_CALLED = _compiled(("handle", handles.CALLED))
+_NAMED = _compiled(("handle", handles.BESIDE))
+_TEN = re.compile(r"[0-9](?:[-./·_ㅡ~ ]{0,3}[0-9]){9}")
+_CUE = re.compile(f"{handles.CHAT}|{handles.NAMED}")
 _SAID = re.compile(shapes.SAID)
 _DIGIT = re.compile(rf"[0-9{shapes.TOLD}]")
 _CONTEXT = 24  # letters beside a number that is said in which a word may tell what it is
@@ -80,12 +84,28 @@ def mask(text: str) -> Masked:
     hidden = _LABELLED.sub(lambda found: found[0].translate(_HIDE), text)
     labelled, text = hidden != text, hidden
     text = _SAID.sub(lambda run: _said(run, counts), text)
-    text = _apply(_PLAIN, text, counts)
+    text = _plain(text, counts)
     if labelled:
         text = text.translate(_SHOW)
     if counts:
         text = _TAIL.sub(r"\1 ", text)
     return Masked(text, dict(counts))
+
+
+def _plain(text: str, counts: Counter[str]) -> str:
+    """The text with what is written plainly masked.
+
+    Accounts and names beside a cue are only looked for where there can be some: that costs less.
+    """
+    long = _TEN.search(text) is not None
+    text = _apply(_CARDS, text, counts)
+    if long:
+        text = _apply(_GLUED, text, counts)
+    text = _apply(_PHONES, text, counts)
+    if long:
+        text = _apply(_ACCOUNTS, text, counts)
+    text = _apply(_CALLED, text, counts)
+    return _apply(_NAMED, text, counts) if _CUE.search(text) else text
 
 
 def _apply(patterns: Patterns, text: str, counts: Counter[str]) -> str:

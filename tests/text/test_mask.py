@@ -6,6 +6,7 @@ from types import ModuleType
 import grammar
 import grammar_board
 import grammar_composed
+import grammar_forms
 import grammar_other
 import grammar_written
 import pytest
@@ -27,6 +28,13 @@ def test_recall_and_precision_on_the_generated_sets(style: ModuleType) -> None:
     least = 0.96 if style is grammar_board else 0.98  # 트위터 gildong, and more, is not told apart
     assert min(verdict.by_kind().values()) >= least, (verdict.by_kind(), verdict.examples[:20])
     assert set(verdict.by_kind()) == set(style.KINDS)
+
+
+def test_a_style_that_no_rule_was_written_for() -> None:
+    verdict = judge(grammar_forms.positives(SEED, 2_000), grammar_forms.negatives(SEED + 1, 2_000))
+    assert verdict.recall >= 0.975, verdict.by_kind()
+    assert verdict.precision >= 0.95
+    assert set(verdict.by_kind()) == set(grammar_forms.KINDS)
 
 
 def test_the_judge_sees_what_is_left_and_what_is_lost() -> None:
@@ -100,6 +108,7 @@ def test_masking_twice_changes_nothing() -> None:
         ("인스타 맞팔해요 gildong", "인스타 맞팔해요 <handle>"),
         ("트위터 trend 1위", "트위터 trend 1위"),
         ("카톡 update 하래요", "카톡 update 하래요"),
+        ("@ 3887원씩", "@ 3887원씩"),
         ("@ gil_77 님 말씀", "<handle> 님 말씀"),
         ("@홍길동 보세요", "<handle> 보세요"),
         ("카톡 아이디: hong1234 추가", "카톡 아이디: <handle> 추가"),
