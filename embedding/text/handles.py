@@ -10,13 +10,11 @@ from __future__ import annotations
 _LATIN = r"(?<![A-Za-z])(?i:{})(?i: ?id)?(?![A-Za-z])"
 _MESSENGER = (
     r"(?:카카오톡|카톡|까톡|갠톡|오톡|ㅋ[rR]톡|ㅋㅌ|ㅌㄹ|톡디|텔레|라인|위챗|디엠|친추|맞팔"
-    r"|(?<![가-힣])[톡텔](?![가-힣])|(?<![가-힣])톡(?=아이디|아디|(?i:id))|"
-    + _LATIN.format(r"kakao(?:talk)?|wechat|dm(?!-)")
-    + ")"
+    r"|(?<![가-힣])[톡텔](?![가-힣])|(?<![가-힣])톡(?=아이디|아디|(?i:id)))"
 )
 _NETWORK = (
     r"(?:틱톡|텔레그램|인스타그램|인스타|트위터|디스코드|디코|스카이프|"
-    + _LATIN.format("telegram|insta(?:gram)?|discord|line")
+    + _LATIN.format("kakao(?:talk)?|wechat|dm(?!-)|telegram|insta(?:gram)?|discord|line")
     + ")"
 )
 CHAT = f"(?:{_NETWORK}|{_MESSENGER})"
@@ -69,7 +67,7 @@ BESIDE = (
     # 카톡 gildong, 인스타 맞팔해요 gildong; behind a network alone, and with more to come, it is
     # what is told of it: 트위터 trend 1위
     rf"({_MESSENGER}{_LINK}|{CHAT}{_ASKED}|아이디[ :은는=]{{1,3}}){_PLAIN_NAME}",
-    rf"({CHAT} ){_PLAIN_NAME}(?=(?:으?로)? ?{_ASKS}| ?(?:\n|$))",
+    rf"({CHAT} )(?<=[가-힣ㄱ-ㅎ] ){_PLAIN_NAME}(?=(?:으?로)? ?{_ASKS}| ?(?:\n|$))",
     rf"{_FRONT}(?:{_ODD_NAME}|{_PLAIN_NAME}){_BEHIND}",
 )
 """Names that `CHAT` or `NAMED` stands beside."""

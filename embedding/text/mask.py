@@ -136,7 +136,7 @@ def _said(match: re.Match[str], counts: Counter[str]) -> str:
                 break
             if run[end - 1 : end + 1].isdecimal() and end < len(run):
                 continue
-            if _only_particle(match, written, begin, end):
+            if _of_words(match, written, begin, end):
                 continue
             found: Counter[str] = Counter()
             masked = _apply(_NUMBERS, written[begin:end], found)
@@ -146,10 +146,17 @@ def _said(match: re.Match[str], counts: Counter[str]) -> str:
     return _said_beside(match, written, _NUMBERS + _ACCOUNTS, counts)
 
 
-def _only_particle(match: re.Match[str], written: str, begin: int, end: int) -> bool:
-    """Whether all that is said of a part is its last letter, which begins a word: 1234이고."""
-    run, at = match[0], match.start() + end
-    return run[begin : end - 1] == written[begin : end - 1] and match.string[at : at + 1].isalpha()
+def _of_words(match: re.Match[str], written: str, begin: int, end: int) -> bool:
+    """Whether all that is said in a part belongs to words: 30일 25, 1234이고, 1234 IBK."""
+    run, text, start = match[0], match.string, match.start()
+    for at in range(begin, end):
+        if written[at] != run[at] and not (
+            text[start + at + 1 : start + at + 2].isalpha()
+            if at == end - 1
+            else run[at] in "일이" and run[at - 1 : at].isdecimal() and run[at + 1] == " "
+        ):
+            return False
+    return True
 
 
 def _said_beside(
@@ -170,7 +177,7 @@ def _said_beside(
             begin, end = begin - len(before), found.end() - len(before)
             if begin < 0 or end > len(run) or written[begin:end] == run[begin:end]:
                 continue
-            if not _only_particle(match, written, begin, end):
+            if not _of_words(match, written, begin, end):
                 counts[kind] += 1
                 return run[:begin] + token + run[end:]
     return run

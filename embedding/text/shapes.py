@@ -152,7 +152,8 @@ _ANY = r"(?: ?[-./·_ㅡ~] ?| )"  # beside the name of a bank
 # Ten digits or more in one piece, or in groups that the same mark joins.
 _JOINED = (
     rf"{_NO_DATE}(?=[0-9](?:{_ANY}?[0-9]){{9}})(?:[0-9]{{10,16}}"
-    r"|[0-9]{2,7}(?P<mark> ?[-./·_ㅡ~] ?| )[0-9]{1,8}(?:(?P=mark)[0-9]{1,8}){1,3})"
+    r"|[0-9]{2,7}(?P<mark> ?[-./·_ㅡ~] ?| )(?=(?:[0-9](?P=mark)?){7})"
+    r"[0-9]{1,8}(?:(?P=mark)[0-9]{1,8}){1,3})"
 )
 _NO_PHONE = rf"(?!01[016789]{_REST}(?!-[0-9]))(?!0{_AREA}{_REST}(?![ -]?[0-9]))(?!82{_GAP}1)"
 _NEAR = rf"{_BANK}(?:(?!{_PARCEL})[^0-9\n]){{0,15}}(?:\n[^0-9\n]{{0,3}})?"
