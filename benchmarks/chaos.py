@@ -7,7 +7,8 @@ node, as `yeoron up` does; nodes learn their shares of a corpus. Kills hit the s
 Dask workers, readers, gradient processes and aggregators. At the end every word's count must be
 that of the corpus, every push applied once by every ledger, and the quality that of the same
 training without kills: for each seed there is one of each, and the mean difference is told with
-its standard error.
+its interval. With `--calm 2` there is a second without kills, which differs from the first in
+timing alone: how far such two are apart is what a difference of the kills must be seen against.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ LIMIT_S = 3600.0
 class Setting:
     """kills in a run of `nodes` nodes; words of the corpus and how often they are read.
 
-    seeds   of the model and of the kills, from `first_seed` on; for each a run with kills and one
-            without
+    seeds   of the model and of the kills, from `first_seed` on; for each a run with kills, and
+    calm    one or two without
     """
 
     kills: int = 10
@@ -73,7 +74,14 @@ class Setting:
     topology: str = "ps"
     groups: int = 0
     seeds: int = 3
+    calm: int = 1
     first_seed: int = 1
+
+    @property
+    def runs(self) -> dict[str, int]:
+        """Kills in each run of a seed, in the order of the runs."""
+        again = {"again": 0} if self.calm > 1 else {}
+        return {"quiet": 0, "killed": self.kills, **again}
 
     @property
     def victims(self) -> tuple[str, ...]:
@@ -307,25 +315,25 @@ def _cut(server: ParameterClient, status: dict[str, Any], settings: Settings) ->
 def bench_chaos(
     corpus: Path, setting: Setting, gold: Sequence[Path] = (), *, results: Path = RESULTS
 ) -> dict[str, Any]:
-    """For each seed a training without kills and one with; the result is written after each."""
+    """For each seed trainings without kills and one with; the result is written after each."""
     began, report = time.monotonic(), dict[str, Any]()
     way = setting.topology if not setting.groups else f"groups{setting.groups}"
     name = f"chaos-{datetime.now(UTC):%Y-%m-%dT%H%M%S}-{way}-{setting.policy}-s{setting.shards}"
     with tempfile.TemporaryDirectory() as folder:
         path, held, counts = split(corpus, setting.words, Path(folder))
-        pairs = []
+        groups = []
         for seed in range(setting.first_seed, setting.first_seed + setting.seeds):
-            snapshots, pair = {}, {}
-            for how, kills in (("quiet", 0), ("killed", setting.kills)):
+            snapshots, group = {}, {}
+            for how, kills in setting.runs.items():
                 trained = train(path, setting, kills, seed)
                 snapshots[how] = trained["snapshot"]
-                pair[how] = judge(trained, counts, setting.epochs, list(gold))
+                group[how] = judge(trained, counts, setting.epochs, list(gold))
             shared = set.intersection(*(set(shot.words) for shot in snapshots.values()))
             for how, snapshot in snapshots.items():
-                pair[how]["held_out_loss"] = held_out_loss(snapshot, held, shared)
-                print(json.dumps({"seed": seed, how: pair[how]}), flush=True)
-            pairs.append(pair)
-            report = told(setting, began, pairs)
+                group[how]["held_out_loss"] = held_out_loss(snapshot, held, shared)
+                print(json.dumps({"seed": seed, how: group[how]}), flush=True)
+            groups.append(group)
+            report = told(setting, began, groups)
             results.mkdir(parents=True, exist_ok=True)
             text = json.dumps(report, indent=1) + "\n"
             (results / f"{name}.json").write_text(text, encoding="utf-8")
@@ -333,16 +341,16 @@ def bench_chaos(
     return report
 
 
-def told(setting: Setting, began: float, pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The dated result of the pairs that there are."""
+def told(setting: Setting, began: float, groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The dated result of the seeds that there are."""
     return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "hardware": hardware(),
         "versions": versions(("numpy", "torch", "pyarrow", "distributed")),
         "setting": asdict(setting),
         "minutes": round((time.monotonic() - began) / 60, 1),
-        "verdict": verdict(pairs),
-        "runs": pairs,
+        "verdict": verdict(groups),
+        "runs": groups,
     }
 
 

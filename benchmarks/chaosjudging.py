@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from scipy import stats
+
 from embedding.evaluation.evaluate import evaluate_snapshot
 
 
@@ -47,6 +49,11 @@ def judge(
     }
 
 
+CALM = ("quiet", "again")
+"""Runs without kills; the second of a seed differs from the first in timing alone."""
+SURE = 0.95
+
+
 def exact(run: dict[str, Any]) -> bool:
     """Whether every token was counted once and every push applied once, by every ledger."""
     pushes = {
@@ -62,26 +69,60 @@ def exact(run: dict[str, Any]) -> bool:
     )
 
 
-def verdict(pairs: Sequence[dict[str, dict[str, Any]]]) -> dict[str, Any]:
-    """All runs exact? And by figure the mean of killed minus quiet, its standard error, in %."""
+def verdict(groups: Sequence[dict[str, dict[str, Any]]]) -> dict[str, Any]:
+    """All runs exact? And by figure, how far runs with kills are from those without.
+
+    groups  by seed: the runs `quiet`, `killed` and perhaps `again`
+
+    The difference of a seed is taken from the mean of its runs without kills. `noise` says the
+    same of `again` and `quiet`, which is what timing alone does to the figure.
+    """
     figures = [
         name
-        for name, value in pairs[0]["quiet"].items()
+        for name, value in groups[0]["quiet"].items()
         if name == "held_out_loss" or (name.startswith("similarity/") and isinstance(value, float))
     ]
     told: dict[str, Any] = {
-        "exact": all(exact(run) for pair in pairs for run in pair.values()),
-        "kills": [len(pair["killed"]["killed"]) for pair in pairs],
+        "exact": all(exact(run) for group in groups for run in group.values()),
+        "kills": [len(group["killed"]["killed"]) for group in groups],
     }
     for name in figures:
-        apart = [pair["killed"][name] - pair["quiet"][name] for pair in pairs]
-        quiet = sum(pair["quiet"][name] for pair in pairs) / len(pairs)
-        mean = sum(apart) / len(apart)
-        spread = math.sqrt(sum((each - mean) ** 2 for each in apart) / max(len(apart) - 1, 1))
-        told[name] = {
-            "quiet": round(quiet, 4),
-            "difference": round(mean, 4),
-            "standard_error": round(spread / math.sqrt(len(apart)), 4) if len(apart) > 1 else None,
-            "percent": round(100 * mean / quiet, 2) if quiet else None,
-        }
+        calm = [_mean([group[how][name] for how in CALM if how in group]) for group in groups]
+        killed = [group["killed"][name] for group in groups]
+        told[name] = {"quiet": round(_mean(calm), 4), **apart(killed, calm)}
+        if all("again" in group for group in groups):
+            again, quiet = ([group[how][name] for group in groups] for how in ("again", "quiet"))
+            told[name]["noise"] = apart(again, quiet)
     return told
+
+
+def apart(these: Sequence[float], those: Sequence[float]) -> dict[str, Any]:
+    """Mean of `these` minus `those`, pair by pair, and how sure it is.
+
+    interval_percent  Student's interval of the mean in per cent of `those`: where it lies within
+                      ±1, the two are shown to be within 1 %; None with one pair
+    spread_percent    standard deviation of one pair's difference
+    """
+    n, base = len(these), _mean(those)
+    differences = [a - b for a, b in zip(these, those, strict=True)]
+    mean = _mean(differences)
+    told = {"difference": round(mean, 4), "percent": _percent(mean, base)}
+    if n < 2:
+        return {**told, "standard_error": None, "interval_percent": None, "spread_percent": None}
+    spread = math.sqrt(sum((each - mean) ** 2 for each in differences) / (n - 1))
+    error = spread / math.sqrt(n)
+    reach = float(stats.t.ppf((1 + SURE) / 2, n - 1)) * error
+    return {
+        **told,
+        "standard_error": round(error, 4),
+        "interval_percent": [_percent(mean - reach, base), _percent(mean + reach, base)],
+        "spread_percent": _percent(spread, base),
+    }
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _percent(value: float, base: float) -> float | None:
+    return round(100 * value / base, 2) if base else None

@@ -27,7 +27,10 @@ def chaos(
     shards: Annotated[int, typer.Option(help="Processes that hold the rows.", min=1)] = 1,
     topology: Annotated[str, typer.Option(help="ps, allreduce or hybrid.")] = "ps",
     groups: Annotated[int, typer.Option(help="Groups whose nodes push as one.", min=0)] = 0,
-    seeds: Annotated[int, typer.Option(help="Pairs of a run with kills and one without.")] = 3,
+    seeds: Annotated[int, typer.Option(help="Each a run with kills and one without.")] = 3,
+    calm: Annotated[
+        int, typer.Option(help="Runs without kills a seed; 2 shows the noise.", min=1, max=2)
+    ] = 1,
     gold: Annotated[
         list[Path] | None, typer.Option(help="Word pairs to judge by; may be repeated.")
     ] = None,
@@ -47,6 +50,7 @@ def chaos(
         topology=topology,
         groups=groups,
         seeds=seeds,
+        calm=calm,
     )
     bench.bench_chaos(corpus, setting, gold or ())
 
