@@ -125,4 +125,5 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _percent(value: float, base: float) -> float | None:
-    return round(100 * value / base, 2) if base else None
+    """Of the base's size: a correlation may be below 0."""
+    return round(100 * value / abs(base), 2) if base else None

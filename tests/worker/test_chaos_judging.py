@@ -37,6 +37,13 @@ def test_an_interval_holds_the_mean_difference_and_one_pair_has_none():
     assert apart([2.02], [2.0])["interval_percent"] is None
 
 
+def test_per_cent_of_a_correlation_below_nothing_keep_their_sign():
+    told = apart([-0.1, -0.12], [-0.2, -0.2])
+    assert told["percent"] == 45.0
+    low, high = told["interval_percent"]
+    assert low < 45.0 < high
+
+
 def test_kills_are_measured_from_the_mean_of_the_runs_without_and_the_noise_apart():
     groups = [
         {"quiet": run(2.0), "killed": run(2.1, killed=[("server", 5)]), "again": run(2.2)},
