@@ -5,11 +5,14 @@ as many documents as the settings ask for hold it, all windows together, if the 
 at most `born_windows` windows back, and behind a window that did not use it. It is ranked by how
 much more this window uses it than all windows before: of the documents that hold it, how many would
 be in this window by chance (the binomial test that conditions on their number; Przyborowski and
-Wilenski 1940).
+Wilenski 1940). Any word might have been born, and those that were are chosen by what this window
+held of them: so q is that of a test of every word of the model, of which the others found nothing.
+Mentions that came before a word had its row are counted among the b, as far as they are known.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +30,7 @@ _SMALLEST = -700.0
 
 @dataclass(frozen=True)
 class Births(Judged):
-    """The `words` born in a window, against all windows before; p is one-sided."""
+    """The `words` born in a window, against all before; p is one-sided, q over the model."""
 
     words: tuple[str, ...]
 
@@ -42,6 +45,7 @@ def births(material: Material, config: TrendsConfig, inflation: float) -> Births
     often = last.take(now.words, last.sources)[1].sum(axis=1) >= config.min_documents
     chosen = np.flatnonzero(~signs(now.words, config) & ~often)
     words, held, before = _young([now.words[at] for at in chosen.tolist()], material, config)
+    before = before + _waiting(words, material, config.born_windows)
     read, past = int(now.total_documents.sum()), sum(_read(material))
     share = read / max(read + past, 1)
     chance = binom.logsf(held.sum(axis=1) - 1, held.sum(axis=1) + before, share)
@@ -49,7 +53,8 @@ def births(material: Material, config: TrendsConfig, inflation: float) -> Births
     p = norm.sf(z)
     spread = source_spread(held.astype(float), now.total_documents.astype(float))
     odds = np.log((held.sum(axis=1) + 0.5) / (read + 1.0)) - np.log((before + 0.5) / (past + 1.0))
-    return Births(odds, z, p, benjamini_hochberg(p), spread, z * np.sqrt(spread), words)
+    q = benjamini_hochberg(p, tests=material.snapshot.manifest.words)
+    return Births(odds, z, p, q, spread, z * np.sqrt(spread), words)
 
 
 def _young(
@@ -94,6 +99,31 @@ def _young(
     )
     at_born = np.flatnonzero(born)
     return tuple(words[at] for at in at_born.tolist()), held[at_born], before[at_born]
+
+
+def _waiting(words: Sequence[str], material: Material, last: int) -> IntArray:
+    """int64 [n]: mentions of words while they waited for a row, which no window lists.
+
+    words  first listed in this window or one of the `last` before
+
+    They are what the running count of the first snapshot that lists a word has above its window's,
+    and fewer than `server.min_count`: what is more was read ahead of the window.
+    """
+    server = material.snapshot.manifest.config.get("server")
+    most = int(server.get("min_count", 1)) - 1 if isinstance(server, dict) else 0
+    found, listed = np.zeros(len(words), np.int64), np.zeros(len(words), bool)
+    if not most:
+        return found
+    snapshots = (*material.earlier[-last:], material.snapshot)
+    for snapshot, part in zip(snapshots, (*material.past[-last:], material.now), strict=True):
+        rows = snapshot.rows(words)
+        counted = part.take(words, part.sources)[0].sum(axis=1)
+        running = np.where(rows >= 0, snapshot.counts[np.maximum(rows, 0)], 0)
+        first = ~listed & (counted > 0)
+        found[first] = (running - counted)[first]
+        listed |= counted > 0
+    waited: IntArray = np.clip(found, 0, most)
+    return waited
 
 
 def _read(material: Material) -> list[int]:

@@ -22,16 +22,18 @@ def two_sided(z: Figures) -> Figures:
     return 2.0 * upper_tail(np.abs(z))
 
 
-def benjamini_hochberg(p: Figures) -> Figures:
+def benjamini_hochberg(p: Figures, tests: int = 0) -> Figures:
     """q values of p values: the smallest false-discovery rate at which each is rejected.
 
     Benjamini and Hochberg (1995): q_(i) = min_{j ≥ i} p_(j) n / j.
+
+    tests  n, where there were more than are here: the others are taken to have p = 1
     """
     n = len(p)
     if n == 0:
         return np.zeros(0)
     order = np.argsort(p, kind="stable")
-    raised = p[order] * n / np.arange(1, n + 1)
+    raised = p[order] * max(n, tests) / np.arange(1, n + 1)
     lowest = np.minimum.accumulate(raised[::-1])[::-1]
     q = np.empty(n)
     q[order] = np.minimum(lowest, 1.0)
