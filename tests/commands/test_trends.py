@@ -108,7 +108,7 @@ def test_every_answer_is_the_same_in_processes_that_hash_otherwise(store, tmp_pa
 
 
 def refused(yeoron, *call: object) -> str:
-    """The one sentence on standard error."""
+    """The one sentence on standard error; asserts that the command failed and said nothing else."""
     done = yeoron("trends", *call)
     assert done.code == 2, done.out + done.err
     assert done.out == ""
@@ -169,9 +169,10 @@ def test_a_snapshot_that_fails_its_checksum_is_named(yeoron, planted, tmp_path, 
     assert not (tmp_path / "out").exists()
 
 
-def test_no_store_is_told(yeoron, tmp_path: Path) -> None:
-    for call in (*ANSWERS, ("report",)):
-        refused(yeoron, *call, "--snapshots", tmp_path / "none")
+@pytest.mark.parametrize("call", [*ANSWERS, ("report",)], ids=lambda call: call[0])
+def test_no_store_is_told(yeoron, tmp_path: Path, call) -> None:
+    said = refused(yeoron, *call, "--snapshots", tmp_path / "none")
+    assert f"snapshot store {tmp_path / 'none'}: it holds no snapshot yet" in said
 
 
 @pytest.mark.parametrize("command", [("evaluate", "latest"), ("snapshot", "evaluate")])
