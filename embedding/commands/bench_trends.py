@@ -24,6 +24,16 @@ def drift(
     ] = None,
     windows: Annotated[int, typer.Option(help="Windows of equally many documents.")] = 6,
     seeds: Annotated[int, typer.Option(help="Plantings and trainings.")] = 1,
+    thin: Annotated[
+        str, typer.Option(help="Decoys leave out or move texts, or sentences of long texts.")
+    ] = "texts",
+    first: Annotated[int, typer.Option(help="Seed of the first planting.")] = 0,
+    overlap: Annotated[
+        bool, typer.Option("--overlap", help="Train twice on each and compare the rankings.")
+    ] = False,
+    stores: Annotated[
+        Path | None, typer.Option(help="Keep trainings in this folder; judge those that are there.")
+    ] = None,
     least: Annotated[int, typer.Option(help="Mentions a word needs in both windows.")] = 20,
     null: Annotated[
         bool, typer.Option("--null", help="Plant nothing: all finds are false.")
@@ -38,7 +48,9 @@ def drift(
     Example: `yeoron bench drift reviews.jsonl --tokenizer kiwi --seeds 3`
     """
     arguments = [str(corpus), f"--tokenizer={tokenizer}", f"--windows={windows}"]
-    arguments += [f"--seeds={seeds}", f"--least={least}"]
+    arguments += [f"--seeds={seeds}", f"--least={least}", f"--first={first}"]
+    arguments += [] if stores is None else [f"--stores={stores}"]
+    arguments += ["--overlap"] * overlap + [f"--thin={thin}"]
     arguments += [] if documents is None else [f"--documents={documents}"]
     arguments += ["--null"] * null + ["--ordered"] * ordered + ["--no-peers"] * (not peers)
     raise typer.Exit(measurement("drift").main(arguments))

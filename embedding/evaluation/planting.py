@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -90,6 +91,10 @@ class PlantingConfig(Config):
     thinned: float = Field(default=0.6, gt=0, lt=1)
     """Share of texts that is left out (risen, fallen) or moved (wave, season)."""
 
+    thin: Literal["texts", "sentences"] = "texts"
+    """What decoys leave out or move: whole texts that hold the word, or the sentences that hold it.
+    Long texts hold many decoys, and would nearly all be left out of some window."""
+
     period: int = Field(default=3, ge=1)
     """Windows from one season to the next."""
 
@@ -140,15 +145,25 @@ def plant(documents: Sequence[Document], config: PlantingConfig) -> PlantedCorpu
     order = rng.permutation(len(documents)) if config.shuffle else np.arange(len(documents))
     window = np.empty(len(documents), dtype=np.int64)
     window[order] = np.arange(len(documents)) * config.windows // max(len(documents), 1)
-    window = _moved(documents, window, changes, config, rng)
+    texts = [_texts(document, config) for document in documents]
+    owner = np.repeat(np.arange(len(documents)), [len(own) for own in texts])
+    placed = _moved([one for own in texts for one in own], window[owner], changes, config, rng)
+    first = np.searchsorted(owner, np.arange(len(documents) + 1))
     writing = _Writing(changes, rng)
     held: list[list[Document]] = [[] for _ in range(config.windows)]
     for at in order.tolist():
-        if window[at] >= 0:
-            held[window[at]].append(writing.document(documents[at], int(window[at])))
+        where = placed[first[at] : first[at + 1]]
+        for now in np.unique(where[where >= 0]).tolist():
+            text = [s for one, to in zip(texts[at], where, strict=True) if to == now for s in one]
+            held[now].append(writing.document(text, now))
     touched = {one.other for one in changes if one.kind is Kind.GAINED and one.other}
     touched |= {one.word + NEW_SPELLING for one in changes if one.kind is Kind.RESPELT}
     return PlantedCorpus(tuple(tuple(docs) for docs in held), tuple(changes), frozenset(touched))
+
+
+def _texts(document: Document, config: PlantingConfig) -> list[Document]:
+    """The parts of a document that decoys act on."""
+    return [document] if config.thin == "texts" else [[sentence] for sentence in document]
 
 
 def _choose(

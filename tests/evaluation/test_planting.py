@@ -76,6 +76,23 @@ def test_decoys_change_how_often_and_where_but_not_the_words_around(documents):
             assert not any(c[one.word + NEW_SPELLING] for c in by_window[: one.window])
 
 
+def test_long_texts_lose_the_sentences_that_hold_a_decoy_and_keep_the_others(documents):
+    """Twenty sentences a text: nearly every text holds a decoy that is thinned."""
+    long = [[s for d in documents[at : at + 20] for s in d] for at in range(0, 3000, 20)]
+    config = CONFIG.model_copy(update={"exchanges": 0, "gains": 0, "decoys": 3})
+    texts = plant(long, config)
+    sentences = plant(long, config.model_copy(update={"thin": "sentences"}))
+    assert [one.word for one in texts.planted] == [one.word for one in sentences.planted]
+    left = [sum(counted([d for w in c.windows for d in w]).values()) for c in (texts, sentences)]
+    assert left[0] < 0.7 * 24_000 < 0.8 * 24_000 < left[1]
+    risen = [one for one in sentences.planted if one.kind is Kind.RISEN]
+    by_window = [counted(docs) for docs in sentences.windows]
+    for one in risen:
+        before = np.mean([counts[one.word] for counts in by_window[: one.window]])
+        after = np.mean([counts[one.word] for counts in by_window[one.window :]])
+        assert before < 0.7 * after
+
+
 def test_the_same_seed_plants_the_same_and_another_one_something_else(documents):
     assert plant(documents, CONFIG) == plant(documents, CONFIG)
     other = plant(documents, CONFIG.model_copy(update={"seed": 1}))

@@ -1,0 +1,69 @@
+"""`yeoron bench drift`: two trainings side by side, and trainings that are kept."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embedding.evaluation.detection import Judgement
+from embedding.evaluation.planting import PlantedCorpus
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks import driftjudging
+
+    yield driftjudging
+    sys.modules.pop("benchmarks.driftjudging", None)
+
+
+def judged(scores: list[float], flagged: list[bool]) -> Judgement:
+    words = [f"w{at}" for at in range(len(scores))]
+    return Judgement(3, words, np.array(scores), np.array(flagged), np.full(len(words), 20))
+
+
+def test_two_trainings_agree_on_the_ranking_and_on_what_they_call(bench, monkeypatch):
+    monkeypatch.setattr(bench, "FIRST", 2)
+    one = judged([4, 3, 2, 1], [True, True, False, False])
+    other = judged([4, 1, 3, 2], [True, False, False, False])
+    (row,) = bench.overlaps(
+        [bench.Judged("usage", [one, one], 0.0)], [bench.Judged("usage", [one, other], 0.0)]
+    )
+    assert row["ranked_by_window"] == [1.0, 0.5]
+    assert row["ranked"] == 0.75
+    # 2 + 1 words in common of 2 + 2 and 2 + 1.
+    assert row["called"] == pytest.approx(6 / 7, abs=1e-3)
+    assert (row["called_by_one"], row["called_by_other"]) == (4, 3)
+
+
+def test_a_training_that_was_kept_is_taken_only_for_the_same_settings(bench, monkeypatch, tmp_path):
+    trained = []
+    monkeypatch.setattr(bench, "train_corpus", trained.append)
+    corpus = PlantedCorpus(((((("말", "글"),),)),), (), frozenset())
+    given = Namespace(
+        corpus=Path("some.cut.jsonl"),
+        stores=tmp_path,
+        null=False,
+        planting=3,
+        nodes=1,
+        dim=8,
+        replay=1.0,
+        block=1000,
+        memory=2000,
+    )
+    for dim in (8, 8, 16):
+        given.dim = dim
+        with bench._folder(given, 4) as folder:
+            bench._trained(corpus, folder, given, 4)
+    assert folder.name == "some-planting3-training4"
+    assert [request.model.dim for request in trained] == [8, 16]
+    assert not (folder / "planted.jsonl").exists()
+    assert json.loads((folder / "settings.json").read_text(encoding="utf-8"))["planting"] == 3
