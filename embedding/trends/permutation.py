@@ -17,9 +17,9 @@ import numpy as np
 
 from embedding.records import IntArray
 from embedding.trends.noise import NoiseFloor, noise_floor
-from embedding.trends.pair import ANCHORS, Pair
+from embedding.trends.pair import ANCHORS, SETTLED, Pair
 from embedding.trends.replicas import Groups, Replicas
-from embedding.trends.significance import Figures
+from embedding.trends.significance import Figures, robust_scale
 from embedding.trends.usage import Division, drift, usage_shift
 
 DIVISIONS = 16
@@ -29,10 +29,6 @@ PRIOR = 16
 MOVED = 4.0
 """A word further above its band has no part in the null: its documents differ by more than chance,
 so dealing them out anew parts them more than chance does (Xie, Pan and Khodursky 2005)."""
-STILL = 0.25
-"""Nothing is called moved at a drift above this. Dealing out texts shows what texts do by chance,
-not what the model did between both windows. Below a quarter of the texts' variance its own motion
-widens shifts by an eighth at most; above it words whose contexts still learn seem to have moved."""
 TOP = np.arange(ANCHORS)
 """The most frequent words, by which it is told whether the model had settled."""
 HALVES = 2
@@ -56,13 +52,13 @@ class Permuted:
 def permuted(pair: Pair, rows: IntArray, exposure: Figures, band_words: int) -> Permuted:
     """Judge the usage of `rows` by permuting.
 
-    Nothing is sure without sums of both windows, or when the model moved more than `STILL` between
-    them: then it moved each word's sums in its own way.
+    Nothing is sure without sums of both windows, or when the model was not settled between them:
+    then it moved each word's sums in its own way.
     """
     before, after = pair.used_before, pair.used_after
     if before is None or after is None:
         return Permuted(np.zeros(len(rows)), np.ones(len(rows)))
-    still = drift(before.take(TOP[: len(pair)]), after.take(TOP[: len(pair)])) <= STILL
+    settled = drift(before.take(TOP[: len(pair)]), after.take(TOP[: len(pair)])) <= SETTLED
     before, after = before.take(rows), after.take(rows)
     past = [window.take(rows) for window in pair.used_past]
     observed = usage_shift(before, after, past)
@@ -78,7 +74,7 @@ def permuted(pair: Pair, rows: IntArray, exposure: Figures, band_words: int) -> 
     known = np.isfinite(observed) & np.isfinite(null).all(axis=0)
     if known.any():
         own = judged(observed[known], null[:, known], exposure[known], band_words)
-        z[known], p[known] = own[0], own[1] if still else 1.0
+        z[known], p[known] = own[0], own[1] if settled else 1.0
     return Permuted(z, p, floors)
 
 
@@ -106,52 +102,26 @@ def judged(
 
     The space of a model that goes on learning drifts, which lifts all observed e² alike: what the
     median of a band is above that of its null is taken off, and what is left of it in the spread of
-    the band widens its unit (a model's own motion weighs most on frequent words, whose texts leave
-    little to chance). The unit of a word is its root mean square over the divisions other than the
-    one that it judges, so that no shift, true or null, is held against itself.
+    all words widens the unit. For p the unit of a word is its root mean square over all divisions,
+    the true one too, so that it is the same for each of them; for z that of its null alone.
     """
     squares, chance = _squared(observed), np.median(_squared(null), axis=0)
     drifted = _at(squares, exposure, band_words) - _at(chance, exposure, band_words)
-    units = _root(squares - drifted) / _unit(null, exposure, band_words)
-    others = null / _units_of_others(null, exposure, band_words)
-    z: Figures = units / _wider(units, others, exposure, band_words)
-    pooled = np.sort(others[:, units < MOVED], axis=None)
-    above = len(pooled) - np.searchsorted(pooled, z, side="left")
+    every = np.concatenate([_root(squares - drifted)[None], null])
+    units = every / _unit(every, exposure, band_words)
+    pooled = np.sort(units[1:, units[0] < MOVED], axis=None)
+    wider = max(robust_scale(units[0])[1] / max(robust_scale(pooled)[1], 1e-9), 1.0)
+    above = len(pooled) - np.searchsorted(pooled, units[0] / wider, side="left")
+    z: Figures = every[0] / _unit(null, exposure, band_words) / wider
     return z, (1 + above) / (1 + len(pooled))
-
-
-def _wider(units: Figures, others: Figures, exposure: Figures, band_words: int) -> Figures:
-    """float64 [n], at least 1: spread of a band's shifts over that of their null."""
-    spread = noise_floor(units, exposure, band_words).at(exposure)[1]
-    chance = _floor(others, exposure, band_words).at(exposure)[1]
-    wider: Figures = np.maximum(spread / np.maximum(chance, 1e-9), 1.0)
-    return wider
 
 
 def _unit(shifts: Figures, exposure: Figures, band_words: int) -> Figures:
     """Root mean square float64 [n] of shifts [divisions, n], moderated towards that of the band."""
-    return _moderated(
-        (shifts**2).sum(axis=0), len(shifts), _band_square(shifts, exposure, band_words)
-    )
-
-
-def _units_of_others(shifts: Figures, exposure: Figures, band_words: int) -> Figures:
-    """float64 [divisions, n]: the same over all divisions but the one."""
-    squares = shifts**2
-    band = _band_square(shifts, exposure, band_words)
-    return _moderated(squares.sum(axis=0) - squares, len(shifts) - 1, band)
-
-
-def _moderated(total: Figures, divisions: int, band: Figures) -> Figures:
-    unit: Figures = np.sqrt((PRIOR * band + total) / (PRIOR + divisions))
-    return unit
-
-
-def _band_square(shifts: Figures, exposure: Figures, band_words: int) -> Figures:
-    """Mean square float64 [n] of shifts [divisions, n] of a typical word of the band."""
     own = (shifts**2).mean(axis=0)
-    found: Figures = np.exp(_at(np.log(np.maximum(own, 1e-18)), exposure, band_words))
-    return found
+    band = np.exp(_at(np.log(np.maximum(own, 1e-18)), exposure, band_words))
+    unit: Figures = np.sqrt((PRIOR * band + len(shifts) * own) / (PRIOR + len(shifts)))
+    return unit
 
 
 def _squared(shift: Figures) -> Figures:
