@@ -102,8 +102,8 @@ class Ours:
     def learn(self, period: Period) -> None:
         read = 0
         for sentences in ticks(period.sentences, 4096):
+            self._local.learn(sentences, period.moments[read : read + len(sentences)])
             read += len(sentences)
-            self._local.learn(sentences, period.moments[read - 1])
 
 
 class Gensim:

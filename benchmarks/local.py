@@ -99,11 +99,13 @@ class Local:
         )
         self._blocks = 0
 
-    def learn(self, sentences: Sentences, when: float = 0.0) -> None:
-        """One tick; all sentences are of one moment, in Unix seconds."""
+    def learn(self, sentences: Sentences, moments: Sequence[float] | None = None) -> None:
+        """One tick; `moments`: Unix seconds of each sentence."""
         self._blocks += 1
-        keys = [str(self._blocks)]
-        self.learner.learn([TokenBlock.build("corpus", [sentences], published=[when], keys=keys)])
+        documents = [sentences] if moments is None else [[sentence] for sentence in sentences]
+        published = [0.0] if moments is None else moments
+        keys = [f"{self._blocks} {at}" for at in range(len(documents))]
+        self.learner.learn([TokenBlock.build("corpus", documents, published=published, keys=keys)])
 
     def words(self, *, trained: bool = False) -> Words:
         """Vectors as readers get them, or with `trained` as they are trained."""

@@ -15,7 +15,7 @@ from embedding.exchange.protocol import Ack, Rows
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.models.base import BlockLoss
 from embedding.models.config import ModelConfig, Schedule
-from embedding.records import ScorePairs, TokenBlock, WindowUnit
+from embedding.records import ScorePairs, TimeArray, TokenBlock, WindowUnit
 from embedding.worker.combining import Usual
 from embedding.worker.planning import Plan
 from embedding.worker.rehearsal import Rehearsed
@@ -113,13 +113,34 @@ def reading(blocks: Sequence[TokenBlock]) -> float:
 
 
 def progress(blocks: Sequence[TokenBlock], schedule: Schedule, unit: WindowUnit) -> float:
-    """What a learning rate falls with, 0 to 1: the reading, or the newest text's window of time."""
+    """What a learning rate falls with, 0 to 1: the reading, or how much of its window has passed.
+
+    That is the mean over the tick's tokens, each in the window of its own text: a window that is
+    learnt in one tick is learnt at the mean rate.
+    """
     if schedule is not Schedule.WINDOW:
         return reading(blocks)
-    newest = max((float(b.published.max()) for b in blocks if len(b.published)), default=0.0)
-    start = unit.floor(datetime.fromtimestamp(newest, UTC))
-    length = (unit.next(start) - start).total_seconds()
-    return (newest - start.timestamp()) / length
+    if not (tokens := sum(block.n_tokens for block in blocks)):
+        return 0.0
+    passed = 0.0
+    for block in blocks:
+        if len(block.published):
+            lengths = np.diff(block.sentences[block.documents])
+            passed += float(lengths @ _passed(block.published, unit))
+    return passed / tokens
+
+
+def _passed(moments: TimeArray, unit: WindowUnit) -> TimeArray:
+    """Share of its window, 0 to 1, that has passed at each moment (Unix seconds)."""
+    edge = unit.floor(datetime.fromtimestamp(float(moments.min()), UTC))
+    edges = [edge.timestamp()]
+    while edges[-1] <= moments.max():
+        edge = unit.next(edge)
+        edges.append(edge.timestamp())
+    bounds = np.asarray(edges)
+    at = np.searchsorted(bounds, moments, side="right") - 1
+    shares: TimeArray = (moments - bounds[at]) / np.diff(bounds)[at]
+    return shares
 
 
 def hash_seed(seed: int, node: str, sequence: int) -> int:

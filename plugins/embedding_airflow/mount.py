@@ -11,17 +11,22 @@ import asyncio
 import logging
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from embedding.errors import YeoronError
 
 if TYPE_CHECKING:
+    from starlette.exceptions import HTTPException
+    from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 log = logging.getLogger(__name__)
 
 PREFIX = "/yeoron"
+LOGIN = "/api/v2/auth/login"
+"""Airflow's own way to the login of whichever auth manager it has."""
 
 _ROUTING = {"router", "route", "endpoint", "path_params", "app"}
 
@@ -70,7 +75,18 @@ class GuardedPage:
             dependencies=[Depends(requires_access_view(AccessView.PLUGINS))],
             response_model=None,
         )
+        app.add_exception_handler(401, _to_login)  # type: ignore[arg-type]
         return app
+
+
+async def _to_login(request: Request, error: HTTPException) -> Response:
+    """A browser that opens a page without a login is led there, and back afterwards."""
+    if "text/html" not in request.headers.get("accept", ""):
+        return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
+    query = f"?{request.url.query}" if request.url.query else ""
+    asked = urlencode({"next": f"{request.url.path}{query}"})
+    home = request.scope.get("root_path", "").removesuffix(PREFIX)
+    return RedirectResponse(f"{home}{LOGIN}?{asked}", 303)
 
 
 class _Forward(Response):

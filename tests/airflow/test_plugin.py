@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import httpx
 import pytest
@@ -78,6 +79,19 @@ def test_without_login_every_path_is_refused(web, path):
     assert web.get(path).status_code == 401
     assert web.get(path, headers={"Authorization": "Bearer wrong"}).status_code in {401, 403}
     assert web.get(path, cookies={"_token": "wrong"}).status_code in {401, 403}
+
+
+def test_a_browser_without_login_is_led_there_and_back(web):
+    browser = {"Accept": "text/html,application/xhtml+xml"}
+    for path in ("/yeoron/", "/yeoron/word/%EB%A7%90?lang=ko"):
+        answer = web.get(path, headers=browser)
+        assert answer.status_code == 303
+        login = urlsplit(answer.headers["location"])
+        assert login.path == "/api/v2/auth/login"
+        assert unquote(parse_qs(login.query)["next"][0]) == unquote(path)
+        onward = web.get(answer.headers["location"])
+        assert onward.status_code == 307
+        assert "/auth/login" in onward.headers["location"]
 
 
 def test_the_page_is_read_only(web, token):

@@ -284,7 +284,7 @@ def test_the_rate_falls_with_the_reading() -> None:
 
 
 def test_the_rate_falls_anew_in_each_window_of_event_time() -> None:
-    """Whatever the reading says, and by the newest text of a tick; windows here are days."""
+    """Whatever the reading says, and by the mean of a tick's tokens; windows here are days."""
     rates: list[float] = []
 
     class Listening(Mover):
@@ -299,8 +299,8 @@ def test_the_rate_falls_anew_in_each_window_of_event_time() -> None:
     texts = [replace(topics(0), published=np.full(40, DAY + 3600.0 * h)) for h in hours]
     for text in texts:
         node.learn([replace(text, progress=0.9)])
-    node.learn([texts[0], texts[2]])
-    parts = (0.0, 0.5, 23 / 24, 0.0, 0.25, 23 / 24)
+    node.learn([texts[0], texts[2], texts[4]])
+    parts = (0.0, 0.5, 23 / 24, 0.0, 0.25, (23 / 24 + 0.25) / 3)
     assert rates == pytest.approx([model.rate(part) for part in parts])
     assert rates[0] == MODEL.learning_rate > rates[1] > rates[2]
 
