@@ -13,7 +13,6 @@ run without weights is what the limit is about.
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import time
@@ -26,7 +25,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.corpora import sentences
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import facts, keep
 from embedding.errors import InputError, YeoronError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
@@ -42,7 +41,6 @@ from embedding.trends.config import TrendsConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.learner import Learner
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 FIRST_DAY = datetime(2001, 1, 1, tzinfo=UTC)
 DOCUMENT = 8
@@ -177,19 +175,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except YeoronError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    now = datetime.now(UTC)
     record = {
-        "what": "bias of sources",
-        "at": now.isoformat(timespec="seconds"),
+        **facts("bias", PACKAGES),
         "corpora": [given.first.name, given.second.name],
         "settings": {k: v for k, v in vars(given).items() if k not in ("first", "second")},
-        "hardware": hardware(),
-        "versions": versions(PACKAGES),
         "runs": found,
     }
-    path = RESULTS / f"bias-{now:%Y-%m-%dT%H%M}.json"
-    path.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    print(f"Written to {path}.")
+    print(f"Written to {keep(record)}.")
     return 0
 
 

@@ -34,7 +34,7 @@ import psutil
 
 from benchmarks.chaosjudging import judge, verdict
 from benchmarks.heldout import held_out_loss
-from benchmarks.machine import free_port, hardware, versions
+from benchmarks.machine import RESULTS, facts, free_port, keep
 from embedding.cluster import dask_client
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
@@ -51,7 +51,6 @@ from embedding.training.topologies import check_topology
 from embedding.worker.forking import forked
 from embedding.worker.spec import CorpusShare, NodeSpec
 
-RESULTS = Path(__file__).parent / "results"
 HELD_OUT = 0.02
 LIMIT_S = 3600.0
 
@@ -316,9 +315,10 @@ def bench_chaos(
     corpus: Path, setting: Setting, gold: Sequence[Path] = (), *, results: Path = RESULTS
 ) -> dict[str, Any]:
     """For each seed trainings without kills and one with; the result is written after each."""
-    began, report = time.monotonic(), dict[str, Any]()
+    began = time.monotonic()
     way = setting.topology if not setting.groups else f"groups{setting.groups}"
-    name = f"chaos-{datetime.now(UTC):%Y-%m-%dT%H%M%S}-{way}-{setting.policy}-s{setting.shards}"
+    part = f"{way}-{setting.policy}-s{setting.shards}"
+    report = facts("chaos", ("numpy", "torch", "pyarrow", "distributed"))
     with tempfile.TemporaryDirectory() as folder:
         path, held, counts = split(corpus, setting.words, Path(folder))
         groups = []
@@ -333,20 +333,15 @@ def bench_chaos(
                 group[how]["held_out_loss"] = held_out_loss(snapshot, held, shared)
                 print(json.dumps({"seed": seed, how: group[how]}), flush=True)
             groups.append(group)
-            report = told(setting, began, groups)
-            results.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(report, indent=1) + "\n"
-            (results / f"{name}.json").write_text(text, encoding="utf-8")
+            report |= told(setting, began, groups)
+            keep(report, results=results, part=part)
     print(json.dumps({"setting": report["setting"], "verdict": report["verdict"]}, indent=1))
     return report
 
 
 def told(setting: Setting, began: float, groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The dated result of the seeds that there are."""
+    """The result of the seeds that there are."""
     return {
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(("numpy", "torch", "pyarrow", "distributed")),
         "setting": asdict(setting),
         "minutes": round((time.monotonic() - began) / 60, 1),
         "verdict": verdict(groups),

@@ -13,18 +13,16 @@ many mentions (`--least`) in both windows.
 
 from __future__ import annotations
 
-import json
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.driftjudging import compared, ours, overlaps
 from benchmarks.driftpeers import gensim
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import facts, keep
 from embedding.errors import YeoronError
 from embedding.evaluation.detection import Detection, Judgement, detect
 from embedding.evaluation.planting import Document, PlantingConfig, plant
@@ -32,7 +30,6 @@ from embedding.text import TextConfig, TextPipeline
 from embedding.worker.reading import dated_lines
 from embedding.worker.spec import CorpusShare
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "kiwipiepy")
 OUTSIDE = ("corpus", "stores", "seed", "planting")
 AGAIN = 1000
@@ -135,19 +132,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except YeoronError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    now = datetime.now(UTC)
     record = {
-        "what": "planted changes",
-        "at": now.isoformat(timespec="seconds"),
+        **facts("drift", PACKAGES),
         "corpus": given.corpus.name,
         "settings": {k: v for k, v in vars(given).items() if k not in OUTSIDE},
-        "hardware": hardware(),
-        "versions": versions(PACKAGES),
         **found,
     }
-    path = RESULTS / f"drift-{now:%Y-%m-%dT%H%M}.json"
-    path.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    print(f"Written to {path}.")
+    print(f"Written to {keep(record)}.")
     return 0
 
 

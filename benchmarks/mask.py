@@ -10,23 +10,20 @@ complaints, one of forms and copied chats. Of a corpus only counts by kind are t
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, facts, keep
 from benchmarks.text import texts
 from embedding.errors import YeoronError
 from embedding.text import mask, normalise
 from embedding.text.mask import MASK_VERSION
 
-RESULTS = Path(__file__).parent / "results"
 GRAMMARS = Path(__file__).parents[1] / "tests" / "text"
 STYLES = (
     "grammar",
@@ -77,10 +74,8 @@ def bench_mask(
 ) -> dict[str, Any]:
     """Judge, print, write a dated JSON file; returns what was written."""
     report = {
-        "bench": "mask",
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "versions": versions(()) | {"mask": MASK_VERSION},
+        **facts("mask", ()),
+        "mask": MASK_VERSION,
         "count": count,
         "generated": generated(count, seed),
         "corpora": {path.name: bites(path, documents) for path in corpora},
@@ -94,10 +89,7 @@ def bench_mask(
     for name, told in report["corpora"].items():
         kinds = ", ".join(f"{kind} {n:,}" for kind, n in told["by_kind"].items())
         print(f"{name}: {told['with_any']:,} of {told['documents']:,} documents: {kinds}")
-    results.mkdir(parents=True, exist_ok=True)
-    path = results / f"mask-{datetime.now(UTC):%Y-%m-%dT%H%M}.json"
-    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    print(f"Written to {path}.")
+    print(f"Written to {keep(report, results=results)}.")
     return report
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.machine import hardware, versions
+from benchmarks.machine import RESULTS, hardware, versions
 from embedding.errors import InputError, YeoronError
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.arrivals import rank_arrivals
@@ -30,7 +30,6 @@ from embedding.trends.moved import pair_in, rank_moved
 from embedding.trends.rows import TrendRow
 from embedding.trends.writer import RowWriter
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("yeoron", "numpy", "pyarrow", "kiwipiepy")
 AROUND = 2
 ALL = TrendsConfig(rows=10_000, history_windows=24)
