@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from embedding.trends.bursts import bursts
 from embedding.trends.config import TrendsConfig
 from embedding.trends.emergence import Judged, emergence
 from embedding.trends.frequency import Frequency
-from embedding.trends.material import Mask, Material, signs
+from embedding.trends.material import Material, signs
 from embedding.trends.rows import TrendRow
 from embedding.trends.writer import RowWriter, top
 
@@ -39,36 +40,56 @@ def rank_arrivals(
     fresh = set(new.words)
     old = np.array([word not in fresh for word in words], dtype=bool)
 
-    def ranking(judged: Judged, of: Sequence[str], chosen: Mask) -> tuple[TrendRow, ...]:
+    rankings: list[_Ranking] = []
+    for judged, of, chosen in (
+        (new, new.words, np.ones(len(new.words), dtype=bool)),
+        (rise, words, old & (rise.z > 0)),
+        (rise, words, old & (rise.z < 0)),
+    ):
         best = top(np.flatnonzero(chosen), np.abs(judged.score), of, config.rows)
-        weights = _bursts([of[at] for at in best], material)
-        values = [
-            _values(judged, at, config) | {"burst": weight * float(judged.spread[at])}
-            for at, weight in zip(best, weights, strict=True)
-        ]
-        if judged is rise:
-            usual = baseline.usual_rate([of[at] for at in best], material.now)
-            values = [v | {"rate_usual": float(u)} for v, u in zip(values, usual, strict=True)]
-        return tuple(writer.rows([of[at] for at in best], values)) if best else ()
+        rankings.append(_Ranking(judged, tuple(of[at] for at in best), best))
+    weights = _bursts({word for ranking in rankings for word in ranking.words}, material)
+    usual = baseline.usual_rate([*rankings[1].words, *rankings[2].words], material.now)
+    rates = dict(zip((*rankings[1].words, *rankings[2].words), usual.tolist(), strict=True))
 
-    return Arrivals(
-        born=ranking(new, new.words, np.ones(len(new.words), dtype=bool)),
-        risen=ranking(rise, words, old & (rise.z > 0)),
-        fallen=ranking(rise, words, old & (rise.z < 0)),
-        compared=len(words),
-        new=len(new.words),
-        pooled=rise.pooled,
-    )
+    def rows(ranking: _Ranking) -> tuple[TrendRow, ...]:
+        judged, values = ranking.judged, []
+        for word, at in zip(ranking.words, ranking.best, strict=True):
+            burst = {"burst": weights[word] * float(judged.spread[at])}
+            told = {"rate_usual": rates[word]} if judged is rise else {}
+            values.append(_values(judged, at, config) | burst | told)
+        return tuple(writer.rows(ranking.words, values)) if values else ()
+
+    born, risen, fallen = map(rows, rankings)
+    return Arrivals(born, risen, fallen, len(words), len(new.words), rise.pooled)
 
 
-def _bursts(words: Sequence[str], material: Material) -> list[float]:
-    """Weight of the burst of each word that reaches into this window; 0 without one."""
-    windows = (*material.past, material.now)
-    read = np.array([int(part.total_documents.sum()) for part in windows], dtype=np.int64)
-    held = [part.take(words, part.sources)[1].sum(axis=1) for part in windows]
+@dataclass(frozen=True)
+class _Ranking:
+    """The best words of one ranking, and where they stand among those judged."""
+
+    judged: Judged
+    words: tuple[str, ...]
+    best: Sequence[int]
+
+
+def _bursts(words: Set[str], material: Material) -> dict[str, float]:
+    """Weight of the burst of each word that reaches into this window; 0 without one.
+
+    The windows are read one after the other: all at once would not fit into memory.
+    """
+    names = sorted(words)
+    read, held = [], []
+    for part in chain(material.past, (material.now,)):
+        read.append(int(part.total_documents.sum()))
+        held.append(part.take(names, part.sources)[1].sum(axis=1))
+    total = np.array(read, dtype=np.int64)
     series = np.stack(held, axis=1).astype(np.int64)
-    last = len(windows) - 1
-    return [sum(b.weight for b in bursts(one, read) if b.last == last) for one in series]
+    last = len(read) - 1
+    return {
+        word: sum(b.weight for b in bursts(one, total) if b.last == last)
+        for word, one in zip(names, series, strict=True)
+    }
 
 
 def _values(rise: Judged, at: int, config: TrendsConfig) -> dict[str, object]:

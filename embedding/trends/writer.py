@@ -22,18 +22,22 @@ class RowWriter:
         self._material = material
         self._before = before
         self._config = config
-        shown = config.series_windows
-        self._series = (*material.past[-shown:], material.now)[-shown:]
-        labels = (*material.earlier, material.snapshot)[-shown:]
+        # Read when they are asked for, as `material.past` keeps the last ones asked.
+        self._shown = range(
+            max(0, len(material.past) + 1 - config.series_windows), len(material.past)
+        )
+        labels = (*material.earlier, material.snapshot)[-config.series_windows :]
         self.windows = tuple(one.manifest.window.label for one in labels)
 
     def rows(self, words: Sequence[str], values: Sequence[dict[str, object]]) -> list[TrendRow]:
         """One row for each word; `values` are the figures of its ranking."""
-        series = np.stack([part.rate(words) for part in self._series], axis=1)
-        counts = counts_of(words, self._material.now, self._before)
+        past, now = self._material.past, self._material.now
+        rates = [*(past[at].rate(words) for at in self._shown), now.rate(words)]
+        series = np.stack(rates, axis=1)
+        counts = counts_of(words, now, self._before)
         out = []
         for at, word in enumerate(words):
-            then, now = neighbours_then_now(
+            then, near = neighbours_then_now(
                 word,
                 self._material.earlier[-1],
                 self._material.snapshot,
@@ -44,7 +48,7 @@ class RowWriter:
                 TrendRow(
                     word=word,
                     neighbours_before=then,
-                    neighbours=now,
+                    neighbours=near,
                     series=tuple(float(v) for v in series[at]),
                     **fields,  # type: ignore[arg-type]
                 )
