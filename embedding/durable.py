@@ -26,6 +26,22 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+def append(file: IO[bytes], line: bytes) -> None:
+    """Add a line to an unbuffered file that was opened to append; on the disk on return.
+
+    OSError (a full disk): nothing of it is left in the file, and what comes next stays readable.
+    """
+    end = os.fstat(file.fileno()).st_size
+    try:
+        rest = memoryview(line)
+        while rest:
+            rest = rest[file.write(rest) :]
+        os.fsync(file.fileno())
+    except OSError:
+        os.ftruncate(file.fileno(), end)
+        raise
+
+
 @contextmanager
 def replaced(path: Path) -> Iterator[IO[bytes]]:
     """A binary file that takes the place of `path` when the block ends without an error.

@@ -29,7 +29,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from embedding.durable import replaced, sha256, sync
-from embedding.errors import ConfigError
+from embedding.errors import ConfigError, PlatformError
 
 logger = logging.getLogger(__name__)
 
@@ -67,12 +67,25 @@ class CheckpointFolder:
             shutil.rmtree(left, ignore_errors=True)
 
     def next_epoch(self) -> int:
-        """The number of this life of the server: greater than any before it."""
+        """The number of this life of the server: greater than any before it.
+
+        PlatformError: the folder cannot be written to.
+        """
         file = self.path / "epoch"
-        before = int(file.read_text()) if file.exists() else 0
+        before = 0
+        if file.exists():
+            try:
+                before = int(file.read_bytes())
+            except ValueError as error:
+                self.close()
+                raise ConfigError(f"{file}: a whole number is expected; delete it.") from error
         epoch = max(before + 1, int(time.time() * 1000))
-        with replaced(file) as fresh:
-            fresh.write(str(epoch).encode())
+        try:
+            with replaced(file) as fresh:
+                fresh.write(str(epoch).encode())
+        except OSError as error:
+            self.close()
+            raise PlatformError(f"state_dir {self.path}: {error.strerror}.") from error
         return epoch
 
     def identity(self) -> str:
@@ -105,10 +118,24 @@ class CheckpointFolder:
         return self.journal(max([number, *(n for n, _ in self._journals())]))
 
     def write(self, number: int, content: Content) -> None:
-        """Write everything, sync, rename; then remove checkpoints that are too old."""
+        """Write everything, sync, rename; then remove checkpoints that are too old.
+
+        OSError: nothing of it stays; on a full disk it would be in the way of all else.
+        """
         fresh = self.path / f".checkpoint-{number:08d}"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
+        try:
+            self._fill(fresh, content)
+            fresh.rename(self.path / f"checkpoint-{number:08d}")
+        except BaseException:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
+        sync(self.path)
+        self._prune()
+
+    def _fill(self, fresh: Path, content: Content) -> None:
+        """The files of a checkpoint, on the disk on return."""
         for name, values in content.arrays.items():
             write_npy(fresh / f"{name}.npy", values)
         for name, table in content.tables.items():
@@ -123,9 +150,6 @@ class CheckpointFolder:
         manifest.write_text(json.dumps(facts, ensure_ascii=False), encoding="utf-8")
         sync(manifest)
         sync(fresh)
-        fresh.rename(self.path / f"checkpoint-{number:08d}")
-        sync(self.path)
-        self._prune()
 
     def newest(self) -> tuple[int, Content] | None:
         """The newest checkpoint whose files are whole; None when there is none at all.

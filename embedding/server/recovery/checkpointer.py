@@ -76,6 +76,9 @@ class Checkpointer(ABC):
     def _try_write(self) -> str | None:
         try:
             self._write()
+        except OSError as error:
+            logger.error("a checkpoint could not be written: %s", error)
+            return f"the checkpoint could not be written ({error.strerror or error})"
         except Exception as error:
             logger.exception("a checkpoint could not be written")
             return f"the checkpoint could not be written ({type(error).__name__})"

@@ -8,11 +8,10 @@ A torn last line was never answered, so nobody goes on because of it, and it is 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from embedding.durable import replaced
+from embedding.durable import append, replaced
 
 FENCED = 16
 """Lives of each node that are remembered, the latest ones."""
@@ -33,12 +32,10 @@ class Fences:
         known = self.lives.get(node, ())
         if life in known:
             return False
-        self.lives[node] = (*known[-(FENCED - 1) :], life)
         if self._path is not None:
-            with self._path.open("ab") as file:
-                file.write(_line(node, life))
-                file.flush()
-                os.fsync(file.fileno())
+            with self._path.open("ab", buffering=0) as file:
+                append(file, _line(node, life))
+        self.lives[node] = (*known[-(FENCED - 1) :], life)
         return True
 
     def holds(self, node: str, life: str) -> bool:

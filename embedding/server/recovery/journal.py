@@ -12,10 +12,12 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 import numpy as np
 
+from embedding.durable import append
+from embedding.errors import UnavailableError
 from embedding.records import IntArray
 
 
@@ -36,17 +38,21 @@ class Journal:
         if repair and path is not None and path.exists():
             whole = path.read_bytes().rfind(b"\n") + 1
             os.truncate(path, whole)
-        self._file: BinaryIO | None = None if path is None else path.open("ab")
+        self._file: IO[bytes] | None = None if path is None else path.open("ab", buffering=0)
 
     def write(self, first: int, words: Sequence[str], evicted: IntArray) -> None:
-        """Note that `words` get the ids first, first+1, …; on the disk on return."""
+        """Note that `words` get the ids first, first+1, …; on the disk on return.
+
+        UnavailableError: it cannot be written now, and nobody may use these ids.
+        """
         if self._file is None:
             return
         entry = {"first": first, "words": list(words), "evicted": evicted.tolist()}
         line = json.dumps(entry, ensure_ascii=False)
-        self._file.write(line.encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        try:
+            append(self._file, line.encode() + b"\n")
+        except OSError as error:
+            raise UnavailableError(f"{self.path}: {error.strerror}: no new words now.") from error
 
     def close(self) -> None:
         """Close the file."""

@@ -59,11 +59,12 @@ class Recovery(Checkpointer):
                 return
             began = time.perf_counter()
             number = self._number + 1
+            # The file first: a copy of tables that nobody finishes would follow them for ever.
+            old, state.journal = state.journal, Journal(self._folder.journal(number))
             collected = collect(state)
             copy = state.tables.copy(
                 state.held_rows, accumulators=state.tables.optimizer.name == "adagrad"
             )
-            old, state.journal = state.journal, Journal(self._folder.journal(number))
             pause = time.perf_counter() - began
         old.close()
         longest = copy.finish(state.lock)
