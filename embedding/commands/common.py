@@ -68,6 +68,20 @@ def measurement(name: str) -> Any:
         ) from error
 
 
+def sync_settings(given: list[str] | None, policy: str) -> dict[str, str]:
+    """NAME=VALUE of --sync-setting; SyncConfig says which names and values there are.
+
+    policy  how the policy itself is given
+    """
+    for each in given or ():
+        if not each.partition("=")[2] or each.startswith("policy="):
+            raise ConfigError(
+                f"--sync-setting {each}: NAME=VALUE is accepted, as in tau=8; the policy itself is "
+                f"given by {policy}."
+            )
+    return dict(each.split("=", 1) for each in given or ())
+
+
 def duration(text: str | float) -> float:
     """Seconds of `90`, `90s`, `10m`, `1.5h` or `1d`; raises typer.BadParameter."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", str(text))

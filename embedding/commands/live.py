@@ -1,4 +1,4 @@
-"""`yeoron live`: questions to a running parameter server about its tables as they are now."""
+"""`yeoron live`: a running parameter server's tables and policy, as they are now."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from embedding.commands.common import Json, console, print_json, settings
+from embedding.commands.common import Json, console, print_json, settings, sync_settings
 
 if TYPE_CHECKING:
     from embedding.evaluation.gold import AnalogyGold, PairGold
@@ -24,12 +24,13 @@ Server = Annotated[
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     group = typer.Typer(
-        help="Ask a running parameter server about its tables as they are now.",
+        help="Ask a running parameter server about its tables, or change its policy.",
         no_args_is_help=True,
     )
     app.add_typer(group, name="live")
     group.command("neighbours")(neighbours)
     group.command("evaluate")(evaluate)
+    group.command("policy")(policy)
 
 
 def neighbours(
@@ -69,6 +70,46 @@ def evaluate(
         return
     for name, value in found.items():
         console.print(f"{name:<28} {value:.4f}", highlight=False, markup=False)
+
+
+def policy(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="bsp, backup, ssp, asp, easgd, averaging, sandblaster or auto; the one that rules "
+            "if not given."
+        ),
+    ] = None,
+    sync_setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A setting as NAME=VALUE, as in tau=8 or staleness=2 "
+            "(docs/synchronisation.md); may be repeated. Others stay as they are."
+        ),
+    ] = None,
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """Change how nodes are kept in step, while they train; without a change, show it.
+
+    It holds until the server ends: one that is started again takes `--policy` or its settings.
+
+    Examples: `yeoron live policy` · `yeoron live policy asp` ·
+    `yeoron live policy averaging --sync-setting tau=8`
+    """
+    changes = sync_settings(sync_setting, "the argument")
+    if name is not None:
+        changes["policy"] = name
+    if changes:
+        found = _ask(server, "configure", changes)
+    else:
+        sync = _ask(server, "status", {})["sync"]
+        found = {**sync["settings"], "running": sync["running"]}
+    if as_json:
+        print_json(found)
+        return
+    for key, value in found.items():
+        console.print(f"{key:<22} {value}", highlight=False, markup=False)
 
 
 def _ask(server: str | None, name: str, body: dict[str, Any]) -> Any:

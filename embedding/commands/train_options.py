@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from embedding.commands.common import sync_settings
 from embedding.config import validate
 from embedding.errors import ConfigError
 
@@ -184,7 +185,7 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
             "mask": given["tokenizer"] != "whitespace",
             "new_words": 0,
         },
-        "sync": {"policy": given["sync"], **_sync_settings(given["sync_setting"] or [])},
+        "sync": {"policy": given["sync"], **sync_settings(given["sync_setting"], "--sync")},
         "exchange": {
             **{name: given[name] for name in exchange},
             "cache_bytes": (given["cache_mb"] or kept) * 2**20,
@@ -196,17 +197,6 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
         },
     }
     return validate(TrainRequest, values, "train")
-
-
-def _sync_settings(given: list[str]) -> dict[str, str]:
-    """NAME=VALUE of --sync-setting; SyncConfig says which names and values there are."""
-    for each in given:
-        if not each.partition("=")[2] or each.startswith("policy="):
-            raise ConfigError(
-                f"--sync-setting {each}: NAME=VALUE is accepted, as in tau=8; the policy itself is "
-                "given by --sync."
-            )
-    return dict(each.split("=", 1) for each in given)
 
 
 def _windows(given: list[str], dated: bool) -> tuple[int, str | None]:

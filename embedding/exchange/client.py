@@ -225,7 +225,7 @@ class ParameterClient:
         return SnapshotRef.from_dict(self._action("cut", bounds, timeout_s))
 
     def configure(self, **changes: object) -> None:
-        """Change policy, staleness, combine, n_push or n_fetch while training runs."""
+        """Change the policy or settings of it (`SyncConfig`) while training runs."""
         self._action("configure", dict(changes))
 
     def checkpoint(self, *, wait: bool = True) -> None:
