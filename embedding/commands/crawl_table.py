@@ -81,7 +81,9 @@ class CrawlView:
     """The table on a terminal, nothing elsewhere."""
 
     def __init__(self) -> None:
-        self._live = Live(console=errors, transient=True, refresh_per_second=4)
+        # Libraries and the morpheme analyser take seconds to load.
+        starting = Text("Starting …")
+        self._live = Live(starting, console=errors, transient=True, refresh_per_second=4)
 
     def __enter__(self) -> CrawlView:
         if errors.is_terminal:

@@ -89,10 +89,10 @@ def check(
 
     Examples: `yeoron sources check sources.toml` · `yeoron sources check --only hani --json`
     """
-    from embedding.platform.checking import check_sources
-
-    chosen = settings()
     with console.status("Asking …"):
+        from embedding.platform.checking import check_sources
+
+        chosen = settings()
         found = check_sources(chosen, file, only or (), seconds=seconds)
     if as_json:
         print_json([each.to_dict() for each in found])
@@ -121,9 +121,9 @@ def crawl(
     Examples: `yeoron crawl sources.toml --for 60s` · `yeoron crawl --for 10m --json` ·
     `yeoron crawl --documents 1000`
     """
-    from embedding.platform.dryrun import dry_run
-
     with CrawlView() as view:
+        from embedding.platform.dryrun import dry_run  # slow to import
+
         report = dry_run(settings(), file, seconds, documents=documents, watch=view.show)
     if as_json:
         print_json(report)

@@ -124,12 +124,13 @@ class _Run:
         self._began, self._used = time.monotonic(), 0.0
 
     async def until(self, seconds: float, stop: threading.Event, watch: Watch | None) -> None:
-        # The morpheme analyser takes seconds to load, which say nothing about the sources.
-        await self.process.prepare()
-        self._began, self._used = time.monotonic(), processor_seconds()
-        crawling = asyncio.create_task(self.process.run())
-        shown = self._began
+        crawling: asyncio.Task[None] | None = None
         try:
+            # The morpheme analyser takes seconds to load, which say nothing about the sources.
+            await self.process.prepare()
+            self._began, self._used = time.monotonic(), processor_seconds()
+            crawling = asyncio.create_task(self.process.run())
+            shown = self._began
             while time.monotonic() - self._began < seconds and not self._sink.enough.is_set():
                 await asyncio.wait({crawling}, timeout=LOOK_SECONDS)
                 if watch is not None and time.monotonic() - shown >= SHOW_SECONDS:
@@ -140,7 +141,7 @@ class _Run:
         finally:
             self.report = {**self._figures(), "memory_mb": memory_mb()}
             stop.set()
-            await crawling
+            await (crawling or self.process.text.close())
 
     def _figures(self) -> dict[str, Any]:
         spent = max(time.monotonic() - self._began, 1e-9)

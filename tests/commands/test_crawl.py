@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from embedding.platform.dryrun import CountingSink
+from embedding.records import TokenBlock
 from embedding.simweb.testing import running
+from embedding.worker.crawling import CrawlProcess
 
 SECRET = "010-1234-5678"
 TEXT = f"시민들은 새 도서관을 찾아 책을 읽었다. 문의는 {SECRET} 또는 hong@example.org 로 한다. " * 3
@@ -74,6 +79,48 @@ def test_the_table_names_faults_and_what_was_masked(files: Path, yeoron: Any) ->
     assert done.code == 0
     for part in ("news", "http_4xx", "robots", "documents/min", "phone"):
         assert part in done.out
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A test runner in the background may ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_shows_the_figures_so_far(
+    files: Path, yeoron: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = CountingSink.put
+
+    def interrupted(sink: CountingSink, block: TokenBlock, timeout: float | None = None) -> None:
+        put(sink, block, timeout)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(CountingSink, "put", interrupted)
+    done = yeoron("crawl", str(files), "--for", "2m", "--json")
+    assert done.code == 0
+    assert json.loads(done.out)["documents"] > 0
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_ctrl_c_while_the_analyser_is_loaded_shows_that_nothing_was_read(
+    files: Path, yeoron: Any, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    async def interrupted(_: CrawlProcess) -> None:
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(CrawlProcess, "prepare", interrupted)
+    done = yeoron("crawl", str(files), *words)
+    assert done.code == 0
+    if words:
+        assert json.loads(done.out)["documents"] == 0
+    else:
+        assert "0 documents" in done.out
 
 
 def test_check_explains_each_source(files: Path, yeoron: Any) -> None:
