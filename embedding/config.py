@@ -18,10 +18,16 @@ from embedding.errors import ConfigError
 
 
 class Config(BaseModel):
-    """A frozen configuration section; an unknown key is refused by name."""
+    """A frozen configuration section; an unknown key is refused by name, and so is an infinite
+    or undefined number.
+    """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=True
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        validate_default=True,
+        allow_inf_nan=False,
     )
 
     def digest(self) -> str:
@@ -40,9 +46,10 @@ def explain(error: ValidationError, where: str) -> str:
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     if first["type"] == "extra_forbidden":
         return f"{where}: unknown setting {field!r}{more}."
+    said = first["msg"].removeprefix("Value error, ")
     if not first["loc"]:
-        return f"{where}: {first['msg'].removeprefix('Value error, ')}{more}."
-    return f"{where}: {field}: {first['msg']}, got {first.get('input')!r}{more}."
+        return f"{where}: {said}{more}."
+    return f"{where}: {field}: {said}, got {first.get('input')!r}{more}."
 
 
 def validate(model: type[C], data: dict[str, Any], where: str) -> C:
@@ -56,10 +63,12 @@ def validate(model: type[C], data: dict[str, Any], where: str) -> C:
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file; raises ConfigError with the file and line for a missing or broken one."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such file; a TOML file is expected.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text; save it as UTF-8.") from error
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}.") from error
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from error

@@ -60,11 +60,11 @@ class CrawlConfig(Config):
     """Latest documents that a new one is compared with; 0 switches the comparison off."""
     slowest: float = Field(4.0, ge=1)
     """A source that does not change is polled at most this many times more seldom than `every`."""
-    polls_per_change: float = Field(2.0, gt=0, allow_inf_nan=False)
+    polls_per_change: float = Field(2.0, gt=0)
     """Most polls for each change that is expected of a source, however much could be asked."""
     poll_share: float = Field(0.5, gt=0, le=1)
     """Share of the requests to a host that may read listings; the rest is left to pages."""
-    poll_rate: float | None = Field(None, gt=0, allow_inf_nan=False)
+    poll_rate: float | None = Field(None, gt=0)
     """Requests per second that all listings of a node may cost together; null: no such limit."""
     silence_evidence: float = Field(14.0, gt=0)
     """About so many expected items must be missing before a source's silence is an alarm; a false
@@ -81,7 +81,7 @@ class CrawlConfig(Config):
     """Requests that one rendered page may make; further ones are refused."""
     recycle_pages: int = Field(100, gt=0)
     """Pages after which the browser is started anew, so that its memory stays flat."""
-    browser_memory_mb: float = Field(700.0, ge=100, allow_inf_nan=False)
+    browser_memory_mb: float = Field(700.0, ge=100)
     """Megabytes of Chromium's processes and its driver after which it is started anew; at twice
     as much it is killed in the middle of its pages, which are then shown again."""
     pseudonym_key: SecretStr = SecretStr("")

@@ -30,7 +30,7 @@ class Crawler:
     """Polls and fetches until `stop`; holds at most `config.queue` documents in memory.
 
     The frontier belongs to the caller, who closes it. Raises ConfigError when two sources share
-    a name or a selector cannot work.
+    a name.
     """
 
     def __init__(
@@ -82,8 +82,7 @@ class Crawler:
     async def read(self, sources: Sequence[SourceConfig]) -> None:
         """Read these sources from now on and no others; waits until somebody reads `documents`.
 
-        What a source that is given up has fetched is still delivered. ConfigError when a selector
-        cannot work: then nothing changes.
+        What a source that is given up has fetched is still delivered.
         """
         await self._ready.wait()
         wanted = {source.name: source for source in sources}

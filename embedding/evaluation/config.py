@@ -26,7 +26,7 @@ class EvaluationConfig(Config):
     """Gold files: word pairs with scores (three columns) or analogies (four words a line)."""
     floors: Path | None = None
     """TOML file of floors that a snapshot must keep before `newest` or `best` names it."""
-    max_rise: float | None = Field(default=0.15, ge=0, allow_inf_nan=False)
+    max_rise: float | None = Field(default=0.15, ge=0)
     """Share by which `nll` may be above that of the snapshot that `newest` names; None: by any."""
     best_by: str = Field(default="nll", min_length=1)
     """The figure that decides which snapshot `best` names."""

@@ -30,9 +30,9 @@ class Floor(Config):
 
     metric: str = Field(min_length=1)
     """Name of the figure, as `yeoron snapshot evaluate` prints it: `nll`, `similarity/ws353_ko`."""
-    at_least: float | None = Field(default=None, allow_inf_nan=False)
+    at_least: float | None = None
     """The figure must not be below this."""
-    at_most: float | None = Field(default=None, allow_inf_nan=False)
+    at_most: float | None = None
     """The figure must not be above this."""
     corpus: str | None = Digest
     """SHA-256 of the corpus file that it was measured on; None: it holds for every snapshot."""

@@ -37,8 +37,8 @@ class Optimiser(StrEnum):
     ADAGRAD = "adagrad"
 
 
-Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Unit = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[float, Field(gt=0)]
 
 
 class ModelConfig(Config):
@@ -56,16 +56,16 @@ class ModelConfig(Config):
     negative: int = Field(default=5, ge=1, le=1000)
     """Noise words per positive pair."""
 
-    sample: float = Field(default=1e-4, ge=0, le=1, allow_inf_nan=False)
+    sample: float = Field(default=1e-4, ge=0, le=1)
     """Subsampling threshold of word2vec: words more frequent are dropped at random; 0: never."""
 
-    noise_exponent: float = Field(default=0.75, ge=-2, le=2, allow_inf_nan=False)
+    noise_exponent: float = Field(default=0.75, ge=-2, le=2)
     """Noise words are drawn in proportion to count ** noise_exponent."""
 
     learning_rate: Positive = 0.025
     """Learning rate at the start of the training."""
 
-    min_learning_rate: float = Field(default=1e-4, ge=0, allow_inf_nan=False)
+    min_learning_rate: float = Field(default=1e-4, ge=0)
     """Learning rate at the end of a linear schedule, or of each window."""
 
     schedule: Schedule = Schedule.CONSTANT
@@ -78,7 +78,7 @@ class ModelConfig(Config):
     shrink: bool = True
     """Draw each centre's window uniformly from 1 to `window`, as word2vec does."""
 
-    noise_share: float = Field(default=0.5, gt=0, le=100, allow_inf_nan=False)
+    noise_share: float = Field(default=0.5, gt=0, le=100)
     """Noise rows drawn for each token of a block, from which its pairs take theirs: bounds what a
     block pulls and pushes beside its own words."""
 

@@ -75,7 +75,7 @@ class SyncConfig(Config):
     """sandblaster: nodes that may compute a portion once more at the end of a batch; the first to
     answer wins (Dean 2012)."""
 
-    lbfgs_reach: float = Field(default=1.0, ge=0, allow_inf_nan=False)
+    lbfgs_reach: float = Field(default=1.0, ge=0)
     """sandblaster: how far a round may carry rows: the loss has ‖x - x₀‖²/(2·reach·rate) added, as
     if it were one implicit gradient step of so many learning rates; 0 adds nothing."""
 

@@ -43,19 +43,19 @@ class SimwebConfig(Config):
     """Play documents from this day on (YYYY-MM-DD); by default from the corpus's first."""
     last_day: dt.date | None = None
     """Play documents up to and including this day; by default to the corpus's last."""
-    seconds_per_month: float = Field(default=20.0, gt=0, allow_inf_nan=False)
+    seconds_per_month: float = Field(default=20.0, gt=0)
     """Wall seconds in which one month of event time passes."""
-    speed: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    speed: float | None = Field(default=None, gt=0)
     """Event seconds per wall second; when given it takes the place of seconds_per_month."""
-    longest_gap_hours: float = Field(default=6.0, gt=0, allow_inf_nan=False)
+    longest_gap_hours: float = Field(default=6.0, gt=0)
     """A stretch of event time without documents lasts no longer than this many event hours."""
     max_backlog: int = Field(default=0, ge=0)
     """The clock waits while this many published documents were not fetched yet; 0: never waits."""
-    backlog_patience: float = Field(default=30.0, gt=0, allow_inf_nan=False)
+    backlog_patience: float = Field(default=30.0, gt=0)
     """Seconds after which the clock stops waiting for a part that nobody fetches from."""
     autostart: bool = False
     """Start playing at once, without a request to /control/start."""
-    crawl_delay: float = Field(default=0.05, ge=0, allow_inf_nan=False)
+    crawl_delay: float = Field(default=0.05, ge=0)
     """Crawl-delay in robots.txt, in seconds; 0 leaves the line out."""
     fault_rate: float = Field(default=0.0, ge=0, le=1)
     """Share of articles whose first fetch answers 500."""
@@ -65,7 +65,7 @@ class SimwebConfig(Config):
     """Entries in a sitemap (the newest); at least max_backlog."""
     page_items: int = Field(default=20, ge=1)
     """Entries on a list page, and posts or comments in one answer where none are asked for."""
-    hang_seconds: float = Field(default=30.0, gt=0, allow_inf_nan=False)
+    hang_seconds: float = Field(default=30.0, gt=0)
     """How long /fault/hang and /fault/slow keep a client waiting."""
     big_bytes: int = Field(default=200_000_000, ge=1)
     """Size of the body of /fault/big and of the unpacked /fault/gzip-bomb."""

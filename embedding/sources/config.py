@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -65,12 +65,12 @@ class SourceConfig(Config):
     group: str = Field("default", pattern=r"^[\w.-]{1,80}$")
     """Sources of one group are scheduled together and shown together."""
     language: str | None = "ko"
-    """ISO 639-1 code of the texts; null when mixed."""
+    """ISO 639-1 code of the texts, such as ko; empty when mixed."""
     timezone: str = "Asia/Seoul"
     """Zone of times that are written without one."""
     every: float = Field(30.0, gt=0)
     """Seconds between two polls of the listing while it keeps changing."""
-    weight: float = Field(1.0, gt=0, le=1000, allow_inf_nan=False)
+    weight: float = Field(1.0, gt=0, le=1000)
     """How much it counts that this source is fresh, where not all can be polled often enough."""
     rate: float | None = Field(None, gt=0)
     """Most requests per second to one host for this source; null: the crawler's."""
@@ -108,8 +108,10 @@ class SourceConfig(Config):
     path: Path | None = None
     """Dated JSONL file (plain, .gz or .xz) that a `replayed` source plays back."""
     proxy: str | None = None
-    """Proxy for this source, e.g. http://proxy.example:3128."""
-    cookies: dict[str, str] = Field(default_factory=dict)
+    """Proxy for this source, http or https, e.g. http://proxy.example:3128."""
+    cookies: dict[str, Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f;]*$")]] = Field(
+        default_factory=dict
+    )
     """Cookies sent to this source's own host."""
 
     @property
@@ -133,6 +135,20 @@ class SourceConfig(Config):
             raise ValueError(f"not a regular expression ({error})") from error
         return value
 
+    @field_validator("language")
+    @classmethod
+    def _code(cls, value: str | None) -> str | None:
+        if value and not re.fullmatch(r"[a-z]{2}", value):
+            raise ValueError("not a code of two letters such as ko, nor empty for mixed texts")
+        return value or None
+
+    @field_validator("url", "proxy")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        if value:
+            check_address(value)
+        return value
+
     @field_validator("timezone")
     @classmethod
     def _zone(cls, value: str) -> str:
@@ -148,12 +164,36 @@ class SourceConfig(Config):
             if self.path is None:
                 raise ValueError("a replayed source needs `path`, a dated JSONL file")
             return self
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not self.url:
             raise ValueError(f"a {self.kind} source needs `url`, an http or https address")
+        if urlsplit(self.url).username is not None:
+            raise ValueError("a name and password in `url` are never sent; take them out")
+        if self.kind == "page":
+            self._check_selectors()
         if self.kind == "rendered" and self.text and not (self.items or self._named_answers):
             raise ValueError("`text` needs `items`, the selector of one item")
         return self
+
+    def _check_selectors(self) -> None:
+        from lxml.cssselect import CSSSelector, SelectorError  # slow, and few kinds need it
+
+        for name in ("items", "link", "title", "time", "next"):
+            text = getattr(self, name) or "*"
+            try:
+                CSSSelector(text)
+            except (SelectorError, ValueError) as error:
+                raise ValueError(f"{name}: {text!r} is not a CSS selector ({error})") from error
+
+
+def check_address(url: str) -> None:
+    """Raise ValueError, which says why, for what is no http or https address with a host."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("not an http or https address")
+    if any(c.isspace() for c in url):
+        raise ValueError("an address without spaces is expected")
+    if parts.port == 0:
+        raise ValueError("port 0 cannot be reached")
 
 
 def load_sources(path: Path | str) -> tuple[SourceConfig, ...]:

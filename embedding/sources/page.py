@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from lxml import html
-from lxml.cssselect import CSSSelector, SelectorError
+from lxml.cssselect import CSSSelector
 from lxml.etree import ParserError
 
-from embedding.errors import ConfigError, FetchError
+from embedding.errors import FetchError
 from embedding.sources.base import Item, Page, Reference, Web
 from embedding.sources.config import SourceConfig
 from embedding.sources.links import join
@@ -33,21 +33,11 @@ class PageAdapter:
         self.source = source
         self.complete = False
         self._links = re.compile(source.links or "")
-        self._items = self._selector(source.items)
-        self._link = self._selector(source.link or "a[href]")
-        self._title = self._selector(source.title)
-        self._time = self._selector(source.time)
-        self._next = self._selector(source.next)
-
-    def _selector(self, text: str | None) -> CSSSelector | None:
-        if not text:
-            return None
-        try:
-            return CSSSelector(text)
-        except (SelectorError, ValueError) as error:
-            raise ConfigError(
-                f"source {self.source.name!r}: {text!r} is not a CSS selector ({error})."
-            ) from error
+        self._items = _selector(source.items)
+        self._link = _selector(source.link or "a[href]")
+        self._title = _selector(source.title)
+        self._time = _selector(source.time)
+        self._next = _selector(source.next)
 
     async def poll(self, web: Web) -> AsyncIterator[Item]:
         """References in the order of the listing, page after page."""
@@ -94,6 +84,10 @@ class PageAdapter:
                 when = parse_time(time, self.source.timezone)
                 found.append(Reference(link, when, title or _content(anchor)))
         return found
+
+
+def _selector(text: str | None) -> CSSSelector | None:
+    return CSSSelector(text) if text else None
 
 
 def _base(root: html.HtmlElement, url: str) -> str:

@@ -14,7 +14,7 @@ from embedding.sources.sitemap import SitemapAdapter
 
 
 def make_adapter(source: SourceConfig, pseudonyms: Pseudonyms) -> Adapter:
-    """The adapter of `source.kind`; raises ConfigError for selectors that cannot work."""
+    """The adapter of `source.kind`."""
     match source.kind:
         case "feed":
             return FeedAdapter(source)

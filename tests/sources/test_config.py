@@ -33,6 +33,18 @@ def test_a_source_is_read_with_its_defaults(tmp_path: Path) -> None:
         (FEED + FEED, ["sources.toml", "뉴스", "twice"]),
         (FEED.replace("feed", "rss"), ["뉴스", "'rss'", "sitemap", "comments"]),
         (FEED.replace("https://example.org/rss", "example.org"), ["뉴스", "url", "http"]),
+        (FEED.replace("https:", "file:"), ["뉴스", "url", "http", "file:"]),
+        (FEED.replace(".org", ".org:99999"), ["뉴스", "url", "ort", "65535"]),
+        (FEED.replace(".org", ".org:0"), ["뉴스", "url", "port 0"]),
+        (FEED.replace("example.org", "exam ple.org"), ["뉴스", "url", "spaces"]),
+        (FEED.replace("example.org", "hong:pw@example.org"), ["뉴스", "url", "never sent"]),
+        (FEED + 'proxy = "proxy.example:3128"\n', ["뉴스", "proxy", "http"]),
+        (FEED + 'proxy = "socks5://proxy.example"\n', ["뉴스", "proxy", "http"]),
+        (FEED + 'cookies = { a = "b\\r\\nX: y" }\n', ["뉴스", "cookies.a"]),
+        (FEED + 'language = "Korean"\n', ["뉴스", "language", "two letters", "empty"]),
+        (FEED + "every = inf\n", ["뉴스", "every", "finite"]),
+        (FEED + "rate = nan\n", ["뉴스", "rate", "finite"]),
+        (FEED.replace("feed", "page") + 'items = "li["\n', ["뉴스", "items", "CSS", "li["]),
         (FEED + 'links = "("\n', ["뉴스", "links", "regular expression"]),
         (FEED + 'timezone = "Korea/Busan"\n', ["뉴스", "timezone", "Asia/Seoul"]),
         (FEED + "every = 0\n", ["뉴스", "every", "greater than 0"]),
@@ -50,6 +62,22 @@ def test_what_is_wrong_is_said_in_one_sentence(tmp_path: Path, text: str, words:
     message = str(caught.value)
     assert all(word in message for word in words), message
     assert "\n" not in message
+    assert "Value error" not in message
+
+
+def test_mixed_languages_can_be_written(tmp_path: Path) -> None:
+    assert load_sources(write(tmp_path, FEED + 'language = ""\n'))[0].language is None
+
+
+def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path: Path) -> None:
+    assert len(load_sources(write(tmp_path, "\ufeff" + FEED))) == 1
+
+
+def test_a_file_that_is_not_utf_8_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "sources.toml"
+    file.write_bytes(FEED.encode("cp949"))
+    with pytest.raises(ConfigError, match=r"sources\.toml: not UTF-8"):
+        load_sources(file)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
@@ -74,10 +102,3 @@ def test_the_example_is_valid_and_polite() -> None:
 
 def test_every_kind_has_its_settings() -> None:
     assert set(ACCEPTED) == set(KINDS)
-
-
-def test_a_wrong_selector_is_named(tmp_path: Path) -> None:
-    text = FEED.replace('"feed"', '"page"') + 'items = "li["\n'
-    (source,) = load_sources(write(tmp_path, text))
-    with pytest.raises(ConfigError, match=r"뉴스.*li\["):
-        make_adapter(source, Pseudonyms(b"k"))

@@ -60,11 +60,14 @@ def test_two_at_once_lose_nothing(path: Path) -> None:
     assert {one.name for one in load_sources(path)} == {"a", *(f"s{n}" for n in range(6))}
 
 
-@given(st.text(min_size=1), st.dictionaries(st.text(min_size=1), st.text(), max_size=3))
+COOKIE = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters=";"))
+
+
+@given(st.text(min_size=1), st.dictionaries(st.text(min_size=1), COOKIE, max_size=3))
 def test_any_text_survives_the_way_through_toml(tmp_path_factory, text: str, cookies) -> None:
     if "\x00" in text or any(0xD800 <= ord(c) < 0xE000 for c in text):
         return
-    one = source("b", title=text, cookies=cookies, kind="page")
+    one = source("b", title=text, cookies=cookies, kind="rendered")
     file = tmp_path_factory.mktemp("toml") / "s.toml"
     file.write_text(source_table(one), encoding="utf-8")
     (table,) = read_toml(file)["source"]
