@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
 
 from embedding.clock import EventClock
@@ -86,6 +86,11 @@ class Web(Protocol):
     def clock(self) -> EventClock:
         """The replay clock, or identity."""
         ...
+
+
+def event_time(web: Web) -> datetime:
+    """Now, by the replay clock where there is one."""
+    return datetime.fromtimestamp(web.clock().event_now(), UTC)
 
 
 class Adapter(Protocol):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from embedding.errors import FetchError
-from embedding.sources.base import Inline, Item, Page, Pseudonyms, Web
+from embedding.sources.base import Inline, Item, Page, Pseudonyms, Web, event_time
 from embedding.sources.config import SourceConfig
 from embedding.sources.dotted import dotted, dotted_text
 from embedding.sources.links import join
@@ -36,7 +37,7 @@ class CommentsAdapter:
                 self.complete = True
                 return
             answer = _json(page)
-            found = self._comments(answer, page.url)
+            found = self._comments(answer, page.url, event_time(web))
             settled = not oldest_first and web.settled([item.key for item in found])
             # An answer is always handed over whole: a cursor cannot point into its middle.
             for item in found:
@@ -60,16 +61,16 @@ class CommentsAdapter:
         query = [pair for pair in parse_qsl(parts.query) if pair[0] != name]
         return urlunsplit(parts._replace(query=urlencode([*query, (name, cursor)])))
 
-    def _comments(self, answer: Any, base: str) -> list[Inline]:
+    def _comments(self, answer: Any, base: str, now: datetime) -> list[Inline]:
         items = dotted(answer, self.source.items)
         if not isinstance(items, list):
             raise FetchError(
                 "parse", f"{base}: no list of comments under {self.source.items!r} in the answer."
             )
-        found = (self._comment(item, base) for item in items)
+        found = (self._comment(item, base, now) for item in items)
         return [comment for comment in found if comment is not None]
 
-    def _comment(self, item: Any, base: str) -> Inline | None:
+    def _comment(self, item: Any, base: str, now: datetime) -> Inline | None:
         source = self.source
         identity, text = dotted_text(item, source.id), dotted_text(item, source.text)
         if not identity or not text.strip():
@@ -79,7 +80,7 @@ class CommentsAdapter:
         return Inline(
             key=f"{page.partition('#')[0]}#comment-{identity}",
             text=text,
-            published_at=parse_time(dotted(item, source.time), source.timezone),
+            published_at=parse_time(dotted(item, source.time), source.timezone, now),
             title=dotted_text(item, source.title),
             author=self._pseudonyms.of(source.name, dotted_text(item, source.author)),
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 
-from embedding.sources.base import Found, Inline, Item, Pseudonyms, Reference, Web
+from embedding.sources.base import Found, Inline, Item, Pseudonyms, Reference, Web, event_time
 from embedding.sources.config import SourceConfig
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
@@ -33,9 +34,10 @@ class RenderedAdapter:
 
         by_shape = self.source.answers and not self.source.items
         found = await web.render(self.source.url, enough=enough)
+        now = event_time(web)
         for one in found[:most]:
             inline = self.source.text or (by_shape and one.text)
-            item = self._inline(one) if inline else self._reference(one)
+            item = self._inline(one, now) if inline else self._reference(one)
             if item is not None:
                 yield item
         self.complete = True
@@ -46,13 +48,13 @@ class RenderedAdapter:
             return None
         return Reference(link, parse_time(one.time, self.source.timezone), one.title)
 
-    def _inline(self, one: Found) -> Inline | None:
+    def _inline(self, one: Found, now: datetime) -> Inline | None:
         if not one.text.strip():
             return None
         return Inline(
             key=self._key(one),
             text=one.text,
-            published_at=parse_time(one.time, self.source.timezone),
+            published_at=parse_time(one.time, self.source.timezone, now),
             title=one.title,
             author=self._pseudonyms.of(self.source.name, one.author),
         )
@@ -65,5 +67,7 @@ class RenderedAdapter:
         page = self.source.url.partition("#")[0]
         if one.id:
             return f"{page}#item-{one.id}"
-        content = f"{one.author}\0{one.time}\0{one.text}".encode()
+        # `5분 전` is another text at the next poll: only a time that stays belongs to the item.
+        stays = parse_time(one.time, self.source.timezone) is not None
+        content = f"{one.author}\0{one.time if stays else ''}\0{one.text}".encode()
         return f"{page}#item-{hashlib.blake2b(content, digest_size=12).hexdigest()}"

@@ -13,8 +13,19 @@ _KOREAN = re.compile(
     r"(?:[\sT,]*(?P<half>오전|오후|AM|PM|am|pm)?\s*(?P<hour>\d{1,2})\s*[:시]\s*"
     r"(?P<minute>\d{1,2})(?:\s*[:분]\s*(?P<second>\d{1,2})?)?)?"
 )
-_AGO = re.compile(r"(?P<n>\d{1,4})\s*(?P<unit>초|분|시간|일|주)\s*전")
+_SHORT_YEAR = re.compile(r"\d{2}(?=[.-]\s?\d{1,2}[.-]\s?\d{1,2}\b)")
+_AGO = re.compile(
+    r"(?P<n>\d{1,4})\s*(?P<unit>초|분|시간|일|주|second|minute|hour|day|week)s?\s*(?:전|ago)"
+)
 _UNITS = {"초": "seconds", "분": "minutes", "시간": "hours", "일": "days", "주": "weeks"}
+_JUST_NOW = re.compile(r"방금(?:\s*전)?|just now")
+_CLOCK = r"(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?"
+_TODAY = re.compile(_CLOCK)
+_THIS_YEAR = re.compile(
+    r"(?P<month>\d{1,2})\s*[./월-]\s*(?P<day>\d{1,2})\s*[일.]?(?:\s+" + _CLOCK + ")?"
+)
+_FAST = timedelta(minutes=10)
+"""A clock of a site may be so much ahead of ours before its time is taken for yesterday's."""
 _EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 _NAMED_ZONE = re.compile(r"\s+\(?KST\)?$")
 
@@ -23,8 +34,9 @@ def parse_time(value: object, zone: str = "UTC", now: datetime | None = None) ->
     """The time (UTC) that `value` means, or None when it means none.
 
     Understands ISO 8601, RFC 822, Unix seconds and milliseconds, `2020년 2월 3일 오후 4:05`,
-    `2020.02.03. 16:05` and, when `now` is given, `5분 전`. A time without a zone is in `zone`.
-    Years before 1990 are taken for nonsense.
+    `2020.02.03. 16:05`, `20.02.03` and, when `now` is given, what boards write of late: `방금`,
+    `5분 전`, `2 hours ago`, `16:05` (of today), `02.03 16:05` (of the last twelve months). A time
+    without a zone is in `zone`. Years before 1990 are taken for nonsense.
     """
     if isinstance(value, bool) or value is None:
         return None
@@ -42,7 +54,7 @@ def parse_time(value: object, zone: str = "UTC", now: datetime | None = None) ->
         when = read(text, local)
         if when is not None:
             return _checked(when)
-    return _checked(_ago(text, now)) if now is not None else None
+    return _checked(_recent(text, now.astimezone(local))) if now is not None else None
 
 
 def _checked(when: datetime | None) -> datetime | None:
@@ -80,7 +92,7 @@ def _rfc(text: str, zone: tzinfo) -> datetime | None:
 
 
 def _korean(text: str, zone: tzinfo) -> datetime | None:
-    found = _KOREAN.search(text)
+    found = _KOREAN.search("20" + text if _SHORT_YEAR.match(text) else text)
     if found is None:
         return None
     part = found.groupdict()
@@ -104,8 +116,21 @@ def _korean(text: str, zone: tzinfo) -> datetime | None:
         return None
 
 
-def _ago(text: str, now: datetime) -> datetime | None:
-    found = _AGO.search(text)
+def _recent(text: str, now: datetime) -> datetime | None:
+    """A time that is only told in relation to `now`, in the zone of `now`."""
+    if _JUST_NOW.fullmatch(text):
+        return now
+    if ago := _AGO.search(text):
+        unit = ago["unit"]
+        return now - timedelta(**{_UNITS.get(unit, unit + "s"): int(ago["n"])})
+    found = _TODAY.fullmatch(text) or _THIS_YEAR.fullmatch(text)
     if found is None:
         return None
-    return now - timedelta(**{_UNITS[found["unit"]]: int(found["n"])})
+    part = {name: int(value or 0) for name, value in found.groupdict().items()}
+    try:
+        when = now.replace(**part, microsecond=0)
+        if when <= now + _FAST:
+            return when
+        return when.replace(year=now.year - 1) if "month" in part else when - timedelta(days=1)
+    except (ValueError, OverflowError):
+        return None

@@ -22,6 +22,8 @@ from embedding.sources.times import parse_time
         ("입력 2020.02.03. 16:05", "2020-02-03T07:05:00"),
         ("2020.02.03 (월) 16:05:09", "2020-02-03T07:05:09"),
         ("2020/2/3", "2020-02-02T15:00:00"),
+        ("20.02.03 16:05", "2020-02-03T07:05:00"),
+        ("20-2-3", "2020-02-02T15:00:00"),
         (1580670306, "2020-02-02T19:05:06"),
         (1580670306000, "2020-02-02T19:05:06"),
         ("1580670306", "2020-02-02T19:05:06"),
@@ -31,10 +33,26 @@ def test_times_are_understood(value: object, expected: str) -> None:
     assert parse_time(value, "Asia/Seoul") == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
 
-def test_relative_times_need_a_now() -> None:
-    now = datetime(2020, 2, 3, 12, tzinfo=UTC)
-    assert parse_time("5분 전", now=now) == datetime(2020, 2, 3, 11, 55, tzinfo=UTC)
-    assert parse_time("5분 전") is None
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("방금", "2020-02-03T12:00:00"),
+        ("5분 전", "2020-02-03T11:55:00"),
+        ("2 hours ago", "2020-02-03T10:00:00"),
+        ("3일전", "2020-01-31T12:00:00"),
+        ("20:59", "2020-02-03T11:59:00"),
+        ("21:05", "2020-02-03T12:05:00"),
+        ("23:30", "2020-02-02T14:30:00"),
+        ("02.03 09:00", "2020-02-03T00:00:00"),
+        ("12-31", "2019-12-30T15:00:00"),
+        ("1월 2일", "2020-01-01T15:00:00"),
+    ],
+)
+def test_relative_times_need_a_now(value: str, expected: str) -> None:
+    now = datetime(2020, 2, 3, 12, tzinfo=UTC)  # 21:00 in Seoul
+    found = parse_time(value, "Asia/Seoul", now)
+    assert found == datetime.fromisoformat(expected).replace(tzinfo=UTC)
+    assert parse_time(value, "Asia/Seoul") is None
 
 
 @pytest.mark.parametrize(
