@@ -14,7 +14,7 @@ from lxml.etree import ParserError
 from embedding.crawl.addresses import canonical
 from embedding.errors import FetchError
 
-_FEEDS = ("application/rss+xml", "application/atom+xml")
+_FEEDS = ("application/rss+xml", "application/atom+xml", "application/feed+json")
 _FEED = re.compile(r"(?:^|[/._-])(?:rss|atom|feeds?)(?:[/._-]|$)", re.IGNORECASE)
 _SITEMAP = re.compile(r"sitemap[^/]*\.xml(?:\.gz)?$", re.IGNORECASE)
 _FILE = re.compile(

@@ -1,10 +1,11 @@
-"""RSS and Atom feeds."""
+"""RSS, Atom and JSON feeds."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import feedparser
@@ -15,14 +16,24 @@ from embedding.sources.config import SourceConfig
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
-_ACCEPT = "application/rss+xml, application/atom+xml, application/xml;q=0.9, */*;q=0.5"
+_ACCEPT = (
+    "application/rss+xml, application/atom+xml, application/feed+json, "
+    "application/xml;q=0.9, */*;q=0.5"
+)
+_JSON_NAMES = {
+    "link": "url",
+    "title": "title",
+    "published": "date_published",
+    "updated": "date_modified",
+}
+_JSON_VERSION = "https://jsonfeed.org/version/"
 _ENCODING = re.compile(r"^(\s*<\?xml[^>]*?)\s+encoding\s*=\s*(['\"])[^'\"]*\2", re.IGNORECASE)
 _DEFECTS = (ValueError, TypeError, LookupError, AttributeError, AssertionError, RecursionError)
 """What feedparser raises for some feeds instead of reading what it can."""
 
 
 class FeedAdapter:
-    """Lists the entries of one RSS or Atom feed."""
+    """Lists the entries of one RSS, Atom or JSON feed."""
 
     def __init__(self, source: SourceConfig) -> None:
         self.source = source
@@ -40,21 +51,15 @@ class FeedAdapter:
         self.complete = True
 
     def _read(self, page: Page) -> list[Reference]:
-        # The page is decoded already: an encoding in its prolog can only be wrong now.
-        text = _ENCODING.sub(r"\1", page.text, count=1)
-        try:
-            feed = feedparser.parse(
-                text.encode(), response_headers={"content-type": "application/xml; charset=utf-8"}
-            )
-        except _DEFECTS as error:
-            raise FetchError("parse", f"{page.url}: the feed cannot be read.") from error
-        if not feed.entries and (feed.bozo or not feed.get("version")):
-            raise FetchError("parse", f"{page.url}: not an RSS or Atom feed.")
-        found = (self._reference(entry, page.url) for entry in feed.entries)
+        text = page.text.lstrip()
+        entries = _json_entries(text) if text.startswith("{") else _xml_entries(text, page.url)
+        if entries is None:
+            raise FetchError("parse", f"{page.url}: not an RSS, Atom or JSON feed.")
+        found = (self._reference(entry, page.url) for entry in entries)
         return [reference for reference in found if reference is not None]
 
     def _reference(self, entry: Any, base: str) -> Reference | None:
-        link = join(base, entry.get("link"))
+        link = join(base, _text(entry.get("link")))
         if not link or not self._links.search(link):
             return None
         times = (
@@ -62,4 +67,39 @@ class FeedAdapter:
             for name in ("published", "created", "updated")
         )
         when = next((time for time in times if time is not None), None)
-        return Reference(link, when, entry.get("title") or "")
+        return Reference(link, when, _text(entry.get("title")))
+
+
+def _xml_entries(text: str, url: str) -> Sequence[Mapping[str, Any]] | None:
+    """Entries of RSS or Atom; None when it is neither."""
+    # The page is decoded already: an encoding in its prolog can only be wrong now.
+    plain = _ENCODING.sub(r"\1", text, count=1).encode()
+    try:
+        feed = feedparser.parse(
+            plain, response_headers={"content-type": "application/xml; charset=utf-8"}
+        )
+    except _DEFECTS as error:
+        raise FetchError("parse", f"{url}: the feed cannot be read.") from error
+    if not feed.entries and (feed.bozo or not feed.get("version")):
+        return None
+    return list(feed.entries)
+
+
+def _json_entries(text: str) -> Sequence[Mapping[str, Any]] | None:
+    """Items of a JSON feed (jsonfeed.org, 1 and 1.1) under RSS's names; None when it is none."""
+    try:
+        feed = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    items = feed.get("items")
+    if not str(feed.get("version")).startswith(_JSON_VERSION) or not isinstance(items, list):
+        return None
+    return [
+        {ours: item.get(theirs) for ours, theirs in _JSON_NAMES.items()}
+        for item in items
+        if isinstance(item, dict)
+    ]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -147,6 +147,62 @@ async def test_nested_names_and_the_page_of_a_comment(web: Any) -> None:
     assert await keys(one, web) == [f"{BASE}/news/1#comment-5"]
 
 
+async def test_what_boards_write_of_late_is_a_time(web: Any) -> None:
+    web.now = EventClock(((1580731200.0, 0.0), (1580731200.0, 1.0)))  # 21:00 in Seoul
+    web.pages = {f"{BASE}/list": '{"comments": [{"id": 1, "text": "글", "time": "5분 전"}]}'}
+    web.found = [Found("", "", "", "20:30", "글", "가")]
+    seen = [item async for item in adapter("comments").poll(web)]
+    seen += [item async for item in adapter("rendered", items="li", text="p").poll(web)]
+    assert [item.published_at.timestamp() for item in seen] == [1580730900.0, 1580729400.0]
+
+
+async def test_an_item_without_an_id_stays_itself_as_it_ages(web: Any) -> None:
+    one = adapter("rendered", items="li", text="p")
+    web.found = [Found("", "", "", "방금", "글", "가"), Found("", "", "", "2020-02-03", "글", "가")]
+    young = await keys(one, web)
+    web.found = [
+        Found("", "", "", "5분 전", "글", "가"),
+        Found("", "", "", "2020-02-04", "글", "가"),
+    ]
+    old = await keys(one, web)
+    assert young[0] == old[0]
+    assert young[1] != old[1]
+
+
+RDF = '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="{}">{}</rdf:RDF>'
+ENTRY = "<item><title>제목</title><link>/a/1</link>{}</item>"
+FEEDS = {
+    "rss 0.90": RDF.format("http://my.netscape.com/rdf/simple/0.9/", ENTRY.format("")),
+    "rss 1.0": RDF.format("http://purl.org/rss/1.0/", ENTRY.format("")),
+    "rss 0.91": f'<rss version="0.91"><channel>{ENTRY.format("")}</channel></rss>',
+    "rss 2.0": '<rss version="2.0"><channel>'
+    + ENTRY.format("<pubDate>Mon, 03 Feb 2020 09:00:00 +0900</pubDate>")
+    + "</channel></rss>",
+    "atom": '<feed xmlns="http://www.w3.org/2005/Atom"><entry><title>제목</title>'
+    '<link href="/a/1"/><updated>2020-02-03T00:00:00Z</updated></entry></feed>',
+    "json": '{"version": "https://jsonfeed.org/version/1.1", "title": "t", "items": [3, {"url": '
+    '"/a/1", "title": "제목", "date_modified": "2020-02-03T09:00:00+09:00"}, {"id": "2"}]}',
+}
+
+
+@pytest.mark.parametrize("kind", FEEDS)
+async def test_feeds_of_every_kind_are_read(web: Any, kind: str) -> None:
+    web.pages = {f"{BASE}/list": FEEDS[kind]}
+    (one,) = [item async for item in adapter("feed").poll(web)]
+    assert (one.url, one.title) == (f"{BASE}/a/1", "제목")
+    if kind in ("rss 2.0", "atom", "json"):
+        assert one.published_at.isoformat() == "2020-02-03T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    "text", ["{", '{"items": []}', "<html></html>", '{"version": 3, "items": 1}']
+)
+async def test_what_is_no_feed_is_a_fetch_error(web: Any, text: str) -> None:
+    web.pages = {f"{BASE}/list": text}
+    with pytest.raises(FetchError, match="not an RSS, Atom or JSON feed"):
+        await keys(adapter("feed"), web)
+
+
 async def test_a_board_is_not_scrolled_past_known_items(web: Any) -> None:
     web.found = [Found(str(i), "", "", "", f"글 {i}", "") for i in range(9)]
     web.known = {f"{BASE}/list#item-2"}
