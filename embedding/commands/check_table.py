@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 if TYPE_CHECKING:
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 def check_table(found: Sequence[SourceCheck]) -> Table:
     """A row for each source: robots, listing, first text, or what is wrong."""
-    table = Table("source", "robots.txt", "lists", "first text", "masked", show_lines=True)
+    # A sentence that loses half of an address helps nobody.
+    first = Column("first text", overflow="fold")
+    table = Table("source", "robots.txt", "lists", first, "masked", show_lines=True)
     for each in found:
         table.add_row(
             Text(f"{each.name}\n{each.kind}", style="" if each.ok else "red"),

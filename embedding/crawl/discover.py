@@ -226,8 +226,7 @@ class Discoverer:
         """Words and signature of one document; None when it cannot be read."""
         try:
             page = await self._get(Request(url))
-            kind = page.headers.get("content-type", "text/html")
-            found = await self._extractor.extract(page.body, kind, page.url, "UTC")
+            found = await self._extractor.read(page, "UTC", self._crawl.min_chars)
         except FetchError as error:
             self._refuse(error)
             return None

@@ -9,10 +9,13 @@ from typing import TypeVar
 from embedding.children import Child
 from embedding.crawl.extract import Extracted, read_page
 from embedding.crawl.extract_worker import decode
+from embedding.crawl.fetcher import Answer
 from embedding.errors import FetchError
+from embedding.sources.base import Page
 
 T = TypeVar("T")
 
+_READABLE = ("text/", "application/xhtml", "application/xml")
 _WORKER = "embedding.crawl.extract_worker"
 _STARTING = 60.0
 """Seconds more that the first page of a process may take: it loads its libraries."""
@@ -32,6 +35,19 @@ class Extractor:
         for _ in range(max(1, processes)):
             self._idle.put_nowait(None)
         self._started: set[Child] = set()
+
+    async def read(self, answer: Answer | Page, zone: str, least: int) -> Extracted:
+        """What a page holds; times without a zone are in `zone`.
+
+        Raises FetchError (`not_html`; `empty` for fewer than `least` characters; see `extract`).
+        """
+        kind = answer.headers.get("content-type", "text/html")
+        if not kind.lower().startswith(_READABLE):
+            raise FetchError("not_html", f"{answer.url}: is {kind.partition(';')[0]}, not HTML.")
+        found = await self.extract(answer.body, kind, answer.url, zone)
+        if len(found.text) < least:
+            raise FetchError("empty", f"{answer.url}: fewer than {least} characters of text.")
+        return found
 
     async def extract(self, body: bytes, content_type: str, url: str, zone: str) -> Extracted:
         """See `read_page`; raises FetchError (`bad_encoding`, `empty`, `parse`)."""

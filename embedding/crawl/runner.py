@@ -42,7 +42,6 @@ _PATIENT_POLLS = 5
 """Polls after which inline texts that a crash lost, and no listing shows, are given up."""
 _TAKEN = 32
 """Inline texts that are looked up at once."""
-_READABLE = ("text/", "application/xhtml", "application/xml")
 
 
 class SourceRunner:
@@ -236,7 +235,9 @@ class SourceRunner:
             request = replace(self._web.request(claim.key), patience=_PATIENCE)
             answer = await self._services.fetcher.fetch(request)
             self.counters.fetched += 1
-            found = await self._read(answer)
+            found = await self._services.extractor.read(
+                answer, self.source.timezone, self._config.min_chars
+            )
         except FetchError as error:
             self._failed(claim, error)
             if error.reason in _BARREN:
@@ -244,20 +245,6 @@ class SourceRunner:
             return
         self._watching.note(self.watch.page, None)
         await self._deliver(claim, answer, found)
-
-    async def _read(self, answer: Answer) -> Extracted:
-        named = answer.headers.get("content-type", "text/html")
-        kind = named.lower()
-        if not kind.startswith(_READABLE):
-            raise FetchError("not_html", f"{answer.url}: is {kind.partition(';')[0]}, not HTML.")
-        found = await self._services.extractor.extract(
-            answer.body, named, answer.url, self.source.timezone
-        )
-        if len(found.text) < self._config.min_chars:
-            raise FetchError(
-                "empty", f"{answer.url}: fewer than {self._config.min_chars} characters of text."
-            )
-        return found
 
     async def _deliver(self, claim: Claim, answer: Answer, found: Extracted) -> None:
         """Hand a page on unless it is known under another address or with the same text."""

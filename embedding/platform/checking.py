@@ -173,9 +173,8 @@ class _Look:
             self._show(item.title, item.published_at, item.text)
             return
         answer = await self._services.fetcher.fetch(self._web.request(item.url))
-        kind = answer.headers.get("content-type", "text/html")
-        found = await self._services.extractor.extract(
-            answer.body, kind, answer.url, self.source.timezone
+        found = await self._services.extractor.read(
+            answer, self.source.timezone, self._config.min_chars
         )
         when = item.published_at if isinstance(item, Reference) else None
         self._show(found.title or item.title, when or found.published_at, found.text)
@@ -188,5 +187,3 @@ class _Look:
         found.title = mask(normalise(title)).text[:_TITLE]
         found.published_at = when.isoformat(timespec="seconds") if when else None
         found.characters = len(text)
-        if len(text) < self._config.min_chars and self.source.kind not in ("comments", "rendered"):
-            self._fault("empty", f"{found.url}: fewer than {self._config.min_chars} characters.")

@@ -140,6 +140,22 @@ def test_check_explains_each_source(files: Path, yeoron: Any) -> None:
     assert SECRET not in done.out
 
 
+def test_check_gives_the_reason_that_crawl_counts_and_the_whole_address(
+    files: Path, web: str, yeoron: Any
+) -> None:
+    address = f"{web}/fault/no-such-{'x' * 60}"
+    files.write_text(
+        f'[[source]]\nname = "feeds"\nkind = "page"\nurl = "{web}/"\nlink = "link[href]"\n'
+        f'[[source]]\nname = "far"\nkind = "feed"\nurl = "{address}"\n'
+    )
+    rows = json.loads(yeoron("sources", "check", "--json", str(files)).out)
+    found = {row["name"]: row for row in rows}
+    assert (found["feeds"]["fault"], found["far"]["fault"]) == ("not_html", "http_4xx")
+    shown = yeoron("sources", "check", str(files)).out
+    column = "".join(line.split("│")[4].strip() for line in shown.splitlines() if "│" in line)
+    assert address in column
+
+
 def test_check_of_good_sources_ends_well(files: Path, yeoron: Any) -> None:
     done = yeoron("sources", "check", str(files), "--only", "news")
     assert done.code == 0
