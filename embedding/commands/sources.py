@@ -87,7 +87,8 @@ def check(
     Shows title, time and length of one text and what would be masked in it, never the text. Ends
     with 1 when a source yields nothing.
 
-    Examples: `yeoron sources check sources.toml` · `yeoron sources check --only hani --json`
+    Examples: `yeoron sources check sources.toml` ·
+    `yeoron sources check infra/sources.example.toml --only hankyoreh --json`
     """
     with console.status("Asking …"):
         from embedding.platform.checking import check_sources
