@@ -22,6 +22,10 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_UNICAST = ipaddress.ip_network("2000::/3")
+"""What IANA gives out of IPv6; site-local (fec0::/10) and local NAT64 addresses are outside."""
+_PROTOCOLS = ipaddress.ip_network("192.0.0.0/24")
+"""Of the protocols' own (RFC 6890), for which Python's `is_global` knows some parts only."""
 
 
 def is_public(address: str) -> bool:
@@ -36,7 +40,8 @@ def is_public(address: str) -> bool:
         hidden = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
         if hidden is not None:
             return is_public(str(hidden))
-    return ip.is_global and not ip.is_multicast
+        return ip in _UNICAST and ip.is_global
+    return ip.is_global and not ip.is_multicast and ip not in _PROTOCOLS
 
 
 class SystemResolver:

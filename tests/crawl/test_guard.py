@@ -28,6 +28,11 @@ from embedding.errors import FetchError
         "::ffff:10.0.0.1",
         "64:ff9b::7f00:1",
         "2002:7f00:1::",
+        "::127.0.0.1",
+        "::ffff:0:127.0.0.1",
+        "64:ff9b:1::7f00:1",
+        "fec0::1",
+        "192.0.0.8",
         "not an address",
     ],
 )
