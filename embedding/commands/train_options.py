@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 UNITS = ("hour", "day", "week", "month")
 WINDOW = 5
+NUMBER = re.compile(r"[+-]?\d{1,18}")
 CHANGED_MB = 256
 
 Corpus = Annotated[Path, typer.Argument(help="Text (a sentence a line) or dated JSONL.")]
@@ -204,7 +206,7 @@ def _windows(given: list[str], dated: bool) -> tuple[int, str | None]:
     units = [value for value in given if value in UNITS]
     numbers = [value for value in given if value not in UNITS]
     for value in numbers:
-        if not value.lstrip("+-").isdecimal():
+        if not NUMBER.fullmatch(value):
             raise ConfigError(
                 f"--window {value}: a number of words, or {', '.join(UNITS)} with --dated, is "
                 "accepted."

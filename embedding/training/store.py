@@ -19,9 +19,9 @@ def new_store(out: Path | None, kept: Path | None = None) -> Iterator[Path]:
 
     kept  the folder to use, which stays as it is when there was an error; None makes one
 
-    None keeps nothing. Raises InputError for a place that cannot be written, and for a store that
-    holds snapshots already: two trainings of one corpus have the same windows and could not be
-    told apart there.
+    None keeps nothing. Raises InputError for a place that cannot be written, and for a folder that
+    holds something already: two trainings of one corpus have the same windows and could not be
+    told apart there. Hidden entries do not count: a killed training may have left one.
     """
     if out is None:
         with tempfile.TemporaryDirectory(prefix="yeoron-train-") as scratch:
@@ -29,11 +29,8 @@ def new_store(out: Path | None, kept: Path | None = None) -> Iterator[Path]:
         return
     if out.exists() and not out.is_dir():
         raise InputError(f"out {out}: a file; a new or empty folder is expected.")
-    if refs := SnapshotStore(out).list():
-        raise InputError(
-            f"out {out}: it holds snapshots already ({refs[-1].id}); a new or empty folder is "
-            "expected."
-        )
+    if found := _held(out):
+        raise InputError(f"out {out}: it holds {found} already; a new or empty folder is expected.")
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
         work = _folder_in(out)
@@ -49,6 +46,18 @@ def new_store(out: Path | None, kept: Path | None = None) -> Iterator[Path]:
     except BaseException:
         _remove(made)
         raise
+
+
+def _held(out: Path) -> str | None:
+    """Name of something that the folder holds, the latest snapshot first; None: nothing."""
+    try:
+        names = sorted(each.name for each in out.iterdir() if not each.name.startswith("."))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(f"out {out}: it cannot be read: {error.strerror or error}.") from error
+    refs = SnapshotStore(out).list() if names else []
+    return f"snapshot {refs[-1].id}" if refs else next(iter(names), None)
 
 
 def _folder_in(out: Path) -> Path:

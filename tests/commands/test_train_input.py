@@ -36,6 +36,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, data in FILES.items():
         (tmp_path / name).write_bytes(data)
     (tmp_path / "folder").mkdir()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "plan.md").write_text("plan")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -66,6 +68,8 @@ def no_server(*_: object) -> None:
         ("text.txt --window month", ["--window month", "--dated"]),
         ("text.txt --window many", ["--window many", "a number", "month"]),
         ("text.txt --window 5.5", ["--window 5.5", "a number"]),
+        ("text.txt --window +-5", ["--window +-5", "a number"]),
+        (f"text.txt --window {'9' * 5000}", ["--window 99", "a number"]),
         ("text.txt --window 5 --window 6", ["--window 5 --window 6"]),
         ("dated.jsonl --dated --window day --window month", ["--window day --window month"]),
         ("text.txt --window 0", ["window", "0"]),
@@ -95,7 +99,8 @@ def no_server(*_: object) -> None:
         ("text.txt --vocabulary wide", ["vocabulary", "wide", "growing"]),
         ("text.txt --device tpu", ["device", "tpu", "cpu"]),
         ("text.txt --out text.txt", ["text.txt", "folder"]),
-        ("text.txt --out text.txt/store", ["text.txt/store", "cannot be written"]),
+        ("text.txt --out text.txt/store", ["text.txt/store", "cannot be"]),
+        ("text.txt --out notes", ["out notes", "holds plan.md already", "new or empty folder"]),
     ],
 )
 def test_it_is_refused_before_anything_starts(
