@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import torch
 
 from embedding.models import LocalBlock, ModelConfig
 from embedding.models.config import Model
@@ -62,3 +63,11 @@ def make_bench() -> Callable[..., Bench]:
         return Bench(config, block, vectors, contexts)
 
     return make
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def device(request: pytest.FixtureRequest) -> str:
+    """Each device that is here."""
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no GPU here")
+    return str(request.param)

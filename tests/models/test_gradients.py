@@ -15,10 +15,11 @@ from embedding.models.reference import TorchTrainer
 SAMPLED = [Model.SGNS, Model.CBOW, Model.FASTTEXT]
 
 
-def both(bench: Any, seed: int, rounds: int = 1) -> float:
+def both(bench: Any, seed: int, rounds: int = 1, device: str = "cpu") -> float:
     """Train with kernel and reference; returns the largest difference of an entry."""
     ours, theirs = bench.copies(), bench.copies()
-    kernel, reference = make_trainer(bench.config), TorchTrainer(bench.config, batch=1)
+    kernel = make_trainer(bench.config)
+    reference = TorchTrainer(bench.config, device=device, batch=1)
     for step in range(rounds):
         loss = kernel.train(bench.block, *ours, learning_rate=0.05, seed=seed + step)
         other = reference.train(bench.block, *theirs, learning_rate=0.05, seed=seed + step)
@@ -66,6 +67,16 @@ def test_words_beside_themselves_and_noise_that_is_the_target_agree(
     sizes = set(np.diff(made.starts).tolist())
     assert sizes == ({1, 2} if optimiser is Optimiser.SGD else {1})
     assert both(bench, seed=3, rounds=2) < 1e-5
+
+
+@pytest.mark.parametrize("model", [*SAMPLED, Model.GLOVE])
+def test_the_reference_does_the_same_on_every_device(
+    device: str, model: Model, make_bench: Any
+) -> None:
+    config = ModelConfig(model=model, dim=24, window=3, cells=4096, span=4000)
+    bench = make_bench(config, [[0, 1, 2, 3], [4, 5, 6, 7, 8], [9, 10]], noise=4000)
+    seed = 5 if model is Model.GLOVE else seed_without_repeats(config, bench.block)
+    assert both(bench, seed, device=device) < 1e-5
 
 
 @pytest.mark.parametrize("dim", [2, 16, 51])
