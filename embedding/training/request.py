@@ -180,8 +180,8 @@ class TrainResult:
     sync: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form, with the bytes sent per token."""
-        tokens = max(self.tokens_trained, 1)
+        """JSON-safe form, with the bytes sent per token that this call learnt."""
+        tokens = max(self.tokens_trained - self.resumed_tokens, 1)
         values = {
             **vars(self),
             "loss": self.loss if math.isfinite(self.loss) else None,

@@ -15,6 +15,7 @@ import pytest
 from calling import ENTRY, sentences
 
 from embedding.snapshots.store import SnapshotStore
+from embedding.training import TrainResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 QUICK = ("--dim", "16", "--sample", "0", "--json")
@@ -118,6 +119,26 @@ def test_a_killed_training_of_windows_cuts_each_of_them_once_and_whole(tmp_path:
         assert dict(zip(counts.words, counts.counts.tolist(), strict=True)) == dict(words)
         assert shot.manifest.tokens == {"corpus": words.total()}
     assert [ref.parent for ref in store.list()] == [None, *(ref.id for ref in store.list()[:-1])]
+
+
+def test_bytes_are_shared_out_among_the_tokens_that_were_sent_with_them() -> None:
+    told = TrainResult(
+        tokens_trained=1000,
+        resumed_tokens=900,
+        seconds=2.0,
+        train_seconds=1.0,
+        words_per_second=100.0,
+        loss=1.0,
+        vocabulary=5,
+        documents=1,
+        late_documents=0,
+        bytes_pushed=300,
+        bytes_pulled=500,
+        peak_memory={},
+        nodes={},
+    ).to_dict()
+    assert (told["bytes_pushed_per_token"], told["bytes_pulled_per_token"]) == (3.0, 5.0)
+    assert told["bytes_sent_per_token"] == 8.0
 
 
 def test_another_training_does_not_go_on_from_this_state(
