@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import math
 import os
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -15,10 +14,11 @@ import psutil
 from embedding.errors import ConfigError, InputError
 from embedding.exchange.shards.unpacked import check_column_exchange
 from embedding.models.config import Model
+from embedding.records import Window
 from embedding.server.shards.unsplit import check_column_policy
 from embedding.text.tokenizer import make_tokenizer
 from embedding.training.request import TrainRequest
-from embedding.worker.reading import Stretch, stretches
+from embedding.worker.reading import Stretch, dated_line, dated_lines, stretches
 from embedding.worker.spec import CorpusShare
 
 NODES_A_CORE = 4
@@ -29,7 +29,19 @@ TRIED_LINES = 100
 """A JSONL file with no dated text in so many lines is not a dated corpus."""
 CGROUP = Path("/sys/fs/cgroup")
 
-_DATE = re.compile(r'"date"\s*:\s*"(\d{4}-\d\d-\d\d)')
+OF_NODES = (
+    "nodes",
+    "epochs",
+    "shards",
+    "split",
+    "dated",
+    "state_dir",
+    "sync",
+    "exchange",
+    "topology",
+    "device",
+)
+"""Fields of a request that say how nodes train."""
 
 
 def check_options(request: TrainRequest) -> None:
@@ -144,36 +156,35 @@ def _check_has_dates(path: Path, first: Stretch) -> None:
 
 def _is_dated(line: str) -> bool:
     try:
-        record = json.loads(line)
-        datetime.fromisoformat(str(record["date"]))
-    except (ValueError, TypeError, KeyError):
+        dated_line(0, line, 0.0)
+    except InputError:
         return False
-    return isinstance(record.get("text") or record.get("content"), str)
+    return True
 
 
 def _check_order(request: TrainRequest) -> None:
     """Windows are cut as the dates pass: an earlier date after a later window comes too late."""
-    unit, latest = request.dated, ""
+    unit = request.dated
     if unit is None:
         return
-    for stretch in _stretches(request.corpus):
-        for found in _DATE.finditer(stretch.text):
-            day = found[1]
-            if day >= latest:
-                latest = day
-            elif unit.floor(_utc(day)) < unit.floor(_utc(latest)):
-                line = stretch.first + stretch.text.count("\n", 0, found.start()) + 1
-                raise InputError(
-                    f"{request.corpus}: line {line} is dated {day}, after a line of {latest}; a "
-                    "dated corpus is learnt in time order: sort it by date."
-                )
+    start = end = latest = -math.inf
+    for line in dated_lines(CorpusShare(path=str(request.corpus)), report=False):
+        if line.when >= end:
+            window = Window.holding(datetime.fromtimestamp(line.when, UTC), unit)
+            start, end = window.start.timestamp(), window.end.timestamp()
+        elif line.when < start:
+            raise InputError(
+                f"{request.corpus}: line {line.number + 1} is dated {_shown(line.when)}, after a "
+                f"line of {_shown(latest)}; a dated corpus is learnt in time order: sort it by "
+                "date."
+            )
+        latest = max(latest, line.when)
 
 
-def _utc(day: str) -> datetime:
-    try:
-        return datetime.fromisoformat(day).replace(tzinfo=UTC)
-    except ValueError:  # 2020-02-31: the reader leaves such a line out
-        return datetime.max.replace(tzinfo=UTC)
+def _shown(when: float) -> str:
+    """A time in UTC, in days where it is a whole one."""
+    text = f"{datetime.fromtimestamp(when, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return text.removesuffix("T00:00:00Z")
 
 
 def check_memory(request: TrainRequest, words: int) -> None:

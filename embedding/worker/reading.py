@@ -39,6 +39,8 @@ STRETCH_BYTES = 1 << 16
 """A file is dealt out to the nodes in stretches of so many bytes, up to the next line end."""
 FIRST_TOKENS = 1_500
 """The first block of one of several nodes, unless all are smaller."""
+FIRST_YEAR, LAST_YEAR = 1600, 2300
+"""A date before or behind these stands for none."""
 FIRST_CHARACTERS = 6.0
 """Characters a token is expected to take before any was read."""
 
@@ -130,8 +132,11 @@ def stretches(share: CorpusShare) -> Iterator[Stretch]:
         yield replace(last, done=1.0)
 
 
-def dated_lines(share: CorpusShare, since: int = 0) -> Iterator[Line]:
-    """The dated lines of one share from line `since`; a malformed one is left out and reported."""
+def dated_lines(share: CorpusShare, since: int = 0, *, report: bool = True) -> Iterator[Line]:
+    """The dated lines of one share from line `since`.
+
+    A malformed one is left out; `report` logs the first five of them.
+    """
     bad = 0
     for stretch in stretches(share):
         if stretch.end < since:
@@ -140,24 +145,25 @@ def dated_lines(share: CorpusShare, since: int = 0) -> Iterator[Line]:
             if number < since or not text.strip():
                 continue
             try:
-                yield _line(number, text, stretch.done)
+                yield dated_line(number, text, stretch.done)
             except InputError as error:
                 bad += 1
-                if bad <= 5:
+                if report and bad <= 5:
                     logger.warning("%s:%d: %s The line is left out.", share.path, number + 1, error)
 
 
-def _line(number: int, text: str, done: float) -> Line:
+def dated_line(number: int, text: str, done: float) -> Line:
+    """A line of JSONL; raises InputError for what is none with a date and a text."""
     try:
         record = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError("not valid JSON; an object with date and text is accepted.") from error
     if not isinstance(record, Mapping):
         raise InputError("not a JSON object; an object with date and text is accepted.")
     body = record.get("content") or record.get("text")
     when = _when(record.get("date"))
     if not isinstance(body, str) or when is None:
-        raise InputError('needs "date" (ISO) and "text" or "content".')
+        raise InputError('needs "date" (ISO, 1600 to 2300) and "text" or "content".')
     title = record.get("title")
     return Line(number, f"{title}\n{body}" if title else body, when, done)
 
@@ -166,6 +172,8 @@ def _when(value: Any) -> float | None:
     try:
         moment = datetime.fromisoformat(str(value))
     except ValueError:
+        return None
+    if not FIRST_YEAR <= moment.year <= LAST_YEAR:
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 

@@ -26,6 +26,14 @@ FILES = {
     "dated.jsonl": DATED.encode() * 20,
     "undated.jsonl": b'{"text": "one two"}\n' * 20,
     "nothing.jsonl": b"one two\n[1]\n",
+    "never.jsonl": DATED.replace("2020", "9999").encode(),
+    "hours.jsonl": (
+        DATED.replace("-03", "-03T08:30:00") + DATED.replace("-03", "-03T07:05:00")
+    ).encode(),
+    "basic.jsonl": (DATED.replace("-02-03", "0203") + DATED.replace("-02-03", "0103")).encode(),
+    "zones.jsonl": (
+        DATED.replace("-03", "-03T00:00:00+00:00") + DATED.replace("-03", "-03T05:00:00+09:00")
+    ).encode(),
     "unsorted.jsonl": (DATED + DATED.replace("-02-", "-01-")).encode(),
 }
 
@@ -56,9 +64,13 @@ def no_server(*_: object) -> None:
         ("binary.txt.xz", ["binary.txt.xz", "binary"]),
         ("not.txt.xz", ["not.txt.xz", "damaged"]),
         ("undated.jsonl", ["undated.jsonl", "date"]),
+        ("never.jsonl --dated --window month", ["never.jsonl", "date"]),
         ("nothing.jsonl", ["nothing.jsonl", "date"]),
         ("undated.jsonl --dated --window day", ["undated.jsonl", "date"]),
         ("unsorted.jsonl --dated --window week", ["line 2", "2020-01-03", "2020-02-03", "sort"]),
+        ("hours.jsonl --dated --window hour", ["line 2", "T07:05:00Z", "T08:30:00Z", "sort"]),
+        ("basic.jsonl --dated --window month", ["line 2", "2020-01-03", "2020-02-03", "sort"]),
+        ("zones.jsonl --dated --window day", ["line 2", "2020-02-02T20:00:00Z", "2020-02-03"]),
         ("text.txt --dated --window month", ["text.txt", "no dates", ".jsonl"]),
         ("dated.jsonl --dated", ["--dated", "--window hour, day, week, month"]),
         ("dated.jsonl --dated --window 5", ["--dated", "--window"]),

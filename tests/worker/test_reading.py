@@ -123,6 +123,9 @@ def test_dated_lines_carry_their_time_and_bad_ones_are_reported(
         "",
         json.dumps(["list"]),
         json.dumps({"date": "2020-02-02T09:00+09:00", "text": "둘째"}, ensure_ascii=False),
+        json.dumps({"date": "0001-01-01", "text": "nobody knows when"}),
+        json.dumps({"date": "9999-12-31", "text": "never"}),
+        '{"date": ' + 20_000 * "[",
     ]
     path = write(tmp_path / "c.jsonl", "\n".join(lines))
     with caplog.at_level(logging.WARNING):
@@ -130,6 +133,7 @@ def test_dated_lines_carry_their_time_and_bad_ones_are_reported(
     assert [(line.number, line.text) for line in found] == [(0, "제목\n본문"), (5, "둘째")]
     assert found[1].when - found[0].when == 86_400
     assert [f"c.jsonl:{n}:" in caplog.text for n in (2, 3, 4, 5)] == [True, True, False, True]
+    assert [f"c.jsonl:{n}:" in caplog.text for n in (7, 8)] == [True, True]
     assert "broken" not in caplog.text
 
 
