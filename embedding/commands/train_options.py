@@ -24,7 +24,9 @@ Corpus = Annotated[Path, typer.Argument(help="Text (a sentence a line) or dated 
 Out = Annotated[
     Path | None, typer.Option(help="Folder for the snapshots, new or empty; none: not kept.")
 ]
-Model = Annotated[str, typer.Option(help="sgns, cbow, fasttext or glove.")]
+Model = Annotated[
+    str, typer.Option(help="sgns, cbow, fasttext, glove or sppmi (the count baseline).")
+]
 Dim = Annotated[int, typer.Option(help="Length of the vectors.")]
 Window = Annotated[
     list[str] | None,

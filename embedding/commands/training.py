@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -129,10 +130,10 @@ def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> T
 
 
 def _print(result: TrainResult, *, kept: bool) -> None:
+    loss = f", loss {result.loss:.3f}" if math.isfinite(result.loss) else ""
     console.print(
         f"{result.tokens_trained:,} tokens in {result.train_seconds:.1f} s "
-        f"({result.words_per_second:,.0f} words/s), {result.vocabulary:,} words, "
-        f"loss {result.loss:.3f}",
+        f"({result.words_per_second:,.0f} words/s), {result.vocabulary:,} words{loss}",
         highlight=False,
     )
     if not kept:

@@ -92,7 +92,10 @@ class CountModel:
         return len(words)
 
     def fit(self, size: int) -> tuple[FloatArray, FloatArray]:
-        """(vectors, contexts) float32 [size, dim] for ids 0..size-1."""
+        """(vectors, contexts) float32 [size, dim] for ids 0..size-1.
+
+        Raises InputError when no two words stand together more often than by chance.
+        """
         rows, columns, counts = self.table.cells()
         if len(rows) and int(rows.max()) >= size:
             raise InputError(f"id {int(rows.max())} was counted: fit needs {int(rows.max()) + 1}.")
@@ -100,4 +103,9 @@ class CountModel:
         matrix = sppmi_matrix(
             rows, columns, counts, size, shift=config.shift, exponent=config.noise_exponent
         )
+        if not matrix.nnz:
+            raise InputError(
+                "no two words stand together more often than by chance, so there is nothing to "
+                "factorise: give more text, or a smaller shift."
+            )
         return factorise(matrix, config.dim, config.seed)

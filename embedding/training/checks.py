@@ -47,10 +47,7 @@ OF_NODES = (
 def check_options(request: TrainRequest) -> None:
     """Raises ConfigError for options that do not go together or cannot work here."""
     if request.model.model is Model.SPPMI:
-        raise ConfigError(
-            "model sppmi: it is counted, not trained by nodes; sgns, cbow, fasttext or glove is "
-            "accepted."
-        )
+        check_baseline(request)
     most = NODES_A_CORE * (os.cpu_count() or 1)
     if request.nodes > most:
         raise ConfigError(
@@ -65,6 +62,21 @@ def check_options(request: TrainRequest) -> None:
         _check_dated(request)
     if request.text.tokenizer == "mecab":
         make_tokenizer(request.text)
+
+
+def check_baseline(request: TrainRequest) -> None:
+    """Raises ConfigError for what has no meaning without nodes and a server."""
+    usual = TrainRequest(corpus=request.corpus)
+    for name in OF_NODES:
+        if getattr(request, name) != getattr(usual, name):
+            raise ConfigError(
+                f"model sppmi: it is counted in one pass, by no node and no server; leave out what "
+                f"sets {name}, or choose sgns, cbow, fasttext or glove."
+            )
+    if request.vocabulary == "growing":
+        raise ConfigError(
+            "model sppmi with vocabulary growing: its words are counted first; counted is accepted."
+        )
 
 
 def _check_shards(request: TrainRequest) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from embedding.models.config import Model
 from embedding.snapshots.store import SnapshotStore
 from embedding.training.checks import INITIAL_ROWS, check_corpus, check_memory, check_options
 from embedding.training.request import Progress, TrainRequest, TrainResult
 from embedding.training.resume import resuming
 from embedding.training.store import new_store
 from embedding.training.topologies import check_topology
-from embedding.training.vocabulary import counting
+from embedding.training.vocabulary import Counting, counting
 from embedding.worker.forking import OF_A_CORPUS, processes
 
 
@@ -26,15 +27,22 @@ def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> 
     check_corpus(request)
     check_memory(request, 0)  # fastText's n-gram rows are there before the first word is
     check_memory(request, INITIAL_ROWS)
-    processes(OF_A_CORPUS)
+    counted_only = request.model.model is Model.SPPMI
+    if not counted_only:
+        processes(OF_A_CORPUS)
     with (
         resuming(request) as resume,
         new_store(request.out, None if resume is None else resume.snapshots) as store,
         counting(request, None if resume is None else resume.total) as count,
     ):
-        from embedding.training.running import train
+        if isinstance(count, Counting) and counted_only:
+            from embedding.training.baseline import count_baseline
 
-        result = train(request, store, progress, resume, count)
+            result = count_baseline(request, store, progress, count)
+        else:
+            from embedding.training.running import train
+
+            result = train(request, store, progress, resume, count)
     refs = result.snapshots
     if request.out is not None:
         refs = SnapshotStore(request.out).list()

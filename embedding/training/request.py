@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from embedding.config import Config
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.topology import TopologyConfig
-from embedding.models.config import ModelConfig
+from embedding.models.config import Model, ModelConfig
 from embedding.records import SnapshotRef, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.stream.config import StreamConfig
@@ -113,8 +113,10 @@ class TrainRequest(Config):
         """Whether a counting pass comes before the training.
 
         Left to itself it does for plain text that is read as a whole; where a morpheme analyser
-        or a JSON reader would do its work twice, the vocabulary grows.
+        or a JSON reader would do its work twice, the vocabulary grows. SPPMI-SVD always does.
         """
+        if self.model.model is Model.SPPMI:
+            return True
         if self.vocabulary is not None:
             return self.vocabulary == "counted"
         whole = self.dated is None and self.tokens is None

@@ -37,8 +37,9 @@ class Counting:
         """Count no further."""
         self._stop.set()
 
-    def admit(self, server: ParameterServer) -> int:
-        """Wait, give the words their rows, and return how many tokens an epoch will learn."""
+    def wait(self) -> CountedWords:
+        """Wait; the words that get rows. Raises InputError where there is none, and ConfigError
+        where memory cannot hold their rows."""
         request = self._request
         counted = self._counted.result().at_least(request.min_count)
         if not len(counted.counts):
@@ -47,6 +48,11 @@ class Counting:
             counted.words[: request.max_words], counted.counts[: request.max_words]
         )
         check_memory(request, len(counted.counts))
+        return counted
+
+    def admit(self, server: ParameterServer) -> int:
+        """Wait, give the words their rows, and return how many tokens an epoch will learn."""
+        counted = self.wait()
         words = counted.words.to_pylist()
         server.state.admit(words, counted.counts)
         with server.state.lock:

@@ -57,6 +57,38 @@ def test_topics_come_apart(process, topics: Path, tmp_path: Path, model: str, sy
         assert snapshot.neighbours("감염병원균", 1)[0][0] == "감염병"
 
 
+def test_the_count_baseline_separates_topics_too(process, topics: Path, tmp_path: Path) -> None:
+    counted = ("--model", "sppmi", "--epochs", "1", "--dim", "4")
+    told, snapshot = train(process, topics, tmp_path / "store", *counted)
+    assert told["tokens_trained"] == 2998 * 12 + 2
+    assert (told["vocabulary"], told["loss"]) == (9, None)
+    assert (snapshot.manifest.dim, snapshot.manifest.tokens) == (4, {"corpus": 2998 * 12 + 2})
+    words = topics.read_text(encoding="utf-8").split()
+    assert {word: snapshot.counts[snapshot.index(word)] for word in snapshot.words} == {
+        word: words.count(word) for word in set(words)
+    }
+    for topic in TOPICS:
+        for word in topic:
+            near = [found for found, _ in snapshot.neighbours(word, 3)]
+            assert set(near) == set(topic) - {word}
+    assert not snapshot.vectors[snapshot.index("감염병원균")].any(), "it stands beside no word"
+    again, same = train(process, topics, tmp_path / "again", *counted)
+    assert again["snapshots"][0]["id"] == told["snapshots"][0]["id"]
+    assert same.vectors.tobytes() == snapshot.vectors.tobytes()
+    done = process("evaluate", tmp_path / "store")
+    assert done.code == 0, done.err
+
+
+def test_words_that_all_stand_alone_cannot_be_counted_in_pairs(yeoron, tmp_path: Path) -> None:
+    alone = tmp_path / "alone.txt"
+    alone.write_text("하나\n둘\n셋\n" * 10, encoding="utf-8")
+    done = yeoron("train", alone, "--model", "sppmi", "--out", tmp_path / "store")
+    assert done.code == 2
+    assert done.err.startswith("yeoron: ")
+    assert "alone.txt: no co-occurrence was counted" in done.err.replace("\n", "")
+    assert not (tmp_path / "store").exists()
+
+
 def test_n_gram_rows_that_no_memory_holds_are_refused(
     yeoron, topics: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.errors import ConfigError, InputError
+from embedding.models import LocalBlock, ModelConfig
+from embedding.models.config import Model
 from embedding.models.cooccurrence import CooccurrenceTable
 from embedding.models.reference import sppmi
-from embedding.models.sppmi import factorise, sppmi_matrix
+from embedding.models.sppmi import CountModel, factorise, sppmi_matrix
 
 
 def counted(table: CooccurrenceTable, size: int) -> np.ndarray:
@@ -104,3 +106,10 @@ def test_sppmi_of_nothing_is_refused() -> None:
     none = np.zeros(0, np.int64)
     with pytest.raises(InputError, match="no co-occurrence"):
         sppmi_matrix(none, none, np.zeros(0, np.float32), 3)
+    model = CountModel(ModelConfig(model=Model.SPPMI, dim=2, shift=1e6))
+    words = np.arange(12, dtype=np.int32) % 6
+    ends = np.array([0, 12], np.int32)
+    nothing = np.empty(0, np.int32)
+    assert model.count(LocalBlock(words, ends, np.empty(0, np.float32), nothing), seed=1) == 12
+    with pytest.raises(InputError, match="more often than by chance"):
+        model.fit(6)
