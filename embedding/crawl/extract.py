@@ -49,7 +49,11 @@ class Extracted:
 
 def read_page(body: bytes, content_type: str, url: str, zone: str) -> Extracted:
     """Decode and read one answer; raises FetchError (`bad_encoding`, `empty`, `parse`)."""
-    return extract(decode(body, {"content-type": content_type}), url, zone)
+    try:
+        page = decode(body, {"content-type": content_type})
+    except FetchError as error:
+        raise FetchError(error.reason, f"{url}: {error}") from error
+    return extract(page, url, zone)
 
 
 def extract(page: str, url: str, zone: str) -> Extracted:

@@ -73,7 +73,10 @@ class Answer:
 
     def text(self) -> str:
         """The body decoded; raises FetchError (`bad_encoding`)."""
-        return decode(self.body, self.headers)
+        try:
+            return decode(self.body, self.headers)
+        except FetchError as error:
+            raise _located(error, self.url) from error
 
 
 class Fetcher:

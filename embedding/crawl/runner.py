@@ -80,7 +80,8 @@ class SourceRunner:
                 try:
                     changed = await self._poll()
                 except FetchError as error:
-                    self.counters.failed(error.reason, str(error))
+                    if error.reason not in _RESTING:
+                        self.counters.failed(error.reason, str(error))
                     self._watching.note(self.watch.poll_failed, error.reason)
                     if error.reason == "no_browser":
                         log.warning("source %s is skipped: %s", name, error)

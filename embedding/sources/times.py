@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from email.utils import parsedate_to_datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 _KOREAN = re.compile(
@@ -126,7 +127,7 @@ def _recent(text: str, now: datetime) -> datetime | None:
     found = _TODAY.fullmatch(text) or _THIS_YEAR.fullmatch(text)
     if found is None:
         return None
-    part = {name: int(value or 0) for name, value in found.groupdict().items()}
+    part: dict[str, Any] = {name: int(value or 0) for name, value in found.groupdict().items()}
     try:
         when = now.replace(**part, microsecond=0)
         if when <= now + _FAST:

@@ -78,3 +78,27 @@ async def test_pages_that_lose_their_text_raise_page_changed(
     assert alarm is not None
     assert alarm["event"] == "page_changed"
     assert "empty" in alarm["sentence"]
+
+
+async def test_a_listing_whose_host_rests_is_no_fault_of_its_own(
+    site: Any, quick: Any, reply: Any
+) -> None:
+    site.answers["/busy"] = reply("", "429 Slow", retry_after="3600")
+    site.answers["/list"] = reply('<a href="/a/1">글</a>')
+    sources = [
+        SourceConfig(name=name, kind="page", url=f"{site.base}/{name}", links="/a/", every=0.02)
+        for name in ("busy", "list")
+    ]
+    frontier = Frontier("sqlite://")
+    crawler = Crawler(sources, quick(site.host), frontier)
+
+    def resting() -> bool:
+        poll = crawler.report()["list"]["poll"]
+        return poll is not None and (poll["next_poll_s"] or 0) > 1000
+
+    await watched(crawler, resting)
+    report = crawler.report()
+    frontier.close()
+    assert "http_4xx" in report["busy"]["errors"]
+    assert "host_down" not in report["busy"]["errors"]
+    assert report["list"]["errors"].keys() <= {"http_4xx"}
