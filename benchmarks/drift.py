@@ -23,6 +23,7 @@ from typing import Any
 from benchmarks.driftjudging import compared, ours, overlaps
 from benchmarks.driftpeers import gensim
 from benchmarks.machine import facts, keep
+from embedding.config import validate
 from embedding.errors import YeoronError
 from embedding.evaluation.detection import Detection, Judgement, detect
 from embedding.evaluation.planting import Document, PlantingConfig, plant
@@ -31,6 +32,8 @@ from embedding.worker.reading import dated_lines
 from embedding.worker.spec import CorpusShare
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "kiwipiepy")
+HALVES = "same-window"
+"""Windows are halves of one another: the second of each two is judged, by the first alone."""
 OUTSIDE = ("corpus", "stores", "seed", "planting")
 AGAIN = 1000
 """Added to a seed for the second training on the same text."""
@@ -51,13 +54,18 @@ def measure(given: Namespace) -> dict[str, Any]:
     agreed: list[dict[str, Any]] = []
     for seed in range(given.first, given.first + given.seeds):
         given.seed, given.planting = 1 + seed, seed
-        config = PlantingConfig(
-            windows=given.windows, seed=seed, shuffle=not given.ordered, thin=given.thin
+        deal = given.null or ("ordered" if given.ordered else "shuffled")
+        config = validate(
+            PlantingConfig,
+            {"windows": given.windows, "seed": seed, "deal": deal, "thin": given.thin},
+            "bench drift",
         )
         if given.null:
             config = config.model_copy(update={"exchanges": 0, "gains": 0, "decoys": 0})
         corpus = plant(docs, config)
         which = compared(corpus, given.least)
+        if given.null == HALVES:
+            which = which[::2]
 
         def note(name: str, judged: list[Judgement], seconds: float, seed: int = seed) -> None:
             found = detect(judged, corpus)  # noqa: B023 - called in this round
@@ -94,11 +102,13 @@ def say(name: str, found: Detection) -> None:
     strengths = " ".join(f"{k}:{v:.2f}" for k, v in found.by_strength.items())
     bands = " ".join(f"{v:.2f}" for v in found.by_band.values())
     rest = ""
+    if found.false_discovery is not None:
+        rest = f" · called {found.flagged}, false {found.false_discovery:.3f}"
     if found.recall is not None:
         precision = float("nan") if found.precision is None else found.precision
-        rest = (
-            f" · called {found.flagged}, precision {precision:.2f}, recall {found.recall:.2f}, "
-            f"false {found.false_discovery:.3f}, after {found.mentions} mentions"
+        rest += (
+            f", precision {precision:.2f}, recall {found.recall:.2f}, "
+            f"after {found.mentions} mentions in {found.documents} documents"
         )
     decoys = " ".join(f"{k} {v:.2f}" for k, v in found.by_decoy.items())
     ranking = f"AP {found.average_precision:.3f} ({strengths}; bands {bands})"
@@ -123,8 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--thin", choices=["texts", "sentences"], default="texts")
     parser.add_argument("--overlap", action="store_true", help="train twice, compare both rankings")
     parser.add_argument("--stores", type=Path, help="keep trainings here; judge those that are")
-    parser.add_argument("--null", action="store_true", help="plant nothing: all finds are false")
-    parser.add_argument("--ordered", action="store_true", help="keep the corpus' own order of time")
+    order = parser.add_mutually_exclusive_group()
+    order.add_argument("--null", choices=["shuffled", HALVES], help="plant nothing")
+    order.add_argument("--ordered", action="store_true", help="keep the corpus' order of time")
     parser.add_argument("--no-peers", action="store_true")
     given = parser.parse_args(arguments)
     try:

@@ -88,7 +88,7 @@ def ours(
         seconds = dict.fromkeys(OURS, trained)
         for one in which:
             material = gather(store, ids[one.window])
-            pair = pair_in(material, TrendsConfig())
+            pair = pair_in(material, past_of(given))
             for name in OURS:
                 began = time.process_time()
                 found[name].append(judged_by(name, material, pair, one))
@@ -113,6 +113,11 @@ def overlaps(one: Sequence[Judged], other: Sequence[Judged]) -> Iterator[dict[st
         }
 
 
+def past_of(given: Namespace) -> TrendsConfig:
+    """Defaults; the half of a window has the other half alone to be compared with."""
+    return TrendsConfig(usage_windows=1) if given.null == "same-window" else TrendsConfig()
+
+
 @contextmanager
 def _folder(given: Namespace, seed: int) -> Iterator[Path]:
     """Where the training is kept (`--stores`), or a folder that is gone afterwards."""
@@ -120,7 +125,7 @@ def _folder(given: Namespace, seed: int) -> Iterator[Path]:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
         return
-    what = f"{'null' if given.null else 'planting'}{given.planting}-training{seed}"
+    what = f"{given.null or 'planting'}{given.planting}-training{seed}"
     folder = given.stores / f"{given.corpus.name.split('.')[0]}-{what}"
     folder.mkdir(parents=True, exist_ok=True)
     yield folder

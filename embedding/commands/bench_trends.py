@@ -36,8 +36,12 @@ def drift(
     ] = None,
     least: Annotated[int, typer.Option(help="Mentions a word needs in both windows.")] = 20,
     null: Annotated[
-        bool, typer.Option("--null", help="Plant nothing: all finds are false.")
-    ] = False,
+        str | None,
+        typer.Option(
+            help="Plant nothing, so that all finds are false: shuffled, or same-window (each "
+            "window dealt out to two; the second is judged by the first)."
+        ),
+    ] = None,
     ordered: Annotated[
         bool, typer.Option("--ordered", help="Keep the corpus' own order of time.")
     ] = False,
@@ -45,14 +49,19 @@ def drift(
 ) -> None:
     """Planted changes of meaning: who finds them, how surely, how soon.
 
-    Example: `yeoron bench drift reviews.jsonl --tokenizer kiwi --seeds 3`
+    Examples:
+
+    `yeoron bench drift reviews.jsonl --tokenizer kiwi --seeds 3`
+
+    `yeoron bench drift reviews.jsonl --null same-window --no-peers`
     """
     arguments = [str(corpus), f"--tokenizer={tokenizer}", f"--windows={windows}"]
     arguments += [f"--seeds={seeds}", f"--least={least}", f"--first={first}"]
     arguments += [] if stores is None else [f"--stores={stores}"]
     arguments += ["--overlap"] * overlap + [f"--thin={thin}"]
     arguments += [] if documents is None else [f"--documents={documents}"]
-    arguments += ["--null"] * null + ["--ordered"] * ordered + ["--no-peers"] * (not peers)
+    arguments += [] if null is None else [f"--null={null}"]
+    arguments += ["--ordered"] * ordered + ["--no-peers"] * (not peers)
     raise typer.Exit(measurement("drift").main(arguments))
 
 

@@ -40,7 +40,8 @@ class Detection:
                         the share of decoys of a kind among as many words as genuine ones
     precision, recall   of the words that were called moved, at the date; None without decisions
     false_discovery     share of those called moved, in any window, that had not changed then
-    mentions            median mentions of a found word from its date to the cut that found it
+    mentions, documents median mentions of a found word from its date to the cut that found it, and
+                        median documents of the corpus in that time
     """
 
     average_precision: float
@@ -52,6 +53,7 @@ class Detection:
     false_discovery: float | None
     flagged: int
     mentions: float | None
+    documents: float | None
 
 
 def average_precision(score: FloatArray, genuine: BoolArray) -> float:
@@ -101,7 +103,7 @@ def detect(judgements: Sequence[Judgement], corpus: PlantedCorpus) -> Detection:
     """Compare what an estimator says with what was planted."""
     genuine = [one for one in corpus.planted if one.kind.genuine]
     flagged, right, wrong = _decisions(judgements, corpus, genuine)
-    found = _delays(judgements, genuine)
+    found = _delays(judgements, corpus, genuine)
     decided = any(one.flagged is not None for one in judgements)
     return Detection(
         average_precision=_mean_ap(judgements, corpus, genuine),
@@ -118,7 +120,8 @@ def detect(judgements: Sequence[Judgement], corpus: PlantedCorpus) -> Detection:
         recall=len(found) / len(genuine) if decided and genuine else None,
         false_discovery=wrong / max(flagged, 1) if decided else None,
         flagged=flagged,
-        mentions=float(np.median(list(found.values()))) if found else None,
+        mentions=float(np.median([n for n, _ in found.values()])) if found else None,
+        documents=float(np.median([n for _, n in found.values()])) if found else None,
     )
 
 
@@ -179,9 +182,11 @@ def _decisions(
     return flagged, right, wrong
 
 
-def _delays(judgements: Sequence[Judgement], genuine: Sequence[Planted]) -> dict[str, int]:
-    """Mentions from the date of each found word to the cut at which it was first called moved."""
-    found: dict[str, int] = {}
+def _delays(
+    judgements: Sequence[Judgement], corpus: PlantedCorpus, genuine: Sequence[Planted]
+) -> dict[str, tuple[int, int]]:
+    """Mentions of each found word, and documents, from its date to the cut that first called it."""
+    found: dict[str, tuple[int, int]] = {}
     for one in genuine:
         mentions = 0
         for judged in sorted(judgements, key=lambda each: each.window):
@@ -190,7 +195,8 @@ def _delays(judgements: Sequence[Judgement], genuine: Sequence[Planted]) -> dict
             at = list(judged.words).index(one.word)
             mentions += int(judged.mentions[at])
             if judged.flagged[at]:
-                found[one.word] = mentions
+                read = sum(map(len, corpus.windows[one.window : judged.window + 1]))
+                found[one.word] = mentions, read
                 break
     return found
 

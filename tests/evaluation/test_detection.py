@@ -9,7 +9,7 @@ from embedding.evaluation.detection import Judgement, average_precision, detect,
 from embedding.evaluation.planting import Kind, Planted, PlantedCorpus
 
 CORPUS = PlantedCorpus(
-    windows=((), (), ()),
+    windows=(([],) * 9, ([],) * 4, ([],) * 3),
     planted=(
         Planted("a", Kind.EXCHANGED, 1, 0.5, 0, "b"),
         Planted("b", Kind.EXCHANGED, 1, 0.5, 0, "a"),
@@ -52,6 +52,7 @@ def test_figures_over_two_windows():
     assert found.false_discovery == pytest.approx(2 / 5)
     assert found.recall == pytest.approx(1.0)
     assert found.mentions == pytest.approx(30.0), "a after 10, b after 40, c after 30"
+    assert found.documents == pytest.approx(4.0), "a after 4, b after 4 + 3, c after 3"
 
 
 def test_an_estimator_that_only_ranks_has_no_decisions():

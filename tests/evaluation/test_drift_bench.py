@@ -51,7 +51,7 @@ def test_a_training_that_was_kept_is_taken_only_for_the_same_settings(bench, mon
     given = Namespace(
         corpus=Path("some.cut.jsonl"),
         stores=tmp_path,
-        null=False,
+        null=None,
         planting=3,
         nodes=1,
         dim=8,
@@ -67,3 +67,46 @@ def test_a_training_that_was_kept_is_taken_only_for_the_same_settings(bench, mon
     assert [request.model.dim for request in trained] == [8, 16]
     assert not (folder / "planted.jsonl").exists()
     assert json.loads((folder / "settings.json").read_text(encoding="utf-8"))["planting"] == 3
+
+
+def test_halves_of_the_same_window_are_judged_by_one_another_alone(
+    bench, monkeypatch, tmp_path, capsys
+):
+    from benchmarks import drift
+
+    corpus = tmp_path / "dated.jsonl"
+    corpus.write_text(
+        "".join(f'{{"date": "2020-01-{1 + at:02d}", "text": "말 글"}}\n' for at in range(24)),
+        encoding="utf-8",
+    )
+    compares, records = [], []
+
+    def ours(corpus, which, given, seed):
+        compares.append(bench.past_of(given).usage_windows)
+        called = [
+            Judgement(each.window, each.words, np.ones(2), np.array([True, False]), each.mentions)
+            for each in which
+        ]
+        return [bench.Judged("usage", called, 0.0)]
+
+    monkeypatch.setattr(drift, "ours", ours)
+    monkeypatch.setattr(drift, "keep", lambda record: records.append(record) or tmp_path)
+    call = [str(corpus), "--windows=4", "--no-peers", "--least=1"]
+    for null in ("same-window", "shuffled"):
+        assert drift.main([*call, f"--null={null}"]) == 0
+    halves, shuffled = (record["runs"][0] for record in records)
+    assert compares == [1, bench.TrendsConfig().usage_windows]
+    assert halves["called_by_window"] == [1, 1], "the windows 1 and 3"
+    assert shuffled["called_by_window"] == [1, 1, 1]
+    assert halves["false_discovery"] == 1.0, "nothing changed, so every call is false"
+    assert "called 2, false 1.000" in capsys.readouterr().out
+    assert records[0]["settings"]["null"] == "same-window"
+
+
+def test_halves_of_an_odd_number_of_windows_are_told(bench, tmp_path, capsys):
+    from benchmarks import drift
+
+    corpus = tmp_path / "dated.jsonl"
+    corpus.write_text('{"date": "2020-01-01", "text": "말 글"}\n', encoding="utf-8")
+    assert drift.main([str(corpus), "--null=same-window", "--windows=5"]) == 2
+    assert "even number" in capsys.readouterr().err
