@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from rich.markup import escape
 from rich.table import Table
@@ -10,12 +11,18 @@ from rich.table import Table
 from embedding.trends.axis import AxisHistory
 from embedding.trends.bias import SourceBias
 from embedding.trends.contrast import SourceContrast
+from embedding.trends.history import WordHistory
 from embedding.trends.rows import to_plain
 from embedding.trends.table import as_csv, names_of, shortened
+from embedding.trends.together import Together
 
 _CONTRAST = (
     *("rank", "word", "z", "p", "q", "significant", "mentions_first", "mentions_second"),
     *("neighbours_first", "neighbours_second"),
+)
+_PAIR = (
+    *("window", "first", "second", "documents_first", "documents_second"),
+    *("per_1000_first", "per_1000_second", "cosine", "snapshot"),
 )
 _AXIS = ("window", "source", "mentions", "position", "low", "high", "snapshot")
 _BIAS = ("source", "loss", "excess", "tokens", "share", "weight", "proposed")
@@ -112,6 +119,25 @@ def contrast_csv(found: SourceContrast, limit: int | None = None) -> str:
         }
         lines.append([plain[column] for column in _CONTRAST])
     return as_csv(_CONTRAST, lines)
+
+
+def pair_csv(first: WordHistory, second: WordHistory, nearness: Sequence[Together]) -> str:
+    """Two words side by side as CSV with a header, a line a window."""
+    cosines = {one.snapshot: to_plain(one.cosine) for one in nearness}
+    others = {point.snapshot: point for point in second.points}
+    lines = []
+    for one in first.points:
+        other = others.get(one.snapshot)
+        lines.append(
+            [
+                *(one.label, first.word, second.word),
+                *(one.documents, None if other is None else other.documents),
+                to_plain(one.per_1000_documents),
+                None if other is None else to_plain(other.per_1000_documents),
+                *(cosines.get(one.snapshot), one.snapshot),
+            ]
+        )
+    return as_csv(_PAIR, lines)
 
 
 def axis_table(history: AxisHistory) -> Table:

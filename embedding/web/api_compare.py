@@ -9,11 +9,12 @@ from fastapi import APIRouter, Query, Request
 from fastapi.params import Depends
 from starlette.responses import Response
 
+from embedding.errors import InputError
 from embedding.snapshots.store import LATEST
 from embedding.trends import table
 from embedding.trends.rows import to_plain
 from embedding.web.api import WAIT_S, as_answer, as_text, not_yet
-from embedding.web.axisview import axis_view
+from embedding.web.axisview import axis_view, said
 from embedding.web.changeview import change_view
 from embedding.web.site import Site
 
@@ -25,7 +26,10 @@ def comparing_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
     @routes.get("/axis")
     def axis(request: Request, w: str, name: str) -> Response:
         t = site.words(request)
-        return as_answer(axis_view(site.answers.axis(w, name)[1], t))
+        try:
+            return as_answer(axis_view(site.answers.axis(w, name)[1], t))
+        except InputError as error:
+            return as_answer({"error": str(error), "sentence": said(error, t)}, 400)
 
     @routes.get("/evidence")
     def evidence(w: str, id: str = LATEST, n: Annotated[int, Query(ge=1, le=200)] = 20) -> Response:  # noqa: A002

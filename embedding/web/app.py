@@ -140,7 +140,11 @@ def _errors(app: FastAPI, site: Site) -> None:
     @app.exception_handler(YeoronError)
     def known_error(request: Request, error: YeoronError) -> Response:
         status = 404 if isinstance(error, SnapshotError) else 400
-        return answer(request, status if isinstance(error, InputError) else 500, str(error))
+        status = status if isinstance(error, InputError) else 500
+        if isinstance(error, SnapshotError) and not _path(request).startswith("/api/"):
+            about = site.words(request)("snapshot_missing")
+            return error_page(site, request, status, about, str(error))
+        return answer(request, status, str(error))
 
     @app.exception_handler(Exception)
     def unknown_error(request: Request, _: Exception) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from embedding.errors import InputError
 from embedding.trends.axis import ALL, AxisHistory, AxisPoint
 from embedding.web import formats
 from embedding.web.charts import Line, lines
@@ -23,6 +24,14 @@ def axis_view(history: AxisHistory, t: Words) -> dict[str, Any]:
         "negative": " ".join(history.negative),
         "sources": sorted({point.source for point in history.points} - {ALL}),
     }
+
+
+def said(error: InputError, t: Words) -> str:
+    """Why sums of usage say nothing, in the reader's language where that is known."""
+    sentence = str(error)
+    if "usage_replicas" in sentence:
+        return t("no_usage")
+    return t("axis_no_poles") if sentence.startswith(("positive:", "negative:")) else sentence
 
 
 def _chart(history: AxisHistory, labels: list[str], t: Words) -> dict[str, object]:

@@ -20,7 +20,7 @@ class ChangeView:
 def change_view(change: WordChange, t: Words) -> ChangeView:
     """A date is named only when it stands out among words of like frequency."""
     if change.date is None:
-        return ChangeView(t("change_unknown"), "")
+        return ChangeView(t("change_unknown"), t("change_unknown_about"))
     if not change.clear:
         return ChangeView(t("change_unclear"), "" if change.p is None else _share(change.p, t))
     window = formats.window_name(change.date.since, t.language)

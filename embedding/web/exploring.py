@@ -17,10 +17,12 @@ from embedding.trends.bias import SourceBias
 from embedding.trends.history import WordHistory
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
+from embedding.web.axisview import said
 from embedding.web.mapview import map_view
 from embedding.web.pages import computing, csv_file, latest_known, unknown
 from embedding.web.pairview import pair_view
 from embedding.web.site import Site
+from embedding.web.text import Words
 from embedding.web.watchview import watch_line
 
 PATIENCE_S = 3.0
@@ -36,6 +38,10 @@ def exploring_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
     @routes.get("/compare")
     def compare(request: Request, a: str = "", b: str = "") -> Response:
         return _compare(site, request, a.strip(), b.strip())
+
+    @routes.get("/compare.csv")
+    def compare_csv(request: Request, a: str, b: str) -> Response:
+        return _compare_csv(site, request, a, b)
 
     @routes.get("/windows")
     def windows(request: Request, then: str = "", now: str = "") -> Response:
@@ -88,6 +94,15 @@ def _compare(site: Site, request: Request, a: str, b: str) -> HTMLResponse:
     return site.render(request, "compare.html", a=a, b=b, view=view, histories=histories)
 
 
+def _compare_csv(site: Site, request: Request, a: str, b: str) -> Response:
+    first, second = site.reader.history(a), site.reader.history(b)
+    for history in (first, second):
+        if not history.known:
+            return unknown(site, request, history.word)
+    text = comparisons.pair_csv(first, second, site.answers.together(a, b))
+    return csv_file(text, "compare.csv")
+
+
 def _last_known(history: WordHistory) -> int:
     known = [at for at, point in enumerate(history.points) if point.neighbours]
     return known[-1] if known else len(history.points) - 1
@@ -96,12 +111,28 @@ def _last_known(history: WordHistory) -> int:
 def _windows(site: Site, request: Request, then: str, now: str) -> HTMLResponse:
     refs = site.reader.listing().refs
     if len(refs) < 2:
-        return site.render(request, "windows.html", refs=refs, report=None, then="", now="")
+        return _choice(site, request, "", "")
     now, then = now or refs[-1].id, then or refs[0].id
+    order = [ref.id for ref in refs]
+    if then == now:
+        return _choice(site, request, then, now, same=True)
+    if then in order and now in order and order.index(then) > order.index(now):
+        then, now = now, then
     report = site.answers.between(then, now, PATIENCE_S)
     if report is None:
         return computing(site, request)
     return _between(site, request, report, then, now)
+
+
+def _choice(
+    site: Site, request: Request, then: str, now: str, *, same: bool = False
+) -> HTMLResponse:
+    """Two windows are yet to be chosen."""
+    notes = [site.words(request)("windows_same")] if same else []
+    refs = site.reader.listing().refs
+    return site.render(
+        request, "windows.html", refs=refs, report=None, then=then, now=now, notes=notes
+    )
 
 
 def _between(
@@ -128,10 +159,12 @@ def _sources(site: Site, request: Request, a: str, b: str, id: str) -> HTMLRespo
     chosen = _two(names, a, b)
     found, sentence = None, ""
     if len(chosen) == 2:
+        sentence = _unfit(names, chosen, site.words(request))
         try:
-            found = site.answers.contrast(chosen[0], chosen[1], manifest.id, PATIENCE_S)
+            if not sentence:
+                found = site.answers.contrast(chosen[0], chosen[1], manifest.id, PATIENCE_S)
         except InputError as error:
-            sentence = str(error)
+            sentence = said(error, site.words(request))
         if found is None and not sentence:
             return computing(site, request)
     return site.render(
@@ -154,6 +187,14 @@ def _bias(site: Site, id: str) -> SourceBias | None:  # noqa: A002
         return site.answers.bias(id)
     except InputError:
         return None
+
+
+def _unfit(names: Sequence[str], chosen: Sequence[str], t: Words) -> str:
+    """Why two sources cannot be compared; empty where they can."""
+    if chosen[0] == chosen[1]:
+        return t("sources_same")
+    unknown = [name for name in chosen if name not in names]
+    return t("sources_unknown", source=formats.short_word(unknown[0])) if unknown else ""
 
 
 def _two(names: Sequence[str], a: str, b: str) -> list[str]:

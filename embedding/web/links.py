@@ -44,9 +44,9 @@ class Links:
         """A word's map; empty when no browser would carry so long an address."""
         return self._query("map", w=word)
 
-    def compare(self, first: str, second: str = "") -> str:
-        """Two words side by side."""
-        return self._query("compare", a=first, b=second)
+    def compare(self, first: str, second: str = "", page: str = "compare") -> str:
+        """Two words side by side; page `compare.csv` as CSV."""
+        return self._query(page, a=first, b=second)
 
     def windows(self, then: str, now: str, ranking: str = "") -> str:
         """Two windows side by side, or one of their rankings as CSV."""

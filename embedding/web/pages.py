@@ -41,7 +41,7 @@ def page_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
         report, newer = latest_known(site, refs)
         if report is None:
             return computing(site, request)
-        return _brief(site, request, report, newer=newer)
+        return _brief(site, request, report, newer=newer, broken=[*site.reader.listing().broken])
 
     @routes.get("/window/{id}")
     def window(request: Request, id: str) -> Response:  # noqa: A002
@@ -56,8 +56,8 @@ def page_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
         return csv_file(table.ranking_csv(report, ranking), f"{ranking}-{report.snapshot.id}.csv")
 
     @routes.get("/word.csv")
-    def word_csv(w: str) -> Response:
-        return csv_file(table.word_csv(site.reader.history(w)), "word.csv")
+    def word_csv(request: Request, w: str) -> Response:
+        return _word_csv(site, request, w)
 
     @routes.get("/word")
     def word_by_query(
@@ -107,12 +107,17 @@ def _wait(site: Site, id: str) -> TrendReport:  # noqa: A002
 
 
 def _brief(
-    site: Site, request: Request, report: TrendReport, newer: str | None = None
+    site: Site,
+    request: Request,
+    report: TrendReport,
+    newer: str | None = None,
+    broken: Sequence[str] = (),
 ) -> HTMLResponse:
     t = site.words(request)
     notes = brief.say(report.notes, report.snapshot.label, t)
     if newer is not None:
         notes.insert(0, t("note_older_report", window=formats.window_name(newer, t.language)))
+    contrast, pending = _contrast(site, report)
     return site.render(
         request,
         "brief.html",
@@ -120,8 +125,10 @@ def _brief(
         headline=brief.headline(report),
         lede=brief.lede(report, t),
         notes=notes,
+        broken=sorted(broken),
         sources=brief.completeness(report),
-        contrast=_contrast(site, report),
+        contrast=contrast,
+        pending=pending,
         rows=site.config.front_rows,
     )
 
@@ -152,16 +159,28 @@ def _word(
     )
 
 
-def _contrast(site: Site, report: TrendReport) -> SourceContrast | None:
-    """What the two sources with most documents disagree on; None: nothing can be said (yet)."""
+def _word_csv(site: Site, request: Request, word: str) -> Response:
+    history = site.reader.history(word)
+    if not history.known:
+        return unknown(site, request, word)
+    return csv_file(table.word_csv(history), "word.csv")
+
+
+def _contrast(
+    site: Site, report: TrendReport
+) -> tuple[SourceContrast | None, tuple[str, str] | None]:
+    """What the two sources with most documents disagree on, or the two while it is being computed;
+    neither where nothing can be said.
+    """
     read = report.snapshot.documents
     names = sorted((name for name in read if read[name]), key=lambda name: (-read[name], name))
     if len(names) < 2:
-        return None
+        return None, None
     try:
-        return site.answers.contrast(names[0], names[1], report.snapshot.id, SOON_S)
+        found = site.answers.contrast(names[0], names[1], report.snapshot.id, SOON_S)
     except (InputError, SnapshotError):
-        return None
+        return None, None
+    return found, (names[0], names[1]) if found is None else None
 
 
 def _evidence(site: Site, word: str, point: HistoryPoint) -> list[Evidence] | None:
@@ -203,8 +222,10 @@ def csv_file(text: str, name: str) -> Response:
     )
 
 
-def error_page(site: Site, request: Request, status: int, about: str) -> HTMLResponse:
-    """A page that says what cannot be shown."""
+def error_page(
+    site: Site, request: Request, status: int, about: str, detail: str = ""
+) -> HTMLResponse:
+    """A page that says what cannot be shown; `detail` is a sentence for whoever runs the page."""
     t = site.words(request)
     missing = status == 404 and not about
     return site.render(
@@ -214,4 +235,5 @@ def error_page(site: Site, request: Request, status: int, about: str) -> HTMLRes
         status=status,
         title=t("not_found_title") if missing else t("error_title"),
         about=about or (t("not_found_about") if missing else t("server_error")),
+        detail=detail,
     )

@@ -100,6 +100,7 @@ KO: Mapping[str, str] = {
     "interval": "95 % 구간",
     "unknown_word": "‘{word}’ 자료가 없습니다",
     "unknown_about": "이 말을 담은 스냅샷이 없습니다. 비슷한 철자의 낱말:",
+    "nearest_spellings": "비슷한 철자의 낱말:",
     "unknown_none": "이 말을 담은 스냅샷도, 비슷한 철자의 낱말도 없습니다.",
     "results": "‘{query}’ 찾기",
     "no_results": "이 글자를 담은 낱말이 없습니다.",
@@ -114,6 +115,7 @@ KO: Mapping[str, str] = {
     "computing_about": "이 창의 보고서가 아직 없어 지금 셈하는 중입니다. 잠시 뒤 저절로 "
     "새로 고칩니다.",
     "error_title": "보여 드릴 수 없습니다",
+    "snapshot_missing": "찾는 스냅샷이 없거나 읽을 수 없습니다. 스냅샷 쪽에 있는 것을 고르세요.",
     "not_found_title": "그런 쪽이 없습니다",
     "not_found_about": "주소를 확인하거나 최근 브리프로 가세요.",
     "server_error": "예상하지 못한 오류입니다. 기록은 서버의 로그에 있습니다.",
@@ -130,6 +132,8 @@ KO: Mapping[str, str] = {
     "새 말이나 움직인 말로 보일 수 있습니다.",
     "note_sources_changed": "두 창에 함께 있는 소스가 없어 모두 합쳐 견주었습니다.",
     "note_broken_snapshot": "읽을 수 없는 앞 스냅샷을 빼고 견주었습니다.",
+    "note_unreadable": "읽을 수 없어 뺀 스냅샷 {n}개:",
+    "note_unreadable_why": "까닭 보기",
     "note_older_report": "더 새로운 창 {window}의 보고서를 셈하고 있어 그 앞 창을 보입니다.",
     "until": "{end}까지",
     "chart_hint": "화살표 키로 창을 옮겨 다닐 수 있습니다",
@@ -231,6 +235,7 @@ EN: Mapping[str, str] = {
     "interval": "95 % interval",
     "unknown_word": "Nothing is known of “{word}”",
     "unknown_about": "No snapshot holds this word. The nearest spellings:",
+    "nearest_spellings": "The nearest spellings:",
     "unknown_none": "No snapshot holds this word, nor one of a similar spelling.",
     "results": "Search for “{query}”",
     "no_results": "No word holds these letters.",
@@ -245,6 +250,8 @@ EN: Mapping[str, str] = {
     "computing_about": "There is no report of this window yet, so it is computed now. This page "
     "refreshes by itself.",
     "error_title": "This cannot be shown",
+    "snapshot_missing": "This snapshot is not there or cannot be read. Choose one of those on the "
+    "page Snapshots.",
     "not_found_title": "There is no such page",
     "not_found_about": "Check the address, or go to the latest brief.",
     "server_error": "Something unexpected went wrong. The server’s log holds the details.",
@@ -262,6 +269,8 @@ EN: Mapping[str, str] = {
     "in another way may appear as new or moved.",
     "note_sources_changed": "No source was read in both windows; all were pooled.",
     "note_broken_snapshot": "An earlier snapshot cannot be read and was left out.",
+    "note_unreadable": "Snapshots that cannot be read and were left out ({n}):",
+    "note_unreadable_why": "See why",
     "note_older_report": "The report of the newer window {window} is being computed; this is the "
     "one before.",
     "until": "until {end}",

@@ -343,6 +343,8 @@ async def test_the_axis_comes_after_the_page_and_says_what_it_shows(page_of, add
         await chart.focus()
         await page.keyboard.press("End")
         assert "All sources: −0.7" in await page.locator(".axis-card .tip").inner_text()
+        named = await page.locator(".axis-card .legend li").all_inner_texts()
+        assert named == ["All sources", "게시판", "뉴스", "댓글"]
 
 
 async def test_half_a_syllable_suggests_the_word(page_of, address):

@@ -14,8 +14,11 @@ from fastapi import Depends
 
 from embedding.errors import SnapshotError
 from embedding.snapshots.store import SnapshotStore
+from embedding.web.answers import Answers
 from embedding.web.app import create_app
-from embedding.web.config import WebConfig
+from embedding.web.config import AxisConfig, WebConfig
+
+MONTHS = ("2019-11", "2019-12", "2020-01", "2020-02", "2020-03")
 
 
 def let_in() -> None:
@@ -47,6 +50,24 @@ def test_two_words_share_neighbours_and_have_a_cosine(client):
     assert all(0.3 < value <= 1 for value in values)
 
 
+def test_two_words_come_as_csv(client):
+    html = unescape(get(client, "/compare", a="확진", b="감염"))
+    link = f"/compare.csv?{urlencode({'a': '확진', 'b': '감염'})}"
+    assert f'href="{link}"' in html
+    rows = list(csv.DictReader(io.StringIO(client.get(link).text.lstrip("\ufeff"))))
+    assert [row["window"] for row in rows] == [*MONTHS]
+    assert {(row["first"], row["second"]) for row in rows} == {("확진", "감염")}
+    point = json.loads(get(client, f"/api/word/{quote('감염')}"))["points"][-1]
+    assert int(rows[-1]["documents_second"]) == point["documents"] > 0
+    assert float(rows[-1]["per_1000_second"]) == pytest.approx(point["per_1000_documents"])
+    assert 0.3 < float(rows[-1]["cosine"]) <= 1
+    assert ".csv" not in get(client, "/compare")
+    for path in ("/compare.csv?a=코로나&b=쀍쀍", "/word.csv?w=쀍쀍"):
+        answer = client.get(path)
+        assert answer.status_code == 404
+        assert "‘쀍쀍’ 자료가 없습니다" in answer.text
+
+
 def test_a_word_to_compare_that_is_unknown_or_missing(client):
     assert "첫째 낱말" in get(client, "/compare")
     assert "자료가 없습니다" in get(client, "/compare", 404, a="코로나", b="쀍쀍")
@@ -59,7 +80,10 @@ def test_any_two_windows_are_compared_and_come_as_csv(client, config):
     assert "2019년 11월" in html
     text = get(client, "/windows/moved.csv", then=first, now=last)
     assert next(csv.DictReader(io.StringIO(text.lstrip("\ufeff"))))["word"] == "코로나"
-    assert "does not lie before" in get(client, "/windows", 400, then=last, now=first)
+    assert "2019년 11월 <span" in get(client, "/windows", then=last, now=first)
+    same = get(client, "/windows", then=last, now=last)
+    assert "같은 창을 두 번 골랐습니다" in same
+    assert same.count("selected") == 2
     assert "none of that id" in get(client, "/windows", 404, then="2031-01-abcdef01", now=last)
 
 
@@ -69,10 +93,22 @@ def test_what_two_sources_use_differently(client, config):
     assert clear.index("배</a>") < clear.index("<details>")
     text = get(client, "/sources.csv", a="뉴스", b="게시판")
     assert next(csv.DictReader(io.StringIO(text.lstrip("\ufeff"))))["word"] == "배"
-    assert "has 게시판" in get(client, "/sources", a="뉴스", b="없음")
+    assert "‘없음’에서 읽은 것이 없습니다" in get(client, "/sources", a="뉴스", b="없음")
+    assert "같은 소스를 두 번" in get(client, "/sources", a="뉴스", b="뉴스")
     found = json.loads(get(client, "/api/contrast", a="뉴스", b="게시판"))
     assert found["rows"][0]["word"] == "배"
     assert "소스마다 다른 말" in get(client, "/")
+
+
+def test_the_brief_says_that_the_difference_of_sources_is_being_computed(
+    client_of, config, monkeypatch
+):
+    monkeypatch.setattr(Answers, "contrast", lambda self, *asked: None)
+    late = client_of(create_app(config, dependencies=[Depends(let_in)]))
+    late.headers["accept-language"] = "ko"
+    html = unescape(get(late, "/"))
+    assert "뉴스와 게시판의 차이를 셈하고 있습니다" in html
+    assert f"/sources?{urlencode({'a': '뉴스', 'b': '게시판'})}" in html
 
 
 def test_the_source_that_is_served_worst_and_weights_for_it(client):
@@ -115,7 +151,19 @@ def test_the_watch_list_is_an_address(client):
     assert "24개까지" in get(client, "/watch", w=[f"없는말{n}" for n in range(30)])
 
 
-def test_the_axis_follows_the_word_and_says_how_sure_it_is(client, config):
+def unpoled(client_of, config, language: str) -> str:
+    """What is said where no word of one end is used."""
+    axes = (AxisConfig(name="odd", positive=("없는말",), negative=("나쁘다",)),)
+    odd = client_of(
+        create_app(config.model_copy(update={"axes": axes}), dependencies=[Depends(let_in)])
+    )
+    odd.headers["accept-language"] = language
+    found = json.loads(get(odd, "/api/axis", 400, w="코로나", name="odd"))
+    assert "none of 없는말" in found["error"]
+    return found["sentence"]
+
+
+def test_the_axis_follows_the_word_and_says_how_sure_it_is(client, client_of, config):
     found = json.loads(get(client, "/api/axis", w="코로나", name="sentiment"))
     overall = found["chart"]["lines"][-1]
     assert overall["values"][0] > 0.4
@@ -123,6 +171,8 @@ def test_the_axis_follows_the_word_and_says_how_sure_it_is(client, config):
     assert overall["low"][-1] < overall["values"][-1] < overall["high"][-1]
     assert "−1 쪽" in found["sentence"]
     assert "there are sentiment" in get(client, "/api/axis", 400, w="코로나", name="none")
+    assert "자리를 말할 수 없습니다" in unpoled(client_of, config, "ko")
+    assert "one end of this axis" in unpoled(client_of, config, "en")
     nobody = json.loads(get(client, "/api/axis", w="쀍쀍", name="sentiment"))
     assert nobody["chart"] is None
 
@@ -168,7 +218,11 @@ def test_a_snapshot_that_fails_its_checksum_is_named_and_left_out(planted, tmp_p
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert f"snapshot {rotten}: vectors.arrow is damaged" in page
-    assert "is damaged" in client.get(f"/window/{rotten}").text
+    shown = client.get(f"/window/{rotten}").text
+    assert "is damaged" in shown
+    assert "스냅샷이 없거나 읽을 수 없습니다" in shown
+    front = client.get("/").text
+    assert "읽을 수 없어 뺀 스냅샷 1개: 2019년 12월." in front
     assert client.get("/word/영화").status_code == 200
     assert client.get("/api/word/영화").json()["points"][-1]["snapshot"] != rotten
     from typer.testing import CliRunner
@@ -187,7 +241,9 @@ def test_a_store_without_sums_of_usage_says_why(planted, tmp_path, client_of):
     )
     client.headers["accept-language"] = "ko"
     assert "server.usage_replicas" in client.get("/sources").text
-    assert client.get("/api/axis?w=영화&name=sentiment").status_code == 400
+    axis = client.get("/api/axis?w=영화&name=sentiment")
+    assert axis.status_code == 400
+    assert "쓰임의 합이 없어" in axis.json()["sentence"]
     assert "주소를 남기지 않도록" in client.get("/word/영화").text
 
 

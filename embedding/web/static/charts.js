@@ -186,6 +186,22 @@ function draw(box) {
   box.dataset.drawn = "yes";
 }
 
+// Names of lines in the colours that they are drawn in, the first one heavy.
+function legend(names) {
+  const list = document.createElement("ul");
+  list.className = "legend";
+  list.append(
+    ...names.map((name, i) => {
+      const item = document.createElement("li");
+      item.className = i ? `s${i % 8} dash` : "s0";
+      item.dir = "auto";
+      item.textContent = name.slice(0, 40);
+      return item;
+    }),
+  );
+  return list;
+}
+
 // The axis asks for more than a page can wait for, so it comes after the page.
 async function axis(card) {
   const state = card.querySelector(".state");
@@ -193,9 +209,7 @@ async function axis(card) {
     const answer = await fetch(card.dataset.axis);
     const found = await answer.json();
     if (!answer.ok) {
-      state.textContent = /usage_replicas/.test(found.error)
-        ? card.dataset.noUsage
-        : found.error || card.dataset.failed;
+      state.textContent = found.sentence || card.dataset.failed;
       return;
     }
     state.textContent = found.sentence;
@@ -210,7 +224,7 @@ async function axis(card) {
     box.dataset.name = "axis";
     box.dataset.chart = JSON.stringify(found.chart);
     around.append(box);
-    card.append(around);
+    card.append(around, legend([card.dataset.all, ...found.sources]));
     draw(box);
   } catch {
     state.textContent = card.dataset.failed;
