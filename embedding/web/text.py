@@ -84,6 +84,7 @@ KO: Mapping[str, str] = {
     "shift_over": "창마다의 움직임",
     "shift_about": "앞 창과 견주어 바뀐 이웃 낱말의 비율과 95 % 구간. 점선은 첫 창과의 차이, "
     "굵은 점선은 비슷한 빈도의 낱말 97.5 %가 넘지 않는 선.",
+    "shift_none": "아직 두 창에서 견줄 수 없습니다. 벡터가 있는 창이 둘이 되면 보입니다.",
     "shift_previous": "앞 창과",
     "shift_first": "첫 창과",
     "noise_line": "흔한 폭",
@@ -219,6 +220,7 @@ EN: Mapping[str, str] = {
     "shift_about": "Share of the nearest words exchanged since the window before, with its 95 % "
     "interval. Thin dashes: since the first window. Heavy dashes: what 97.5 % of the words of like "
     "frequency stay below.",
+    "shift_none": "It cannot be compared in two windows yet: two of them have to know its vector.",
     "shift_previous": "Since the window before",
     "shift_first": "Since the first",
     "noise_line": "Noise",

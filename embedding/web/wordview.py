@@ -112,9 +112,12 @@ def frequency_chart(history: WordHistory, sources: Sequence[str], t: Words) -> d
     return lines(shown, _labels(history), tips, title=title)
 
 
-def _shift(history: WordHistory, t: Words) -> dict[str, object]:
+def _shift(history: WordHistory, t: Words) -> dict[str, object] | None:
+    """None where no two windows can be compared."""
     previous = [point.shift_previous for point in history.points]
     first = [point.shift_first for point in history.points]
+    if not any((*previous, *first)):
+        return None
     shown = [
         Line(
             t("noise_line"),

@@ -182,6 +182,13 @@ def test_a_window_has_a_permanent_address(client, config):
     assert "none of that id" in read(client, "/window/2031-01-abcdef01", status=404).text
 
 
+def test_a_word_of_one_window_has_no_empty_chart_of_its_shift(client):
+    html = client.get("/word/신천지").text
+    assert "아직 두 창에서 견줄 수 없습니다" in html
+    assert 'data-name="shift"' not in html
+    assert 'data-name="shift"' in client.get("/word/코로나").text
+
+
 def test_rankings_and_histories_come_as_csv(client, config):
     last = SnapshotStore(config.snapshots).list()[-1].id
     answer = client.get(f"/window/{last}/moved.csv")
