@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from embedding.commands.common import Json, console, print_json, settings
 
@@ -57,7 +57,9 @@ def discover(
 
 def show(found: Discovery) -> None:
     """The proposals as a table, and why others are none."""
-    table = Table("source", "kind", "tokens/request", "why", "for example", title="Proposals")
+    # Nobody can approve half of an address.
+    source = Column("source", overflow="fold")
+    table = Table(source, "kind", "tokens/request", "why", "for example", title="Proposals")
     for each in found.candidates:
         example = each.titles[0][0] if each.titles else ""
         gain = f"{each.tokens_per_request:,.0f}"

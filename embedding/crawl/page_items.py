@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from embedding.crawl.page_requests import PageRequests
@@ -96,15 +96,34 @@ async def collect(
 
 
 async def _seen(page: Page, source: SourceConfig, answers: PageAnswers) -> Sequence[Found]:
+    from playwright.async_api import Error
+
     found = answers.found()
     if found or answers.exclusive:
         return found
     fields = {name: getattr(source, name) for name in FIELDS}
-    rows = await _evaluate(page, _EXTRACT, [source.items, fields, source.max_items])
+    try:
+        rows = await _evaluate(page, _EXTRACT, [source.items, fields, source.max_items])
+    except Error as error:
+        # Only what the source's settings say is told on: all else is the page's.
+        for selector in _selectors(source):
+            if f"{selector!r} is not a valid selector" in str(error):
+                raise FetchError(
+                    "render", f"{source.url}: {selector!r} is not a CSS selector."
+                ) from None
+        raise
     # The page may have changed what its own functions give back.
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return ()
     return [Found(**{name: str(row.get(name) or "")[:_LONGEST] for name in FIELDS}) for row in rows]
+
+
+def _selectors(source: SourceConfig) -> Iterator[str]:
+    """The selectors among the source's settings, each without its `@attribute`."""
+    for name in ("items", *FIELDS):
+        text = getattr(source, name) or ""
+        selector, at, _ = text.rpartition("@")
+        yield selector if at else text
 
 
 async def _evaluate(page: Page, script: str, argument: Any = None) -> Any:

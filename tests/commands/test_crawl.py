@@ -180,3 +180,24 @@ def test_bad_input_is_one_sentence(
     assert done.code == 2
     assert sentence in done.err
     assert "Traceback" not in done.err
+
+
+def test_discover_shows_whole_addresses_and_no_text(
+    files: Path, web: str, yeoron: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    done = yeoron("sources", "discover", f"{web}/news", "--requests", "40")
+    assert done.code == 0
+    source = "".join(line.split("│")[1].strip() for line in done.out.splitlines() if "│" in line)
+    assert f"{web}/news/" in source
+    assert "…" not in source
+    assert "책을 읽었다" not in done.out
+    assert SECRET not in done.out
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
+
+
+def test_discover_refuses_what_is_no_address(files: Path, yeoron: Any) -> None:
+    done = yeoron("sources", "discover", "news.example.kr")
+    assert done.code == 2
+    assert "an http or https address is accepted" in done.err

@@ -11,6 +11,7 @@ import pytest
 from embedding.crawl.browser import BrowserPool
 from embedding.crawl.chromium import find_chromium
 from embedding.crawl.fetcher import Fetcher, Request
+from embedding.errors import FetchError
 from embedding.sources.config import SourceConfig
 
 pytestmark = [
@@ -42,6 +43,15 @@ async def pool(site: Any, simweb: str, quick: Any) -> Any:
 
 def rendered(url: str, **more: Any) -> SourceConfig:
     return SourceConfig(name="b", kind="rendered", url=url, **more)
+
+
+async def test_a_selector_that_is_none_is_named(pool: BrowserPool, site: Any, reply: Any) -> None:
+    site.answers["/b"] = reply("<body><li>글</li></body>")
+    for wrong in ({"items": "li:::x"}, {"items": "li", "id": "li:::x@data-id"}):
+        source = rendered(f"{site.base}/b", text="p", **wrong)
+        with pytest.raises(FetchError, match="'li:::x' is not a CSS selector") as caught:
+            await pool.render(source, Request(source.url), lambda _: True)
+        assert caught.value.reason == "render"
 
 
 async def test_a_scrolled_board_is_read_from_its_answers(pool: BrowserPool, simweb: str) -> None:
