@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from embedding.snapshots.store import SnapshotStore
     from embedding.trends.rows import TrendReport
 
+ABOUT = """What changed between windows.
+
+Examples:
+
+`yeoron trends moved`
+
+`yeoron trends word 코로나 --snapshots store`
+
+`yeoron trends born --snapshots store --csv`
+"""
 Store = Annotated[Path | None, typer.Option("--snapshots", help="Snapshot store (a folder).")]
 Id = Annotated[str, typer.Option("--id", help="Snapshot id, or latest.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")]
@@ -24,7 +34,7 @@ Limit = Annotated[int, typer.Option("-n", "--limit", min=1, help="Rows.")]
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    group = typer.Typer(help="What changed between windows.", no_args_is_help=True)
+    group = typer.Typer(help=ABOUT, no_args_is_help=True)
     group.command("moved")(moved)
     group.command("born")(born)
     group.command("risen")(risen)

@@ -107,6 +107,16 @@ def test_every_answer_is_the_same_in_processes_that_hash_otherwise(store, tmp_pa
     assert [name for name in first if first[name] != second[name]] == []
 
 
+def test_the_help_of_the_group_has_examples_that_work(yeoron, store) -> None:
+    said = yeoron("trends", "--help").out
+    examples = [line.strip() for line in said.splitlines() if "yeoron trends " in line]
+    calls = [line.split()[2:] for line in examples if not line.startswith("Usage")]
+    assert [call[0] for call in calls] == ["moved", "word", "born"]
+    for call in calls[1:]:
+        done = yeoron("trends", *(store.uri if part == "store" else part for part in call))
+        assert done.code == 0, done.err
+
+
 def refused(yeoron, *call: object) -> str:
     """The one sentence on standard error; asserts that the command failed and said nothing else."""
     done = yeoron("trends", *call)
