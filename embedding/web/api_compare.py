@@ -17,6 +17,7 @@ from embedding.web.api import WAIT_S, as_answer, as_text, not_yet
 from embedding.web.axisview import axis_view, said
 from embedding.web.changeview import change_view
 from embedding.web.site import Site
+from embedding.web.wordview import sources_of
 
 
 def comparing_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
@@ -27,7 +28,8 @@ def comparing_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
     def axis(request: Request, w: str, name: str) -> Response:
         t = site.words(request)
         try:
-            return as_answer(axis_view(site.answers.axis(w, name)[1], t))
+            found = site.answers.axis(w, name)[1]
+            return as_answer(axis_view(found, t, sources_of(site.reader.history(w))))
         except InputError as error:
             return as_answer({"error": str(error), "sentence": said(error, t)}, 400)
 

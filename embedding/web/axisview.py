@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from embedding.errors import InputError
@@ -10,15 +11,20 @@ from embedding.web import formats
 from embedding.web.charts import Line, lines
 from embedding.web.text import Words
 
+OVERALL = 7
+"""Colour of all sources together; each source has the one of its frequency."""
 
-def axis_view(history: AxisHistory, t: Words) -> dict[str, Any]:
+
+def axis_view(history: AxisHistory, t: Words, order: Sequence[str]) -> dict[str, Any]:
     """`chart` (None when the word was used too rarely), `sentence` for the last window, and the
     words of both ends.
+
+    order  the sources as the chart of frequencies has them: each keeps its colour
     """
     labels = list(dict.fromkeys(point.label for point in history.points))
     chosen = [point for point in history.points if point.source == ALL]
     return {
-        "chart": _chart(history, labels, t) if labels else None,
+        "chart": _chart(history, labels, t, order) if labels else None,
         "sentence": _sentence(chosen[-1], t) if chosen else t("axis_none"),
         "positive": " ".join(history.positive),
         "negative": " ".join(history.negative),
@@ -34,16 +40,20 @@ def said(error: InputError, t: Words) -> str:
     return t("axis_no_poles") if sentence.startswith(("positive:", "negative:")) else sentence
 
 
-def _chart(history: AxisHistory, labels: list[str], t: Words) -> dict[str, object]:
+def _chart(
+    history: AxisHistory, labels: list[str], t: Words, order: Sequence[str]
+) -> dict[str, object]:
     at = {(point.label, point.source): point for point in history.points}
     sources = sorted({point.source for point in history.points} - {ALL})
-    shown = [_line(name, at, labels, colour=i + 1) for i, name in enumerate(sources)]
-    overall = _line(ALL, at, labels, colour=0)
+    colours = {name: i for i, name in enumerate(order)}
+    shown = [_line(name, at, labels, colour=colours.get(name, 0)) for name in sources]
+    overall = _line(ALL, at, labels, colour=OVERALL)
     overall = Line(
         t("all_sources"),
         overall.values,
         low=[_low(at.get((label, ALL))) for label in labels],
         high=[_high(at.get((label, ALL))) for label in labels],
+        colour=OVERALL,
     )
     tips = []
     for label in labels:

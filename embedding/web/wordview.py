@@ -45,7 +45,7 @@ def word_view(
 
     Without a choice, `now` is the latest window that knows the word and `then` the one before.
     """
-    sources = tuple(sorted({s.source for point in history.points for s in point.sources}))
+    sources = sources_of(history)
     with_near = [at for at, point in enumerate(history.points) if point.neighbours]
     latest = with_near[-1] if with_near else len(history.points) - 1
     now_at = _find(history, now, latest)
@@ -64,6 +64,11 @@ def word_view(
         now_lines=_lines(now_point, then_point, "new"),
         has_noise=any(p.shift_previous and p.shift_previous.z is not None for p in history.points),
     )
+
+
+def sources_of(history: WordHistory) -> tuple[str, ...]:
+    """The sources of all windows, as charts order and colour them."""
+    return tuple(sorted({s.source for point in history.points for s in point.sources}))
 
 
 def _find(history: WordHistory, id: str | None, otherwise: int) -> int:  # noqa: A002

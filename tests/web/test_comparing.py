@@ -170,6 +170,12 @@ def test_the_axis_follows_the_word_and_says_how_sure_it_is(client, client_of, co
     assert overall["values"][-1] < -0.4
     assert overall["low"][-1] < overall["values"][-1] < overall["high"][-1]
     assert "−1 쪽" in found["sentence"]
+    frequency = held(get(client, "/word", w="코로나"), "data-chart")
+    drawn = [
+        {line["name"]: line["colour"] for line in chart["lines"]}
+        for chart in (frequency, found["chart"])
+    ]
+    assert drawn[1] == {**drawn[0], "모든 소스": 7}, "a source has one colour on a page"
     assert "there are sentiment" in get(client, "/api/axis", 400, w="코로나", name="none")
     assert "자리를 말할 수 없습니다" in unpoled(client_of, config, "ko")
     assert "one end of this axis" in unpoled(client_of, config, "en")

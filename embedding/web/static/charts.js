@@ -186,16 +186,16 @@ function draw(box) {
   box.dataset.drawn = "yes";
 }
 
-// Names of lines in the colours that they are drawn in, the first one heavy.
-function legend(names) {
+// Names of lines in the colours that they are drawn in; the one drawn last, above the others, first.
+function legend(lines) {
   const list = document.createElement("ul");
   list.className = "legend";
   list.append(
-    ...names.map((name, i) => {
+    ...[lines.at(-1), ...lines.slice(0, -1)].map((line) => {
       const item = document.createElement("li");
-      item.className = i ? `s${i % 8} dash` : "s0";
+      item.className = `s${line.colour}${line.dashed ? " dash" : ""}`;
       item.dir = "auto";
-      item.textContent = name.slice(0, 40);
+      item.textContent = line.name.slice(0, 40);
       return item;
     }),
   );
@@ -224,7 +224,7 @@ async function axis(card) {
     box.dataset.name = "axis";
     box.dataset.chart = JSON.stringify(found.chart);
     around.append(box);
-    card.append(around, legend([card.dataset.all, ...found.sources]));
+    card.append(around, legend(found.chart.lines));
     draw(box);
   } catch {
     state.textContent = card.dataset.failed;
