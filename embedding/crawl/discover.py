@@ -146,7 +146,9 @@ class Discoverer:
             for url in await self._sitemaps(origin):
                 if self.allowed(url):
                     places[url] = ("sitemap", url, f"{origin}/robots.txt", {})
-        while queue and self._found.pages < self._config.pages:
+        # A listing that was found is of no use when nothing is left to try it with.
+        kept = self._config.requests // 2
+        while queue and self._found.pages < self._config.pages and self._left > kept:
             url, depth = queue.popleft()
             try:
                 page = await self._get(Request(url))

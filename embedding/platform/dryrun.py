@@ -90,8 +90,8 @@ def dry_run(
     """Crawl for `seconds`, or until `documents`, with a frontier in memory.
 
     Figures by source, JSON-safe; `watch` is given the same several times a second. Time, and
-    processor time of this process and its children, are counted from the moment when everything
-    is loaded. Raises ConfigError.
+    processor time of this process and its children, are counted from the moment when the morpheme
+    analyser is loaded. Raises ConfigError.
     """
     if not (math.isfinite(seconds) and seconds > 0):
         raise ConfigError(f"--for {seconds:g}: a number of seconds above 0 is accepted.")

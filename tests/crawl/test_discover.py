@@ -100,6 +100,12 @@ async def test_the_budget_holds(web: str, search) -> None:
     assert paid - robots <= 9 + 1, "beside the page of statistics itself"
 
 
+async def test_a_small_budget_is_not_spent_on_looking_for_listings_alone(web: str, search) -> None:
+    found = await search(web, requests=20)
+    assert found.candidates
+    assert found.requests <= 20
+
+
 async def test_no_other_host_and_nothing_that_robots_forbids_is_asked(
     site, other_site, reply, search
 ) -> None:
