@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from embedding.text import handles, shapes
 from embedding.text.neutral import NEUTRAL
 
-MASK_VERSION = "5"
+MASK_VERSION = "6"
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,11 @@ _PHONES = _compiled(("phone", shapes.PHONE))
 _NUMBERS = _CARDS + _PHONES
 _GLUED = _compiled(("account", shapes.GLUED))
 _ACCOUNTS = _compiled(("account", shapes.ACCOUNT))
-_CALLED = _compiled(("handle", handles.CALLED))
+_CALLED = _compiled(("handle", handles.AT))
+_TAGGED = _compiled(("handle", handles.TAGGED))
 _NAMED = _compiled(("handle", handles.BESIDE))
-_TEN = re.compile(r"[0-9](?:[-./·_ㅡ~ ]{0,3}[0-9]){9}")
-_CUE = re.compile(f"{handles.CHAT}|{handles.NAMED}")
+_TEN = re.compile(rf"[0-9](?:[{shapes.SIGN}, ]{{0,3}}[0-9]){{9}}")
+_CUE = re.compile(handles.CUE)
 _SAID = re.compile(shapes.SAID)
 _DIGIT = re.compile(rf"[0-9{shapes.TOLD}]")
 _CONTEXT = 24  # letters beside a number that is said in which a word may tell what it is
@@ -59,13 +60,12 @@ _BLANK = re.compile(r" ")
 _WORTH_A_LOOK = re.compile(
     r"[0-9](?:[^0-9\n]{0,4}[0-9]){5}|@|://|www\.|골뱅이|[A-Za-z0-9] ?[앳엣]"
     r"|[0공영][1일][0-9공영일육칠팔구]"
-    rf"|[0-9]{{4}}[ -]?[{shapes.CROSSED}]{{4}}|ㅇㅣ[ㅇ0-9]"
-    r"|[oO][1lI]|[공영일이삼사오육륙칠팔구]{6}"
-    r"|[A-Za-z]#[0-9]|[A-Za-z0-9]#[0-9]{4}|[A-Za-z0-9] ?#[a-z]"
+    rf"|[0-9]{{2}}[^0-9\n]{{0,2}}[{shapes.CROSSED}]{{4}}|ㅇㅣ[ㅇ0-9]"
+    r"|[oO○][1-7lIㅣ]|[공영일이삼사오육륙칠팔구]{6}"
+    r"|[A-Za-z0-9] ?#[a-z]"
     rf"|[{shapes.TOLD}]{{3}}{shapes.BETWEEN}[{shapes.TOLD}0-9]{{2}}"
     rf"|[{shapes.TOLD}][0-9][{shapes.TOLD}]|[0-9]{{2}}{shapes.BETWEEN}[{shapes.TOLD}]{{3}}"
-    rf"|(?:{handles.CHAT}|{handles.NAMED})[^A-Za-z0-9\n]{{0,16}}[A-Za-z0-9]"
-    rf"|[A-Za-z0-9_](?:으?로)?[ (]{{0,2}}{handles.CHAT}"
+    rf"|\.{shapes.SITE}/[A-Za-z0-9_@]|{handles.WORTH_A_LOOK}"
     r"|(?i:[(\[{<] ?at? ?[)\]}>]| at |[_-]at[_-])"
 )
 _TAIL = re.compile(rf"({NEUTRAL.pattern})({shapes.PARTICLE}(?![가-힣]))?")
@@ -104,7 +104,10 @@ def _plain(text: str, counts: Counter[str]) -> str:
     text = _apply(_PHONES, text, counts)
     if long:
         text = _apply(_ACCOUNTS, text, counts)
-    text = _apply(_CALLED, text, counts)
+    if "#" in text:
+        text = _apply(_TAGGED, text, counts)
+    if "@" in text:
+        text = _apply(_CALLED, text, counts)
     return _apply(_NAMED, text, counts) if _CUE.search(text) else text
 
 

@@ -7,9 +7,10 @@ bounded and starts at a boundary, so that no text makes matching slow.
 from __future__ import annotations
 
 TOLD = "공영일이삼사오육륙칠팔구"  # digits said in Hangul
-_ALIKE = "oOlIㅇㅣ"  # letters typed for 0 and 1
+_ALIKE = "oOlIㅇㅣ○"  # letters and signs typed for 0 and 1
+SIGN = r"./·_~ㅡー─〜∼\-"  # signs that stand between groups of digits
 # What stands between groups of digits; 에 and 다시 are dashes said aloud.
-_GAP = rf"(?:[ \n]?[-./·_)~ㅡ][ \n]?-?| ?(?:에|다시|대시)(?: |(?=[0-9{TOLD}]))|[ \n])"
+_GAP = rf"(?:[ \n]?[{SIGN})][ \n]?-?| ?(?:에|다시|대시)(?: |(?=[0-9{TOLD}]))|[ \n])"
 _MAY = _GAP + "?"
 _ODD = rf"(?:{_GAP}| ?[*=:,] ?)?"  # as well in mobile numbers, which begin like nothing else
 _FIRST = r"(?<![0-9])(?<![0-9][-.,])(?<![A-Za-z]-)"
@@ -17,26 +18,28 @@ _LAST = r"(?![0-9])"
 _YEAR = r"(?:19|20)[0-9]{2}"
 CROSSED = r"*xX×#●○◯■□•"  # what stands for a hidden digit
 _STAR = rf"[0-9{CROSSED}]"
-BETWEEN = r"(?: ?[-./·_)~ㅡ*,] ?-?| ?(?:에|다시|대시) ?| )"
+BETWEEN = rf"(?: ?[{SIGN})*,] ?-?| ?(?:에|다시|대시) ?| )"
 _EITHER = rf"[0-9{_ALIKE}{TOLD}]"
 _BESIDE = "은행|뱅크|농협|신한|국민|우리|하나|기업|토스|카뱅|토뱅|케뱅|수협|신협|금고"
 SAID = (
-    rf"(?:(?<![0-9A-Za-z가-힣])|(?<={_BESIDE})|(?<=[가-힣])(?=[0-9]))"
+    rf"(?:(?<![0-9A-Za-z가-힣])|(?<={_BESIDE})|(?<=[가-힣])(?=[0-9]|[oO○][1-7lI]))"
     rf"(?<![0-9][-.,]){_EITHER}(?:{BETWEEN}?{_EITHER}){{8,19}}(?![0-9{CROSSED}])"
 )
 """Digits of which some are said or typed as letters: 공일공 일이삼사 오육칠팔, O1O-1234-5678."""
-DIGITS = str.maketrans(_ALIKE + TOLD, "001101" + "00123456" + "6789")
+DIGITS = str.maketrans(_ALIKE + TOLD, "0011010" + "00123456" + "6789")
 
 _WEB = r"[^\s<>\"'가-힣]"
+SITE = "(?:com|net|org|kr|io|tv|me|be|gg|gl|ly|link|page|bio)"
+_OWN = r"(?:(?<=/@)[가-힣A-Za-z0-9_.-]{1,30})?"  # youtube.com/@감자
 
 URL = (
-    rf"(?:https?|ftp)://{_WEB}{{1,2000}}",
-    rf"(?<![A-Za-z0-9@.])www\.{_WEB}{{3,2000}}",
-    rf"(?<![A-Za-z0-9@._-])(?:[A-Za-z0-9-]{{2,40}}\.){{1,3}}(?:com|net|org|kr|io|tv|me|be)/{_WEB}{{0,2000}}",
+    rf"(?:https?|ftp)://{_WEB}{{1,2000}}{_OWN}",
+    rf"(?<![A-Za-z0-9@.])www\.{_WEB}{{3,2000}}{_OWN}",
+    rf"(?<![A-Za-z0-9@._-])(?:[A-Za-z0-9-]{{1,40}}\.){{1,3}}{SITE}/{_WEB}{{0,2000}}{_OWN}",
 )
 
 _AT = (
-    r"(?:@ ?| @ | ?[(\[{<] ?(?i:at|a|골뱅이|앳|엣) ?[)\]}>] ?|[_-](?i:at)[_-]| ?(?:골뱅이|앳|엣) ?)"
+    r"(?:@ ?| @ | ?[(\[{<] ?(?i:at|a|@|골뱅이|앳|엣) ?[)\]}>] ?|[_-](?i:at)[_-]| ?(?:골뱅이|앳|엣) ?)"
 )
 _TOP = r"(?:com|net|org|edu|gov|info|io|me|kr)"
 _SAID_DOT = r"(?:\.| ?[(\[{<](?:dot|점|닷)[)\]}>] ?| dot | ?[닷쩜점] ?)"
@@ -55,7 +58,7 @@ EMAIL = (
     rf"{_LOCAL}(?: ?[@#] ?| at )(?i:{_HOST}) ?[.,] ?(?i:{_TOP})(?:\.kr)?(?![A-Za-z0-9])",
     rf"{_LOCAL}{_AT}(?:[A-Za-z0-9-]{{1,63}}{_DOT}){{1,4}}[A-Za-z]{{2,18}}(?![A-Za-z0-9])",
     rf"{_LOCAL} @(?:[A-Za-z0-9-]{{1,63}}\.){{1,4}}{_TOP}(?![A-Za-z0-9])",
-    rf"{_LOCAL}@[A-Za-z][A-Za-z0-9-]{{1,62}}",
+    rf"{_LOCAL}@[A-Za-z][A-Za-z0-9-]{{1,62}}(?:[_.][A-Za-z0-9_-]{{1,30}}){{0,3}}",
     # hong골뱅이네이버닷컴
     (
         rf"{_LOCAL}(?:{_AT}| at ){_HOUSE}"
@@ -72,11 +75,12 @@ RESIDENT = (
     # 85.01.01-1234567
     (
         rf"{_FIRST}[0-9]{{2}}(?P<gap>[ .])(?:0[1-9]|1[0-2])(?P=gap)(?:0[1-9]|[12][0-9]|3[01])\.?"
-        rf" ?[-~ㅡ]? ?[1-8][0-9]{{6}}{_LAST}"
+        rf" ?[-~ㅡー]? ?[1-8][0-9]{{6}}{_LAST}"
     ),
     # 앞자리 850101 뒷자리 1234567; 850101, 1234567 behind its name
     rf"{_FIRST}{_DAY}[^0-9\n]{{0,6}}(?:뒷|뒤) ?자리[^0-9\n]{{0,4}}[1-8]{_STAR}{{6}}(?![0-9*])",
-    rf"((?:주민|주번|민증|등록번호)[^0-9\n]{{0,8}}){_DAY} ?[,:=*] ?[1-8]{_STAR}{{6}}(?![0-9*])",
+    rf"((?:주민|주번|민번|민증|등록번호)[^0-9\n]{{0,8}}){_DAY} ?[,:=*] ?[1-8]{_STAR}{{6}}(?![0-9*])",
+    rf"{_FIRST}{_DAY},[1-8][0-9]{{6}}(?![0-9,])",
     rf"{_FIRST}[0-9] [0-9] (?:0 [1-9]|1 [0-2]) [0-3] [0-9] [1-8](?: [0-9]){{6}}{_LAST}",
     # Birthday and sex alone: 850101-1, 850101-1***
     rf"{_FIRST}(?<![0-9] - ){_DAY} ?- ?[1-8](?:[{CROSSED}]{{1,6}}|(?![0-9-]))",
@@ -90,6 +94,8 @@ PHONE = (
     # +82 10-1234-5678, 82-2-123-4567; other countries: +1 213-555-0123
     rf"{_FIRST}(?:\+ ?|00)?82{_MAY}\(?0?\)?{_MAY}(?:1[016789]|{_AREA}){_REST}",
     rf"(?<![0-9])\+[1-9][0-9]{{0,2}}(?:{_GAP}\(?[0-9]{{2,4}}\)?){{2,4}}{_LAST}",
+    # 010-1234-567X, 02-123-45**: an end crossed out
+    rf"{_FIRST}\(?0(?:1[016789]|{_AREA})\)?{_MAY}[0-9]{{3,4}}{_MAY}(?:[0-9]{{3}}[{CROSSED}]|[0-9]{{2}}[{CROSSED}]{{2}})(?!{_STAR})(?![A-Za-z])",
     # 010-1234-5678, (02) 123-4567, 031.123.4567, 0 1 0 1 2 3 4 5 6 7 8
     rf"{_FIRST}\(?0(?:1[016789]|{_AREA})\)?{_REST}",
     rf"{_FIRST}01[016789]{_ODD}[0-9]{{3,4}}{_ODD}[0-9]{{4}}{_LAST}",
@@ -107,7 +113,7 @@ PHONE = (
     ),
 )
 
-_APART = r"(?: ?[-./·_ㅡ~] ?| |, | ?(?:에|다시) ?)"
+_APART = rf"(?: ?[{SIGN}] ?-?| |, ?| ?(?:에|다시) ?)"
 CARD = (
     # One digit at a time, or the first group in brackets.
     rf"{_FIRST}[3-69](?: [0-9]){{15}}{_LAST}(?! [0-9](?![0-9]))",
@@ -119,11 +125,11 @@ CARD = (
     ),
     # Some of it crossed out: 1234-56**-****-7890, 123456******7890, 3712-******-12345.
     (
-        rf"{_FIRST}(?=[0-9 ./·_~ㅡ-]{{4,18}}[{CROSSED}])[2-9][0-9]{{3}}{_APART}?{_STAR}{{4}}"
+        rf"{_FIRST}(?=[0-9 {SIGN}]{{4,18}}[{CROSSED}])[2-9][0-9]{{3}}{_APART}?{_STAR}{{4}}"
         rf"{_APART}?{_STAR}{{4}}{_APART}?{_STAR}{{4}}(?!{_STAR})"
     ),
     (
-        rf"{_FIRST}(?=[0-9 ./·_~ㅡ-]{{4,18}}[{CROSSED}])3[47][0-9]{{2}}{_APART}?{_STAR}{{6}}"
+        rf"{_FIRST}(?=[0-9 {SIGN}]{{4,18}}[{CROSSED}])3[47][0-9]{{2}}{_APART}?{_STAR}{{6}}"
         rf"{_APART}?{_STAR}{{5}}(?!{_STAR})"
     ),
     rf"{_FIRST}3[47][0-9]{{2}}{_APART}?[0-9]{{6}}{_APART}?[0-9]{{5}}{_LAST}",
@@ -136,11 +142,11 @@ _BANK = (
     r"카뱅|토스|토뱅|케이|케뱅|아이엠|산업|은행|뱅크|계좌|통장|입금|송금|예금주"
     r"|(?<![A-Za-z])(?i:kb|nh|ibk|sc|keb|kdb|im))"
 )
-_NO_DATE = rf"(?!{_YEAR}[-./ ](?:0?[1-9]|1[0-2])[-./ ])(?!{_YEAR}[- ]{_YEAR})"
+_NO_DATE = rf"(?!{_YEAR}[-./ ](?:0?[1-9]|1[0-2])[-./ ])(?!{_YEAR}[- ,]{_YEAR})"
 _NO_BUSINESS = r"(?![0-9]{3}-[0-9]{2}-[0-9]{5}(?![0-9-]))(?!97[89]-)"  # nor the number of a book
 _NO_BANK = (
     r"(?:국민|우리|하나|기업|제일|대구|부산|광주|전북|경남|제주|산업|카카오|토스|케이)"
-    r"(?!은행|뱅크|[^가-힣]|$)"
+    r"(?!은행|뱅크|(?:이?요|[이예]에?요|입니다|임)(?![가-힣])|[^가-힣]|$)"
 )
 # Numbers of parcels, orders and files are printed in the groups of some banks.
 _OTHER = (
@@ -148,18 +154,20 @@ _OTHER = (
     r"[^0-9\n]{0,8}[0-9][0-9-]{5,30})"
 )
 _DASH = r"(?: ?- ?)"
-_ANY = r"(?: ?[-./·_ㅡ~] ?| )"  # beside the name of a bank
+_ANY = rf"(?: ?[{SIGN}] ?-?|,| )"  # beside the name of a bank
+_NO_SUM = r"(?![0-9]{1,3}(?:,[0-9]{3})+(?![0-9,]))"
 # Ten digits or more in one piece, or in groups that the same mark joins.
 _JOINED = (
-    rf"{_NO_DATE}(?=[0-9](?:{_ANY}?[0-9]){{9}})(?:[0-9]{{10,16}}"
-    r"|[0-9]{2,7}(?P<mark> ?[-./·_ㅡ~] ?| )(?=(?:[0-9](?P=mark)?){7})"
-    r"[0-9]{1,8}(?:(?P=mark)[0-9]{1,8}){1,3})"
+    rf"{_NO_DATE}{_NO_SUM}(?=[0-9](?:{_ANY}?[0-9]){{9}})(?:[0-9]{{10,16}}"
+    rf"|[0-9]{{2,7}}(?P<mark>{_ANY})(?=(?:[0-9](?P=mark)?){{7}})"
+    r"[0-9]{1,8}(?:(?P=mark)[0-9]{1,8}){1,3}|[0-9](?: [0-9]){9,15})"
 )
 _NO_PHONE = rf"(?!01[016789]{_REST}(?!-[0-9]))(?!0{_AREA}{_REST}(?![ -]?[0-9]))(?!82{_GAP}1)"
 _NEAR = rf"{_BANK}(?:(?!{_PARCEL})[^0-9\n]){{0,15}}(?:\n[^0-9\n]{{0,3}})?"
 _SAYS_BANK = r"(?:[가-힣]{2,5}(?:은행|뱅크)|농협|수협|신협|새마을|우체국|카뱅|토뱅|케뱅)"
 _BEHIND = (
     rf"(?= ?[(,/]? ?(?!{_NO_BANK}){_BANK}| ?(?:이|그|제|저희) ?(?:계좌|통장)"
+    r"|(?:으?로| ?여기로) ?(?:송금|입금|이체)"
     rf"| [가-힣]{{2,4}} (?:{_SAYS_BANK}|[가-힣A-Z]{{2,6}}으?로 ?(?:입금|송금|이체)))"
 )
 # Beside the name of a bank, so that a part of it is not taken for a phone.
@@ -178,8 +186,8 @@ ACCOUNT = (
     ),
     # Ten to sixteen digits near the name of a bank.
     rf"({_NEAR}){_JOINED}{_LAST}",
-    rf"({_NEAR}){_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}{_LAST}",
-    rf"{_FIRST}{_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}{_BEHIND}",
+    rf"({_NEAR}){_NO_DATE}{_NO_SUM}[0-9](?:{_ANY}?[0-9]){{9,15}}{_LAST}",
+    rf"{_FIRST}{_NO_DATE}{_NO_SUM}[0-9](?:{_ANY}?[0-9]){{9,15}}{_BEHIND}",
 )
 
 LABELLED = (

@@ -43,7 +43,8 @@ def judge(positives: Iterable[tuple[str, str, str, str]], negatives: Iterable[st
     for kind, before, piece, behind in positives:
         result = mask(normalise(before + piece + behind))
         left = Counter(_TELLING.findall(NEUTRAL.sub(" ", result.text)))
-        around = Counter(_TELLING.findall(normalise(before + "\n" + behind)))
+        front = re.sub(r"[^\s가-힣]*$", "", before) if result.counts.get("url") else before
+        around = Counter(_TELLING.findall(normalise(front + "\n" + behind)))
         told = bool(result.counts) and not left - around
         (verdict.found if told else verdict.missed)[kind] += 1
         kept = Counter({c: n for c, n in around.items() if c.isascii()})  # particles may go
