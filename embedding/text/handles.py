@@ -15,7 +15,7 @@ _MESSENGER = (
 _NETWORK = (
     r"(?:틱톡|텔레그램|인스타그램|인스타|인별|트위터|트윗|디스코드|디코|스카이프|스냅챗?(?![샷사])|스레드|쓰레드|[와왓]츠앱|왓챕|"
     + _LATIN.format(
-        "kakao(?:talk)?|wechat|dm(?!-)|telegram|tg|insta(?:gram)?|ig|discord|line|twitter|tiktok"
+        "kakao(?:talk)?|wechat|dm(?!-)|telegram|(?:tg|ig)(?!-)|insta(?:gram)?|discord|line|twitter|tiktok"
         "|snapchat|whatsapp"
     )
     + ")"
@@ -23,7 +23,7 @@ _NETWORK = (
 _FIRST = "(?=[카까깨갠오ㅋㅌ톡텔라위디친맞틱인트스쓰와왓kKwWdDtTiIlLsS])"
 CHAT = f"(?:{_FIRST}(?:{_NETWORK}|{_MESSENGER}))"
 _SITE = (
-    r"(?:페북|페이스북|페메|네이버|다음|유튜브|유튭|트위치|치지직|블로그|오픈채팅|오픈톡|옾챗|배틀넷|배틀태그"
+    r"(?:페북|페이스북|페메|네이버|다음(?= ?(?:아이디|아디|계정|카페|메일|블로그|(?i:id)))|유튜브|유튭|트위치|치지직|블로그|오픈채팅|오픈톡|옾챗|배틀넷|배틀태그"
     r"|스팀|깃허브|아프리카|쪽지|출처|[📷📸ⓒ©]|(?<![A-Za-z])cr\.)"
 )
 _OTHER = r"(?:닉네임|(?<![가-힣])닉|[본부비공]계(?:정)?|[본부]캐|팔로우|팔로|선팔|친구 ?추가|추가(?= ?(?:해 ?주|부탁|[ㄱ:]))|카페닉)"
@@ -52,13 +52,13 @@ _ODD_NAME = (
 )
 # Small letters with a line, or with digits behind: a name even where little tells of one.
 _LOGIN = (
-    rf"(?<![A-Za-z0-9_.@#/-])(?=[a-z_]){_THING}"
+    rf"(?=[a-z_])(?<![A-Za-z0-9_.@#/-]){_THING}"
     r"(?=[a-z0-9.]{0,24}_|[a-z.]{3,24}[0-9]|[a-z]{2,20}\.[a-z]{2})(?=[0-9_.]{0,24}[a-z])"
     rf"[a-z0-9_.]{{4,30}}+(?![A-Z@/(=-]){_NO_NOUN}"
 )
 # A Korean name in Latin letters: by its syllables it is no English word.
 _ROMAN = (
-    r"(?<![A-Za-z0-9_.@#/-])(?=[a-z]{5,20}(?![A-Za-z0-9_.@/(=-]))(?:kim|lee|park|choi|jung|jeong|kang"
+    r"(?=[a-z]{5})(?<![A-Za-z0-9_.@#/-])(?=[a-z]{5,20}(?![A-Za-z0-9_.@/(=-]))(?:kim|lee|park|choi|jung|jeong|kang"
     r"|cho|yoon|yun|jang|lim|han|seo|shin|kwon|hwang|ahn|song|ryu|hong|min|ji|hoon|hun|seok|joon|jun"
     r"|woo|wook|won|ha|hae|eun|bin|young|yeong|soo|su|hyeon|hyun|hye|jin|kyung|kyu|gyu|tae|do|dong"
     r"|sung|seong|seung|sang|yeon|ye|in|na|ra|mi|hee|ho|gun|geon|yong|chul|gil|chan|jae|sun|seon|bo"
@@ -80,7 +80,7 @@ _WHERE = r"(?:은|는|으?로만?)?"
 _LINK = rf"{_WHERE}(?: ?{_ASKS}){{0,3}}(?: ?{NAMED}[은는]?)?{_MARK}"
 _ASKED = rf"{_WHERE}(?:(?: ?{_ASKS}){{1,3}}(?: ?{NAMED}[은는]?)?| ?{NAMED}[은는]?){_MARK}"
 _NEAR = r"[^A-Za-z0-9ㄱ-ㅎ\n#@<_.]{0,16}"  # 카톡 제 본계는, 인스타 →
-_FRONT = r"(?<![A-Za-z0-9_.@-])"
+_FRONT = r"(?=[A-Za-z0-9_])(?<![A-Za-z0-9_.@-])"
 _BEHIND = rf"(?=(?:으?로)? ?(?:\({CHAT}\)|{CHAT} ?(?:{_ASKS}|{NAMED})))"
 _ASKED_FOR = (
     rf"(?:{CHAT}|[맞선]팔|팔로우|팔로|검색|계정|사칭|(?:친구 ?)?추가(?: ?해 ?주|요| ?부탁| ?ㄱ| ?좀))"
@@ -145,11 +145,12 @@ BESIDE = (
 )
 """Names that a word stands beside."""
 
-_WORD = rf"(?:{CHAT}|{NAMED}|{_SITE}|{_OTHER})"
-WORTH_A_LOOK = (
-    rf"{_WORD}[^A-Za-z0-9\n]{{0,16}}[A-Za-z0-9]"
-    rf"|[A-Za-z0-9_] ?(?:으?로|한테|에게)?[ (]{{0,2}}{_ASKED_FOR}|[a-z0-9_] ?님"
-    r"|[A-Za-z0-9_가-힣]#(?:[0-9]{4}|[A-Z]{2})"
+_WORD = (
+    r"(?:(?=[카까깨갠오ㅋㅌ톡텔라위디친맞틱인트스쓰와왓페네다유치블옾배깃아쪽출📷📸ⓒ©계닉본부비공팔선추"
+    rf"A-Za-z])(?:{CHAT}|{NAMED}|{_SITE}|{_OTHER}))"
 )
-"""What every text with such a name holds, but for the sign @."""
-CUE = f"{_WORD}|[a-z0-9_] ?님|{_ASKED_FOR}"
+WORTH_A_LOOK = (
+    rf"{_WORD}[^A-Za-z0-9\n]{{0,16}}[0-9]{{0,8}}[A-Za-z_]"
+    rf"|[A-Za-z0-9_] ?(?:(?:으?로|한테|에게) ?)?[(]?{_ASKED_FOR}|[a-z0-9_] ?님"
+)
+"""What every text with a name of `BESIDE` holds."""

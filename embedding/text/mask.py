@@ -48,7 +48,6 @@ _CALLED = _compiled(("handle", handles.AT))
 _TAGGED = _compiled(("handle", handles.TAGGED))
 _NAMED = _compiled(("handle", handles.BESIDE))
 _TEN = re.compile(rf"[0-9](?:[{shapes.SIGN}, ]{{0,3}}[0-9]){{9}}")
-_CUE = re.compile(handles.CUE)
 _SAID = re.compile(shapes.SAID)
 _DIGIT = re.compile(rf"[0-9{shapes.TOLD}]")
 _CONTEXT = 24  # letters beside a number that is said in which a word may tell what it is
@@ -65,9 +64,11 @@ _WORTH_A_LOOK = re.compile(
     r"|[A-Za-z0-9] ?#[a-z]"
     rf"|[{shapes.TOLD}]{{3}}{shapes.BETWEEN}[{shapes.TOLD}0-9]{{2}}"
     rf"|[{shapes.TOLD}][0-9][{shapes.TOLD}]|[0-9]{{2}}{shapes.BETWEEN}[{shapes.TOLD}]{{3}}"
-    rf"|\.{shapes.SITE}/[A-Za-z0-9_@]|{handles.WORTH_A_LOOK}"
+    rf"|\.{shapes.SITE}/[A-Za-z0-9_@]"
+    r"|[A-Za-z0-9_가-힣]#(?:[0-9]{4}|[A-Z]{2})"
     r"|(?i:[(\[{<] ?at? ?[)\]}>]| at |[_-]at[_-])"
 )
+_WORTH_A_NAME = re.compile(handles.WORTH_A_LOOK)
 _TAIL = re.compile(rf"({NEUTRAL.pattern})({shapes.PARTICLE}(?![가-힣]))?")
 
 
@@ -77,14 +78,15 @@ def mask(text: str) -> Masked:
     The tokens stand between blanks; a particle glued to what was replaced goes with it, for alone
     it would be read as a word.
     """
-    if not _WORTH_A_LOOK.search(text):
+    named = _WORTH_A_NAME.search(text) is not None
+    if not named and not _WORTH_A_LOOK.search(text):
         return Masked(text)
     counts: Counter[str] = Counter()
     text = _apply(_ADDRESSES, text, counts)
     hidden = _LABELLED.sub(lambda found: found[0].translate(_HIDE), text)
     labelled, text = hidden != text, hidden
     text = _SAID.sub(lambda run: _said(run, counts), text)
-    text = _plain(text, counts)
+    text = _plain(text, counts, named)
     if labelled:
         text = text.translate(_SHOW)
     if counts:
@@ -92,7 +94,7 @@ def mask(text: str) -> Masked:
     return Masked(text, dict(counts))
 
 
-def _plain(text: str, counts: Counter[str]) -> str:
+def _plain(text: str, counts: Counter[str], named: bool) -> str:
     """The text with what is written plainly masked.
 
     Accounts and names beside a cue are only looked for where there can be some: that costs less.
@@ -108,7 +110,7 @@ def _plain(text: str, counts: Counter[str]) -> str:
         text = _apply(_TAGGED, text, counts)
     if "@" in text:
         text = _apply(_CALLED, text, counts)
-    return _apply(_NAMED, text, counts) if _CUE.search(text) else text
+    return _apply(_NAMED, text, counts) if named else text
 
 
 def _apply(patterns: Patterns, text: str, counts: Counter[str]) -> str:
