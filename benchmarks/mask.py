@@ -4,7 +4,8 @@
 
 The sets are made by the grammars in tests/text: one from the official formats, one in another
 style, one from lines written by hand as comments are, one composed freely, one of boards, ads and
-complaints, one of forms and copied chats. Of a corpus only counts by kind are told, never a text.
+complaints, one of live chats, replies and bios, one of forms and copied chats. Of a corpus only
+counts by kind are told, never a text.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ STYLES = (
     "grammar_written",
     "grammar_composed",
     "grammar_board",
+    "grammar_casual",
     "grammar_forms",  # never mended for
 )
 

@@ -23,10 +23,14 @@ _NETWORK = (
 _FIRST = "(?=[카까깨갠오ㅋㅌ톡텔라위디친맞틱인트스쓰와왓kKwWdDtTiIlLsS])"
 CHAT = f"(?:{_FIRST}(?:{_NETWORK}|{_MESSENGER}))"
 _SITE = (
-    r"(?:페북|페이스북|페메|네이버|다음(?= ?(?:아이디|아디|계정|카페|메일|블로그|(?i:id)))|유튜브|유튭|트위치|치지직|블로그|오픈채팅|오픈톡|옾챗|배틀넷|배틀태그"
+    r"(?:페북|페이스북|페메|네이버|다음(?= ?(?:아이디|아디|계정|카페|메일|블로그|(?i:id)))"
+    r"|유튜브|유튭|트위치|치지직|블로그|오픈채팅|오픈톡|옾챗|배틀넷|배틀태그"
     r"|스팀|깃허브|아프리카|쪽지|출처|[📷📸ⓒ©]|(?<![A-Za-z])cr\.)"
 )
-_OTHER = r"(?:닉네임|(?<![가-힣])닉|[본부비공]계(?:정)?|[본부]캐|팔로우|팔로|선팔|친구 ?추가|추가(?= ?(?:해 ?주|부탁|[ㄱ:]))|카페닉)"
+_OTHER = (
+    r"(?:닉네임|(?<![가-힣])닉|카페닉|[본부비공]계(?:정)?|[본부]캐|팔로우|팔로|선팔"
+    r"|친구 ?추가|추가(?= ?(?:해 ?주|부탁|[ㄱ:])))"
+)
 NAMED = r"(?:아이디|아디|계정|(?<![A-Za-z])(?i:id)(?![A-Za-z]))"
 _ASKS = (
     r"(?:주세요|주셔요|주시면|주삼|주셈|줘요|줘|남겨|보내|하세요|해요|해 ?주세요|걸어|친구 ?추가"
@@ -44,7 +48,10 @@ _THING = (  # covid19, GTA5, iphone15pro, user_id: a thing and its number; naver
     r"|jpe?g|png|gif|heic|exe|apk|pdf|hwp|docx?|xlsx?|pptx?|csv|mov|avi|mp[34]|txt|zip|html?|py|js)"
     r"(?![A-Za-z0-9_]))"
 )
-_NO_NOUN = r"(?! ?(?:컬럼|테이블|서버|필터|파일|업데이트|버전|버그|화질|사양|뉴스|설치|오류|에러|포트|기능|모델))"
+_NO_NOUN = (
+    r"(?! ?(?:컬럼|테이블|서버|필터|파일|업데이트|버전|버그|화질|사양|뉴스|설치|오류|에러"
+    r"|포트|기능|모델))"
+)
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{3,29}+"
 _ODD_NAME = (
     rf"{_THING}(?=[A-Za-z0-9.-]{{0,29}}[0-9_]|[A-Za-z]{{2,20}}\.[A-Za-z])"
@@ -77,17 +84,17 @@ _SAID_OF_IT = (
 _PLAIN_NAME = rf"(?!{_SAID_OF_IT}(?![a-z])){_THING}[a-z](?:\.?[a-z]){{3,19}}(?![A-Za-z0-9_])"
 _MARK = r"(?: ?[-:=~!>./(\[]{1,2} ?| )"
 _WHERE = r"(?:은|는|으?로만?)?"
+_IS = r"(?:이?요|[이예]에?요|입니다|이고|인데|임)(?![가-힣])"
 _LINK = rf"{_WHERE}(?: ?{_ASKS}){{0,3}}(?: ?{NAMED}[은는]?)?{_MARK}"
 _ASKED = rf"{_WHERE}(?:(?: ?{_ASKS}){{1,3}}(?: ?{NAMED}[은는]?)?| ?{NAMED}[은는]?){_MARK}"
 _NEAR = r"[^A-Za-z0-9ㄱ-ㅎ\n#@<_.]{0,16}"  # 카톡 제 본계는, 인스타 →
 _FRONT = r"(?=[A-Za-z0-9_])(?<![A-Za-z0-9_.@-])"
 _BEHIND = rf"(?=(?:으?로)? ?(?:\({CHAT}\)|{CHAT} ?(?:{_ASKS}|{NAMED})))"
 _ASKED_FOR = (
-    rf"(?:{CHAT}|[맞선]팔|팔로우|팔로|검색|계정|사칭|(?:친구 ?)?추가(?: ?해 ?주|요| ?부탁| ?ㄱ| ?좀))"
+    rf"(?:{CHAT}|[맞선]팔|팔로우|팔로|검색|계정|사칭"
+    r"|(?:친구 ?)?추가(?: ?해 ?주|요| ?부탁| ?ㄱ| ?좀))"
 )
-_ASKED_BEHIND = (
-    rf"(?= ?(?:(?:으?로|한테|에게) ?)?[(]?{_ASKED_FOR}| ?님)"
-)
+_ASKED_BEHIND = rf"(?= ?(?:(?:으?로|한테|에게) ?)?[(]?{_ASKED_FOR}| ?님)"
 
 _NO_NAME = (  # of code and of rooms, and a place to meet
     r"(?!(?i:media|import|font-face|keyframes|supports|charset|page|layer|include|mixin|extend"
@@ -95,12 +102,15 @@ _NO_NAME = (  # of code and of rooms, and a place to meet
     r"|deprecated|everyone|here|channel|all|property|staticmethod|classmethod|dataclass|nonnull"
     r"|nullable|suppress[a-z]*|entity|id|column|data|getter|setter|injectable|input|output|types)"
     r"(?![A-Za-z0-9_.-]))(?![a-z-]+/[a-z])"
-    r"(?![가-힣]{1,8}(?:역|점|홀|동|공원|광장|센터|카페)(?:에서?)?(?![가-힣A-Za-z0-9_.-]))"
+    r"(?![가-힣]{1,8}(?:역|점|홀|공원|광장|센터|카페)(?:에서?)?(?![가-힣A-Za-z0-9_.-]))"
     r"(?![가-힣]{2,6} (?:근처|앞|정모|모임))"
 )
 AT = (
-    rf"(?<![A-Za-z0-9@_])@{_NO_NAME}(?:[A-Za-z_]|[0-9]{{1,3}}[A-Za-z_])[A-Za-z0-9_.]{{1,29}}+"
-    r"(?:-[A-Za-z0-9]{1,16}(?![A-Za-z0-9])){0,2}+(?!\([\"')])(?:언더바[A-Za-z0-9_.]{0,20}){0,2}",
+    (
+        rf"(?<![A-Za-z0-9@_])@{_NO_NAME}(?:[A-Za-z_]|[0-9]{{1,3}}[A-Za-z_])[A-Za-z0-9_.]{{1,29}}+"
+        r"(?:-[A-Za-z0-9]{1,16}(?![A-Za-z0-9])){0,2}+(?!\([\"')])"
+        r"(?:언더바[A-Za-z0-9_.]{0,20}){0,2}"
+    ),
     rf"(?<![A-Za-z0-9@_가-힣])@{_NO_NAME}[가-힣][A-Za-z0-9_.가-힣]{{1,29}}(?:-[A-Za-z0-9]{{2,8}})?",
     # @ hong_77: with a blank only what looks like a name for a program, or where one is called
     rf"(?<![A-Za-z0-9@_])(?<![A-Za-z0-9@_] )@ {_ODD_NAME}",
@@ -120,8 +130,10 @@ _TAG = (
 TAGGED = (
     rf"(?<![A-Za-z0-9_.#])[A-Za-z_][A-Za-z0-9_.]{{2,31}}{_TAG}",
     rf"(?<![A-Za-z0-9_.#가-힣])[가-힣][A-Za-z0-9_.가-힣]{{1,15}}{_TAG}",
-    r"((?:롤|라이엇|발로|발로란트|롤체) ?(?:닉네임|닉|아이디|친추)?[ :은는]{1,3})"
-    r"[가-힣A-Za-z0-9_.]{2,16}#[가-힣A-Za-z0-9]{2,5}",
+    (
+        r"((?:롤|라이엇|발로|발로란트|롤체) ?(?:닉네임|닉|아이디|친추)?[ :은는]{1,3})"
+        r"[가-힣A-Za-z0-9_.]{2,16}#[가-힣A-Za-z0-9]{2,5}"
+    ),
 )
 """Names of games and rooms with their number: gildong#1234, 길동#KR1."""
 
@@ -138,7 +150,8 @@ BESIDE = (
     # 카톡 gildong, 인스타 맞팔해요 gildong; behind a network alone, and with more to come, it is
     # what is told of it: 트위터 trend 1위
     rf"({_MESSENGER}{_LINK}|{CHAT}{_ASKED}|아이디[ :은는=]{{1,3}}){_PLAIN_NAME}",
-    rf"({CHAT} )(?<=[가-힣ㄱ-ㅎ] ){_PLAIN_NAME}(?=(?:으?로)? ?{_ASKS}| ?(?:\n|$))",
+    rf"({CHAT} )(?<=[가-힣ㄱ-ㅎ] ){_PLAIN_NAME}(?=(?:으?로)? ?{_ASKS}| ?(?:\n|$)|{_IS})",
+    rf"((?<![^\n]){CHAT} ){_PLAIN_NAME}(?= ?(?:\n|$))",
     rf"{_FRONT}(?:{_ODD_NAME}|{_PLAIN_NAME}){_BEHIND}",
     rf"{_LOGIN}{_ASKED_BEHIND}",
     rf"((?:아이디|아디|닉|닉네임)[ :은는=]{{1,3}}){_CAMEL}",

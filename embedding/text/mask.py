@@ -61,7 +61,7 @@ _WORTH_A_LOOK = re.compile(
     r"|[0공영][1일][0-9공영일육칠팔구]"
     rf"|[0-9]{{2}}[^0-9\n]{{0,2}}[{shapes.CROSSED}]{{4}}|ㅇㅣ[ㅇ0-9]"
     r"|[oO○][1-7lIㅣ]|[공영일이삼사오육륙칠팔구]{6}"
-    r"|[A-Za-z0-9] ?#[a-z]"
+    r"|[A-Za-z0-9] ?[#*&][a-z]"
     rf"|[{shapes.TOLD}]{{3}}{shapes.BETWEEN}[{shapes.TOLD}0-9]{{2}}"
     rf"|[{shapes.TOLD}][0-9][{shapes.TOLD}]|[0-9]{{2}}{shapes.BETWEEN}[{shapes.TOLD}]{{3}}"
     rf"|\.{shapes.SITE}/[A-Za-z0-9_@]"

@@ -10,7 +10,7 @@ TOLD = "공영일이삼사오육륙칠팔구"  # digits said in Hangul
 _ALIKE = "oOlIㅇㅣ○"  # letters and signs typed for 0 and 1
 SIGN = r"./·_~ㅡー─〜∼\-"  # signs that stand between groups of digits
 # What stands between groups of digits; 에 and 다시 are dashes said aloud.
-_GAP = rf"(?:[ \n]?[{SIGN})][ \n]?-?| ?(?:에|다시|대시)(?: |(?=[0-9{TOLD}]))|[ \n])"
+_GAP = rf"(?:[ \n]?[{SIGN})][ \n]?-?| ?(?:에|다시|대시|하이픈)(?: |(?=[0-9{TOLD}]))|[ \n])"
 _MAY = _GAP + "?"
 _ODD = rf"(?:{_GAP}| ?[*=:,] ?)?"  # as well in mobile numbers, which begin like nothing else
 _FIRST = r"(?<![0-9])(?<![0-9][-.,])(?<![A-Za-z]-)"
@@ -18,7 +18,7 @@ _LAST = r"(?![0-9])"
 _YEAR = r"(?:19|20)[0-9]{2}"
 CROSSED = r"*xX×#●○◯■□•"  # what stands for a hidden digit
 _STAR = rf"[0-9{CROSSED}]"
-BETWEEN = rf"(?: ?[{SIGN})*,] ?-?| ?(?:에|다시|대시) ?| )"
+BETWEEN = rf"(?: ?[{SIGN})*,] ?-?| ?(?:에|다시|대시|하이픈) ?| )"
 _EITHER = rf"[0-9{_ALIKE}{TOLD}]"
 _BESIDE = "은행|뱅크|농협|신한|국민|우리|하나|기업|토스|카뱅|토뱅|케뱅|수협|신협|금고"
 SAID = (
@@ -39,10 +39,11 @@ URL = (
 )
 
 _AT = (
-    r"(?:@ ?| @ | ?[(\[{<] ?(?i:at|a|@|골뱅이|앳|엣) ?[)\]}>] ?|[_-](?i:at)[_-]| ?(?:골뱅이|앳|엣) ?)"
+    r"(?:@ ?| @ | ?[(\[{<] ?(?i:at|a|@|골뱅이|앳|엣) ?[)\]}>] ?|[_-](?i:at)[_-]"
+    r"| ?(?:골뱅이|앳|엣) ?)"
 )
 _TOP = r"(?:com|net|org|edu|gov|info|io|me|kr)"
-_SAID_DOT = r"(?:\.| ?[(\[{<](?:dot|점|닷)[)\]}>] ?| dot | ?[닷쩜점] ?)"
+_SAID_DOT = r"(?:\.| ?[(\[{<](?:(?i:dot)|점|닷)[)\]}>] ?| (?i:dot) | ?[닷쩜점] ?)"
 _DOT = (
     rf"(?:{_SAID_DOT}"
     rf"| ?[.,] ?(?=(?:{_TOP}|co|ac|or|go|re|pe|ne)(?![A-Za-z0-9])))"
@@ -55,17 +56,17 @@ _HOUSE = (
 _LOCAL = r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9_][A-Za-z0-9._%+-]{0,63}"
 EMAIL = (
     # hong@naver. com, hong#naver.com: only with the houses that everybody writes to here.
-    rf"{_LOCAL}(?: ?[@#] ?| at )(?i:{_HOST}) ?[.,] ?(?i:{_TOP})(?:\.kr)?(?![A-Za-z0-9])",
+    rf"{_LOCAL}(?: ?[@#*&] ?| at )(?i:{_HOST}) ?[.,] ?(?i:{_TOP})(?:\.kr)?(?![A-Za-z0-9])",
     rf"{_LOCAL}{_AT}(?:[A-Za-z0-9-]{{1,63}}{_DOT}){{1,4}}[A-Za-z]{{2,18}}(?![A-Za-z0-9])",
     rf"{_LOCAL} @(?:[A-Za-z0-9-]{{1,63}}\.){{1,4}}{_TOP}(?![A-Za-z0-9])",
     rf"{_LOCAL}@[A-Za-z][A-Za-z0-9-]{{1,62}}(?:[_.][A-Za-z0-9_-]{{1,30}}){{0,3}}",
     # hong골뱅이네이버닷컴
     (
-        rf"{_LOCAL}(?:{_AT}| at ){_HOUSE}"
+        rf"{_LOCAL}(?:{_AT}| (?i:at) ){_HOUSE}"
         r"(?:(?: ?[.닷쩜점,] ?)?(?:컴|콤|넷|com|net|co\.kr))?"
     ),
     # hong at naver.com: only with a name of the top level that is in common use here.
-    rf"{_LOCAL} at (?:[A-Za-z0-9-]{{1,63}}{_SAID_DOT}){{1,4}}{_TOP}(?![A-Za-z0-9])",
+    rf"{_LOCAL} (?i:at) (?:[A-Za-z0-9-]{{1,63}}{_SAID_DOT}){{1,4}}{_TOP}(?![A-Za-z0-9])",
 )
 
 _DAY = r"[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
@@ -74,20 +75,23 @@ RESIDENT = (
     rf"{_FIRST}(?<!바코드)(?<!바코드 ){_DAY}{_MAY}[1-8]{_STAR}{{6}}(?![0-9*])",
     # 85.01.01-1234567
     (
-        rf"{_FIRST}[0-9]{{2}}(?P<gap>[ .])(?:0[1-9]|1[0-2])(?P=gap)(?:0[1-9]|[12][0-9]|3[01])\.?"
+        rf"(){_FIRST}[0-9]{{2}}(?P<gap>[ ./])(?:0[1-9]|1[0-2])(?P=gap)(?:0[1-9]|[12][0-9]|3[01])\.?"
         rf" ?[-~ㅡー]? ?[1-8][0-9]{{6}}{_LAST}"
     ),
     # 앞자리 850101 뒷자리 1234567; 850101, 1234567 behind its name
     rf"{_FIRST}{_DAY}[^0-9\n]{{0,6}}(?:뒷|뒤) ?자리[^0-9\n]{{0,4}}[1-8]{_STAR}{{6}}(?![0-9*])",
-    rf"((?:주민|주번|민번|민증|등록번호)[^0-9\n]{{0,8}}){_DAY} ?[,:=*] ?[1-8]{_STAR}{{6}}(?![0-9*])",
-    rf"{_FIRST}{_DAY},[1-8][0-9]{{6}}(?![0-9,])",
+    (
+        rf"((?:주민|주번|민번|민증|등록번호)[^0-9\n]{{0,8}})"
+        rf"{_DAY} ?[,:=*] ?[1-8]{_STAR}{{6}}(?![0-9*])"
+    ),
+    rf"{_FIRST}{_DAY},[1-8][0-9]{{6}}(?![0-9,원])",
     rf"{_FIRST}[0-9] [0-9] (?:0 [1-9]|1 [0-2]) [0-3] [0-9] [1-8](?: [0-9]){{6}}{_LAST}",
     # Birthday and sex alone: 850101-1, 850101-1***
     rf"{_FIRST}(?<![0-9] - ){_DAY} ?- ?[1-8](?:[{CROSSED}]{{1,6}}|(?![0-9-]))",
 )
 
 _AREA = r"(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4]|70|80|50[2-8]?)"
-_CALL = r"(?:전화|전번|연락처|핸드폰|휴대폰|핸펀|[☎☏]|(?<![A-Za-z])(?i:tel|h\.?p|phone))"
+_CALL = r"(?:전화|전번|연락처|핸드폰|휴대폰|핸펀|[☎☏📞📱]|(?<![A-Za-z])(?i:tel|h\.?p|phone))"
 _SIGNED = rf"(?:{_GAP}| ?[*=] ?)"  # 042*853*1234
 _REST = rf"{_MAY}[0-9]{{3,4}}{_MAY}[0-9]{{4}}{_LAST}"
 PHONE = (
@@ -102,6 +106,7 @@ PHONE = (
     rf"{_FIRST}\(?0{_AREA}\)?{_SIGNED}[0-9]{{3,4}}{_SIGNED}[0-9]{{4}}{_LAST}",
     # 전번 051, 701, 7415: commas only behind a word that says so, for they make lists as well.
     rf"((?:{_CALL}|폰|문자|문의|번호)[^0-9\n]{{0,8}})\(?0{_AREA}\)?{_ODD}[0-9]{{3,4}}{_ODD}[0-9]{{4}}{_LAST}",
+    rf"(){_FIRST}01[016789](?P<sign>[^A-Za-z0-9가-힣\n]{{1,3}})[0-9]{{3,4}}(?P=sign)[0-9]{{4}}{_LAST}",
     rf"{_FIRST}01[016789](?:[ .·/-]{{0,3}}[0-9]){{7,8}}{_LAST}",
     rf"{_FIRST}0 1 [016789](?:[ .·/-]{{1,3}}[0-9]){{7,8}}{_LAST}",
     rf"{_FIRST}0 (?:2|[3-6] [1-5]|7 0|5 0 [2-8])(?: [0-9]){{7,8}}{_LAST}(?! [0-9](?![0-9]))",
@@ -120,9 +125,10 @@ CARD = (
     rf"{_FIRST}\([3-69][0-9]{{3}}\) ?(?:[0-9]{{4}}{_APART}?){{2}}[0-9]{{4}}{_LAST}",
     # 1234-5678-9012-3456, unless it is four years in a row.
     (
-        rf"{_FIRST}(?!{_YEAR}{_APART}{_YEAR}{_APART}{_YEAR})[2-9][0-9]{{3}}{_APART}[0-9]{{4}}"
+        rf"{_FIRST}(?!{_YEAR}{_APART}{_YEAR}{_APART}{_YEAR})(?!(?:[0-9]{{2}}00{_APART}){{3}}[0-9]{{2}}00)[2-9][0-9]{{3}}{_APART}[0-9]{{4}}"
         rf"{_APART}[0-9]{{4}}{_APART}[0-9]{{4}}{_LAST}"
     ),
+    rf"(카드[^0-9\n]{{0,10}})[3-69][0-9]{{3}}(?:{_APART}?[0-9]{{4}}){{3}}{_LAST}",
     # Some of it crossed out: 1234-56**-****-7890, 123456******7890, 3712-******-12345.
     (
         rf"{_FIRST}(?=[0-9 {SIGN}]{{4,18}}[{CROSSED}])[2-9][0-9]{{3}}{_APART}?{_STAR}{{4}}"
@@ -143,6 +149,7 @@ _BANK = (
     r"|(?<![A-Za-z])(?i:kb|nh|ibk|sc|keb|kdb|im))"
 )
 _NO_DATE = rf"(?!{_YEAR}[-./ ](?:0?[1-9]|1[0-2])[-./ ])(?!{_YEAR}[- ,]{_YEAR})"
+_NO_DATE += rf"(?!{_YEAR}(?:0[1-9]|1[0-2])[0-3][0-9][- ~]{_YEAR})"
 _NO_BUSINESS = r"(?![0-9]{3}-[0-9]{2}-[0-9]{5}(?![0-9-]))(?!97[89]-)"  # nor the number of a book
 _NO_BANK = (
     r"(?:국민|우리|하나|기업|제일|대구|부산|광주|전북|경남|제주|산업|카카오|토스|케이)"
@@ -150,17 +157,23 @@ _NO_BANK = (
 )
 # Numbers of parcels, orders and files are printed in the groups of some banks.
 _OTHER = (
-    r"(?P<other>(?:송장|운송|택배|등기|주문|예약|접수|사건|문서|허가|신고|제품|모델|특허|출원|바코드)"
+    r"(?P<other>(?:송장|운송|택배|등기|주문|예약|접수|사건|문서|허가|신고|제품|모델|특허|출원|바코드|쿠폰)"
     r"[^0-9\n]{0,8}[0-9][0-9-]{5,30})"
 )
 _DASH = r"(?: ?- ?)"
-_ANY = rf"(?: ?[{SIGN}] ?-?|,| )"  # beside the name of a bank
-_NO_SUM = r"(?![0-9]{1,3}(?:,[0-9]{3})+(?![0-9,]))"
+_END = r"(?![0-9]|원(?![가-힣]))"  # 1234567890원 is a sum of money
+_ANY = rf"(?: ?[{SIGN}] ?-?| | ?(?:에|다시|대시|하이픈) ?)"  # beside the name of a bank
 # Ten digits or more in one piece, or in groups that the same mark joins.
 _JOINED = (
-    rf"{_NO_DATE}{_NO_SUM}(?=[0-9](?:{_ANY}?[0-9]){{9}})(?:[0-9]{{10,16}}"
+    rf"{_NO_DATE}(?=[0-9](?:{_ANY}?[0-9]){{9}})(?:[0-9]{{10,16}}"
     rf"|[0-9]{{2,7}}(?P<mark>{_ANY})(?=(?:[0-9](?P=mark)?){{7}})"
     r"[0-9]{1,8}(?:(?P=mark)[0-9]{1,8}){1,3}|[0-9](?: [0-9]){9,15})"
+)
+_ALL_ROUND = rf"(?!(?:[0-9]{{1,6}}0,){{2,3}}[0-9]{{1,6}}0{_LAST})"
+# 123456,12,123456: groups that are no sum of money and no list of round numbers
+_COMMAS = (
+    rf"{_NO_DATE}(?![0-9]{{1,3}}(?:,[0-9]{{3}})+(?![0-9,])){_ALL_ROUND}"
+    r"(?=(?:[0-9],?){10,14}(?![0-9,]))[0-9]{3,6}(?:,[0-9]{2,7}){2,3}+"
 )
 _NO_PHONE = rf"(?!01[016789]{_REST}(?!-[0-9]))(?!0{_AREA}{_REST}(?![ -]?[0-9]))(?!82{_GAP}1)"
 _NEAR = rf"{_BANK}(?:(?!{_PARCEL})[^0-9\n]){{0,15}}(?:\n[^0-9\n]{{0,3}})?"
@@ -174,7 +187,7 @@ _BEHIND = (
 GLUED = (
     (
         rf"({_BANK}(?:번호)?(?:이고|은|는| [가-힣]{{2,4}})?[^0-9가-힣]{{0,3}})"
-        rf"{_NO_PHONE}{_JOINED}{_LAST}"
+        rf"{_NO_PHONE}{_JOINED}{_END}"
     ),
     rf"(){_FIRST}{_NO_PHONE}{_JOINED}(?= ?[(/]?(?:{_SAYS_BANK}))",
 )
@@ -182,12 +195,13 @@ ACCOUNT = (
     # Three to five groups joined by dashes, ten to sixteen digits in all, one of three or more.
     (
         rf"{_OTHER}|{_FIRST}{_NO_DATE}{_NO_BUSINESS}(?=(?:[0-9]{_DASH}?){{10,16}}(?![0-9-]))"
-        rf"(?=[0-9 -]{{0,12}}[0-9]{{3}})[0-9]{{2,6}}(?:{_DASH}[0-9]{{1,8}}){{2,4}}{_LAST}"
+        rf"(?=[0-9 -]{{0,12}}[0-9]{{3}})[0-9]{{2,6}}(?:{_DASH}[0-9]{{1,8}}){{2,4}}+{_LAST}"
+        r"(?! ?호(?![가-힣]))"
     ),
     # Ten to sixteen digits near the name of a bank.
-    rf"({_NEAR}){_JOINED}{_LAST}",
-    rf"({_NEAR}){_NO_DATE}{_NO_SUM}[0-9](?:{_ANY}?[0-9]){{9,15}}{_LAST}",
-    rf"{_FIRST}{_NO_DATE}{_NO_SUM}[0-9](?:{_ANY}?[0-9]){{9,15}}{_BEHIND}",
+    rf"({_NEAR}){_JOINED}{_END}",
+    rf"({_NEAR})(?:{_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}|{_COMMAS}){_END}",
+    rf"{_FIRST}(?:{_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}|{_COMMAS}){_BEHIND}",
 )
 
 LABELLED = (

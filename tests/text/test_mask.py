@@ -5,6 +5,7 @@ from types import ModuleType
 
 import grammar
 import grammar_board
+import grammar_casual
 import grammar_composed
 import grammar_forms
 import grammar_other
@@ -16,11 +17,18 @@ from judging import Verdict, judge
 
 from embedding.text import mask, normalise
 
-STYLES = [grammar, grammar_other, grammar_written, grammar_composed, grammar_board]
+STYLES = [
+    grammar,
+    grammar_other,
+    grammar_written,
+    grammar_composed,
+    grammar_board,
+    grammar_casual,
+]
 SEED, COUNT = 20200203, 4_000
 
 
-@pytest.mark.parametrize("style", STYLES, ids=["official", "other", "written", "composed", "board"])
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.__name__)
 def test_recall_and_precision_on_the_generated_sets(style: ModuleType) -> None:
     verdict = judge(style.positives(SEED, COUNT), style.negatives(SEED + 1, COUNT))
     assert verdict.recall >= 0.99, (verdict.by_kind(), verdict.examples[:20])
@@ -107,6 +115,40 @@ def test_masking_twice_changes_nothing() -> None:
         ("gildong으로 카톡주세요", "<handle> 카톡주세요"),
         ("인스타 맞팔해요 gildong", "인스타 맞팔해요 <handle>"),
         ("트위터 trend 1위", "트위터 trend 1위"),
+        ("트위터 gildong 보세요", "트위터 <handle> 보세요"),
+        ("인스타 본계 hong_gd 부계 없음", "인스타 본계 <handle> 부계 없음"),
+        ("인스타hong_gd 선팔", "인스타 <handle> 선팔"),
+        ("hong_gd으로 인스타 디엠", "<handle> 인스타 디엠"),
+        ("hong77님 말씀이 맞아요", "<handle> 말씀이 맞아요"),
+        ("📸 hong_gd", "📸 <handle>"),
+        ("롤 닉 감자도리#KR1", "롤 닉 <handle>"),
+        ("감자도리#31234 친추", "<handle> 친추"),
+        ("게임 아이디 HongGD", "게임 아이디 <handle>"),
+        ("카톡 k언더바hong", "카톡 <handle>"),
+        ("답글: @user-4h2zcef9h 봐", "답글: <handle> 봐"),
+        ("t.me/hong77", "<url>"),
+        ("youtube.com/@감자티비 구독", "<url> 구독"),
+        ("#맛집#2024 #제주", "#맛집#2024 #제주"),
+        ("주문#12345 이슈#1234", "주문#12345 이슈#1234"),
+        ("@media (max-width: 5px)", "@media (max-width: 5px)"),
+        ("@types/node 설치, react@18.2.0", "@types/node 설치, react@18.2.0"),
+        ("@Override 빼먹음", "@Override 빼먹음"),
+        ("7시 @강남역에서", "7시 @강남역에서"),
+        ("유튜브 ytn24, 인스타 iphone15pro", "유튜브 ytn24, 인스타 iphone15pro"),
+        ("카톡 test.hwp, 인스타 user_id 컬럼", "카톡 test.hwp, 인스타 user_id 컬럼"),
+        ("010-1234-567X", "<phone>"),
+        ("010♡1234♡5678", "<phone>"),
+        ("○1○ 8437 9320", "<phone>"),
+        ("주민번호 971120,1090666", "주민번호 <resident>"),
+        ("900101,1234567원", "900101,1234567원"),
+        ("계좌 국민 931066,88,688044", "계좌 국민 <account>"),
+        ("기업 1000,2000,3000,4000", "기업 1000,2000,3000,4000"),
+        ("국민 1,234,567,890원", "국민 1,234,567,890원"),
+        ("110606365109로 송금했는데", "<account> 송금했는데"),
+        ("302ー6931ー1689ー36 농협은행", "<account> 농협은행"),
+        ("카드 3571,9110,2459,3312", "카드 <card>"),
+        ("4396.****.****.9534", "<card>"),
+        ("hong77[@]naver.com", "<email>"),
         ("카톡 update 하래요", "카톡 update 하래요"),
         ("through Kakaotalk conversations", "through Kakaotalk conversations"),
         ("국민청원이 2019. 5. 30일 25만명", "국민청원이 2019. 5. 30일 25만명"),
@@ -156,6 +198,13 @@ def test_any_text_is_masked_without_an_error(text: str) -> None:
         "일에",
         "카톡 ",
         "a.a",
+        "a_",
+        "minji",
+        "네이버",
+        "닉가#1",
+        "0○",
+        "1,",
+        "카톡 a1.",
     ],
 )
 def test_long_repetitions_are_quick(piece: str) -> None:
