@@ -15,7 +15,7 @@ _MESSENGER = (
 _NETWORK = (
     r"(?:틱톡|텔레그램|인스타그램|인스타|인별|트위터|트윗|디스코드|디코|스카이프|스냅챗?(?![샷사])|스레드|쓰레드|[와왓]츠앱|왓챕|"
     + _LATIN.format(
-        "kakao(?:talk)?|wechat|dm(?!-)|telegram|(?:tg|ig)(?!-)|insta(?:gram)?|discord|line|twitter|tiktok"
+        "kakao(?:talk)?|wechat|dm(?!-)|telegram|(?:tg|ig)(?!-)|insta(?:gram)?|discord|line|twitter|tiktok|twitch"
         "|snapchat|whatsapp"
     )
     + ")"
@@ -25,7 +25,7 @@ CHAT = f"(?:{_FIRST}(?:{_NETWORK}|{_MESSENGER}))"
 _SITE = (
     r"(?:페북|페이스북|페메|네이버|다음(?= ?(?:아이디|아디|계정|카페|메일|블로그|(?i:id)))"
     r"|유튜브|유튭|트위치|치지직|블로그|오픈채팅|오픈톡|옾챗|배틀넷|배틀태그"
-    r"|스팀|깃허브|아프리카|쪽지|출처|[📷📸ⓒ©]|(?<![A-Za-z])cr\.)"
+    r"|스팀|깃허브|아프리카|쪽지|출처|[📷📸©]|(?<![A-Za-z])cr\.)"
 )
 _OTHER = (
     r"(?:닉네임|(?<![가-힣])닉|카페닉|[본부비공]계(?:정)?|[본부]캐|팔로우|팔로|선팔"
@@ -91,7 +91,7 @@ _NEAR = r"[^A-Za-z0-9ㄱ-ㅎ\n#@<_.]{0,16}"  # 카톡 제 본계는, 인스타 �
 _FRONT = r"(?=[A-Za-z0-9_])(?<![A-Za-z0-9_.@-])"
 _BEHIND = rf"(?=(?:으?로)? ?(?:\({CHAT}\)|{CHAT} ?(?:{_ASKS}|{NAMED})))"
 _ASKED_FOR = (
-    rf"(?:{CHAT}|[맞선]팔|팔로우|팔로|검색|계정|사칭"
+    rf"(?:{CHAT}|[맞선]팔|팔로우|팔로|검색|(?:이 ?)?계정|사칭|이 ?사람"
     r"|(?:친구 ?)?추가(?: ?해 ?주|요| ?부탁| ?ㄱ| ?좀))"
 )
 _ASKED_BEHIND = rf"(?= ?(?:(?:으?로|한테|에게) ?)?[(]?{_ASKED_FOR}| ?님)"
@@ -159,7 +159,7 @@ BESIDE = (
 """Names that a word stands beside."""
 
 _WORD = (
-    r"(?:(?=[카까깨갠오ㅋㅌ톡텔라위디친맞틱인트스쓰와왓페네다유치블옾배깃아쪽출📷📸ⓒ©계닉본부비공팔선추"
+    r"(?:(?=[카까깨갠오ㅋㅌ톡텔라위디친맞틱인트스쓰와왓페네다유치블옾배깃아쪽출📷📸©계닉본부비공팔선추"
     rf"A-Za-z])(?:{CHAT}|{NAMED}|{_SITE}|{_OTHER}))"
 )
 WORTH_A_LOOK = (
