@@ -84,8 +84,10 @@ class Feedback:
         before, flushed = {}, {}
         for delta in push.deltas:
             held = self._store(delta)
-            order = np.argsort(delta.ids, kind="stable")
-            ids, values = delta.ids[order], widen(delta.values)[order]
+            ids, values = delta.ids, widen(delta.values)
+            if not bool((ids[1:] > ids[:-1]).all()):
+                order = np.argsort(ids, kind="stable")
+                ids, values = ids[order], values[order]
             room = min(len(ids), held.limit)
             # More rows at once than may be held: the rest goes whole, with what is held of it.
             over_ids, over = held.take(ids[room:])

@@ -36,6 +36,11 @@ FIRST: Any = 0.4
 """Step of a row of which the receiver has nothing, as a part of its root mean square."""
 MOST_STEPS = 1 << 20
 """Steps that one entry may be sent at once; more stay with the sender."""
+_DIGITS = np.arange(243)[:, None] // 3 ** np.arange(5) % 3
+"""Of each byte of signs its five entries: 0, 1 for +, 2 for -."""
+_SOME_OF: Any = np.count_nonzero(_DIGITS, axis=1)
+_PLACE_OF: Any = np.argsort(_DIGITS == 0, axis=1, kind="stable")
+_SIGN_OF: Any = np.take_along_axis(np.array([0, 1, -1])[_DIGITS], _PLACE_OF, axis=1)
 _HALF: Any = np.float32(0.5)
 _NONE: Any = np.int64(-1)
 _REASONS = {
@@ -131,50 +136,63 @@ def _steps(value: Any, step: Any) -> Any:
 
 
 @kernel()
-def write_leading(values: Any, levels: Any, kept: Any, least: float, out: Any) -> int:
-    """The leading columns, float32 [n, k], of the kept rows; takes them off. Bytes written."""
-    at = 0
-    for j in range(values.shape[1]):
-        for row in kept:
-            step = _step(least, levels[row])
+def write_leading(values: Any, k: int, levels: Any, kept: Any, least: float, out: Any) -> int:
+    """Columns 0 to k of the kept rows of float32 [n, dim]; takes them off. Bytes written."""
+    at, rows = 0, len(kept)
+    numbers = np.empty((k, rows), dtype=np.int64)
+    for i in range(rows):
+        row = kept[i]
+        step = _step(least, levels[row])
+        for j in range(k):
             many = _steps(values[row, j], step)
-            at = _put(out, at, (many << 1) ^ (many >> 63))
+            numbers[j, i] = (many << 1) ^ (many >> 63)
             values[row, j] -= np.float32(many) * step
+    for j in range(k):
+        for i in range(rows):
+            at = _put(out, at, numbers[j, i])
     return at
 
 
 @kernel()
 def write_others(
-    values: Any, levels: Any, kept: Any, least: float, signs: Any, sizes: Any, large: Any
+    values: Any, k: int, levels: Any, kept: Any, least: float, signs: Any, sizes: Any, large: Any
 ) -> tuple[int, int, int]:
-    """The other columns, float32 [n, m], of the kept rows; takes them off. Bytes of each part."""
-    at, sized, grown = 0, 0, 0
-    packed, trits = np.int64(0), np.int64(1)
-    for row in kept:
-        step = _step(least, levels[row])
-        for j in range(values.shape[1]):
+    """Columns k to dim of the kept rows of float32 [n, dim]; takes them off. Bytes of each part.
+
+    First which entries are sent, then those alone: a branch at each entry would be guessed wrong
+    at every third.
+    """
+    sized, grown, columns = 0, 0, values.shape[1] - k
+    entries = len(kept) * columns
+    codes, sent = np.zeros(entries + 4, dtype=np.uint8), np.empty(entries + 2, dtype=np.uint8)
+    places = np.empty(columns + 1, dtype=np.int32)
+    for i in range(len(kept)):
+        row, first = kept[i], i * columns
+        step, some = _step(least, levels[row]), 0
+        for j in range(columns):
+            sign = np.uint8(2) if values[row, k + j] < 0 else np.uint8(1)
+            codes[first + j] = sign if abs(values[row, k + j]) >= step else np.uint8(0)
+        for j in range(columns):
+            places[some] = j
+            some += codes[first + j] > 0
+        for at in range(some):
+            j = k + places[at]
             many = _steps(values[row, j], step)
-            if many:
-                packed += trits if many > 0 else 2 * trits
-                values[row, j] -= np.float32(many) * step
-                more = abs(many) - 1
-                if more >= 15:
-                    grown = _put(large, grown, more - 15)
-                    more = np.int64(15)
-                if sized & 1:
-                    sizes[sized >> 1] |= more << 4
-                else:
-                    sizes[sized >> 1] = more
-                sized += 1
-            trits *= 3
-            if trits == 243:
-                signs[at] = packed
-                at += 1
-                packed, trits = np.int64(0), np.int64(1)
-    if trits > 1:
-        signs[at] = packed
-        at += 1
-    return at, (sized + 1) >> 1, grown
+            values[row, j] -= np.float32(many) * step
+            more = abs(many) - 1
+            if more >= 15:
+                grown = _put(large, grown, more - 15)
+                more = np.int64(15)
+            sent[sized] = more
+            sized += 1
+    sent[sized] = 0
+    for at in range((sized + 1) >> 1):
+        sizes[at] = sent[2 * at] | sent[2 * at + 1] << 4
+    packed = (entries + 4) // 5
+    for at in range(packed):
+        low = codes[5 * at] + 3 * codes[5 * at + 1] + 9 * codes[5 * at + 2]
+        signs[at] = low + 27 * codes[5 * at + 3] + 81 * codes[5 * at + 4]
+    return packed, (sized + 1) >> 1, grown
 
 
 @kernel()
@@ -201,10 +219,10 @@ def read_ids(data: Any, ids: Any) -> int:
 
 
 @kernel()
-def read_leading(data: Any, levels: Any, least: float, values: Any) -> tuple[int, int]:
-    """Inverse of `write_leading` into float32 [rows, k]: (error, entries)."""
+def read_leading(data: Any, levels: Any, least: float, values: Any, k: int) -> tuple[int, int]:
+    """Inverse of `write_leading` into float32 [rows, dim]: (error, entries)."""
     at, entries = 0, 0
-    for j in range(values.shape[1]):
+    for j in range(k):
         for i in range(len(values)):
             many, at = _get(data, at)
             if many < 0:
@@ -219,36 +237,44 @@ def read_leading(data: Any, levels: Any, least: float, values: Any) -> tuple[int
 
 @kernel()
 def read_others(
-    signs: Any, sizes: Any, large: Any, levels: Any, least: float, values: Any
+    signs: Any, sizes: Any, large: Any, levels: Any, least: float, values: Any, k: int
 ) -> tuple[int, int]:
-    """Inverse of `write_others` into float32 [rows, m]; `signs` is long enough. (error, entries)"""
-    at, sized, grown = 0, 0, 0
-    packed, trits = np.int64(0), 0
-    for i in range(len(values)):
-        step = _step(least, levels[i])
-        for j in range(values.shape[1]):
-            if not trits:
-                packed, trits = np.int64(signs[at]), 5
-                at += 1
-                if packed >= 243:
-                    return 5, sized
-            sign = packed % 3
-            packed //= 3
-            trits -= 1
-            values[i, j] = 0
-            if sign:
-                if sized >> 1 >= len(sizes):
-                    return 1, sized
-                many = np.int64(sizes[sized >> 1] >> 4 * (sized & 1) & 15) + 1
-                sized += 1
-                if many == 16:
-                    more, grown = _get(large, grown)
-                    if more < 0 or more > MOST_STEPS:
-                        return (1 if more < 0 else 5), sized
-                    many += more
-                sent = np.float32(many) * step
-                values[i, j] = sent if sign == 1 else -sent
-    if packed or (sized + 1) >> 1 != len(sizes) or grown != len(large):
+    """Inverse of `write_others` into float32 [rows, dim], where they are 0; (error, entries).
+
+    `signs` is as long as it has to be.
+    """
+    sized, grown = 0, 0
+    rows, dim = values.shape
+    row, column = 0, k
+    step = _step(least, levels[0]) if rows else np.float32(0)
+    for at in range(len(signs)):
+        packed = np.int64(signs[at])
+        if packed >= 243:
+            return 5, sized
+        done = 0
+        for t in range(_SOME_OF[packed] + 1):
+            # Behind the last of a byte's entries: to the next byte's first.
+            ahead = _PLACE_OF[packed, t] - done if t < _SOME_OF[packed] else 5 - done
+            done, column = done + ahead, column + ahead
+            while column >= dim:
+                row, column = row + 1, column - (dim - k)
+                step = _step(least, levels[row]) if row < rows else step
+            if t == _SOME_OF[packed]:
+                break
+            if row >= rows:
+                return 4, sized
+            if sized >> 1 >= len(sizes):
+                return 1, sized
+            many = np.int64(sizes[sized >> 1] >> 4 * (sized & 1) & 15) + 1
+            sized += 1
+            if many == 16:
+                more, grown = _get(large, grown)
+                if more < 0 or more > MOST_STEPS:
+                    return (1 if more < 0 else 5), sized
+                many += more
+            sent = np.float32(many) * step
+            values[row, column] = sent if _SIGN_OF[packed, t] > 0 else -sent
+    if (sized + 1) >> 1 != len(sizes) or grown != len(large):
         return 4, sized
     return 0, sized
 
@@ -265,8 +291,8 @@ def written(
     room = (10 * rows, 4 * rows * leading, entries // 5 + 1, entries // 2 + 1, 4 * entries)
     names, lead, signs, sizes, large = (np.empty(size, dtype=np.uint8) for size in room)
     n_names = write_ids(ids, kept, names)
-    n_lead = write_leading(values[:, :leading], levels, kept, least, lead)
-    ends = write_others(values[:, leading:], levels, kept, least, signs, sizes, large)
+    n_lead = write_leading(values, leading, levels, kept, least, lead)
+    ends = write_others(values, leading, levels, kept, least, signs, sizes, large)
     return [
         names[:n_names],
         levels[kept],
@@ -285,11 +311,11 @@ def read(
     check(1 if len(levels) != rows else 0, kind)
     check(8 if len(levels) and int(levels.max()) >= 2 * LEVEL else 0, kind)
     check(1 if len(signs) != (rows * (dim - leading) + 4) // 5 else 0, kind)
-    ids, values = np.empty(rows, dtype=np.int64), np.empty((rows, dim), dtype=np.float32)
+    ids, values = np.empty(rows, dtype=np.int64), np.zeros((rows, dim), dtype=np.float32)
     check(read_ids(names, ids), kind)
-    error, few = read_leading(lead, levels, least, values[:, :leading])
+    error, few = read_leading(lead, levels, least, values, leading)
     check(error, kind)
-    error, many = read_others(signs, sizes, large, levels, least, values[:, leading:])
+    error, many = read_others(signs, sizes, large, levels, least, values, leading)
     check(error, kind)
     check(7 if bool((~values.any(axis=1)).any()) else 0, kind)
     return ids, values, few + many

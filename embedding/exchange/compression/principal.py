@@ -12,6 +12,7 @@ axes span the directions, the others are what is left of the unit axes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,12 @@ _TURNS = 3
 _LARGEST = 127
 _LEAST = 1e-6
 """Part of a direction that is left beside the ones before it, below which it adds nothing."""
+_ROWS = 48
+"""Its kernels take so many rows at a time, or a divisor of it, and add up a rest otherwise."""
+_ALONE = 1 << 18
+"""Products (rows · inner · columns) that OpenBLAS still computes without threads
+(interface/gemm.c). Each wait of its threads for each other costs more than these products do, as
+soon as node and server share cores; in parts a number comes out as it does of the whole."""
 
 
 def principal(values: FloatArray, most: int) -> Directions:
@@ -46,12 +53,36 @@ def principal(values: FloatArray, most: int) -> Directions:
         return np.empty((0, dim), dtype=np.int8)
     basis = np.random.default_rng(0).standard_normal((dim, k)).astype(np.float32)
     for _ in range(_TURNS):
-        basis, _ = np.linalg.qr(unit.T @ (unit @ basis))
-    inner = unit @ basis
+        basis, _ = np.linalg.qr(_product(unit.T, _product(unit, basis)))
+    inner = _product(unit, basis)
     _, order = np.linalg.eigh(inner.T @ inner)
     basis = basis @ order[:, ::-1]
     scale = _LARGEST / np.abs(basis).max(axis=0)
     found: Directions = np.round(basis * scale).T.astype(np.int8)
+    return found
+
+
+def _parts(rows: int, inner: int, columns: int) -> Iterator[slice]:
+    """Rows of a product, as many at a time as BLAS takes without threads."""
+    step = max(1, _ALONE // max(1, inner * columns))
+    step -= step % _ROWS if step > _ROWS else 0
+    return (slice(at, at + step) for at in range(0, rows, step))
+
+
+def _product(left: FloatArray, right: FloatArray) -> FloatArray:
+    found = np.empty((len(left), right.shape[1]), dtype=np.float32)
+    for part in _parts(len(left), left.shape[1], right.shape[1]):
+        np.matmul(left[part], right, out=found[part])
+    return found
+
+
+def _without(
+    values: FloatArray, into: FloatArray, out_of: FloatArray, found: FloatArray
+) -> FloatArray:
+    """values - (values @ into) @ out_of in `found`, a part at a time: it stays in the cache."""
+    for part in _parts(len(values), values.shape[1], into.shape[1]):
+        np.matmul(values[part] @ into, out_of, out=found[part])
+        np.subtract(values[part], found[part], out=found[part])
     return found
 
 
@@ -89,11 +120,10 @@ class Basis:
     def turned(self, values: FloatArray) -> FloatArray:
         """Rows float32 [n, dim] in this basis."""
         reflectors, folds = self._down
-        found: FloatArray = values - (values @ reflectors) @ folds
-        return found
+        return _without(values, reflectors, folds, np.empty_like(values))
 
-    def back(self, values: FloatArray) -> FloatArray:
-        """Inverse of `turned`."""
+    def back(self, values: FloatArray, found: FloatArray | None = None) -> FloatArray:
+        """Inverse of `turned`; in `found`, of the same shape, where it is given."""
         reflectors, folds = self._down
-        found: FloatArray = values - (values @ folds.T) @ reflectors.T
-        return found
+        found = np.empty_like(values) if found is None else found
+        return _without(values, folds.T, reflectors.T, found)

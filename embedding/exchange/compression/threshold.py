@@ -72,7 +72,7 @@ class Threshold(Compressor):
         levels, kept = np.empty(rows, dtype=np.uint8), np.empty(rows, dtype=np.int64)
         n, entries = planes.choose(turned, first, self.step, self.relative, levels, kept)
         parts = planes.written(ids, turned, levels, kept[:n], self.step, basis.leading)
-        values[:] = basis.back(turned)
+        basis.back(turned, values)
         head = np.array([(_LAYOUT, basis.leading, self.step)], dtype=_HEAD).view(np.uint8)
         data = np.concatenate([head, axes.reshape(-1).view(np.uint8), planes.squeezed(parts)])
         return PackedDelta(table, self.kind, n, dim, entries, data)
