@@ -48,6 +48,8 @@ EXAMPLES = """Examples:
 
 `yeoron train posts.jsonl --dated --window month --window 8 --out store`
 
+`yeoron train news.txt --model sppmi --out counted`
+
 `yeoron train large.txt --out store --state-dir state`; after a crash the same again goes on.
 """
 

@@ -149,6 +149,11 @@ def check_corpus(request: TrainRequest) -> None:
         raise InputError(f"{path}: binary data; UTF-8 text, one sentence a line, is expected.")
     if request.lines_are_dated:
         _check_has_dates(path, first)
+    elif _is_dated(first.text.strip().split("\n", 1)[0]):
+        raise InputError(
+            f"{path}: its first line is JSON with a date and a text, and a file of this name is "
+            "read as plain text; name it with .jsonl at the end (or .jsonl.xz)."
+        )
     if request.dated is not None:
         _check_order(request)
 

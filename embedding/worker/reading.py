@@ -89,6 +89,11 @@ def open_corpus(path: Path) -> IO[bytes]:
 
     Raises InputError naming the file and what is accepted.
     """
+    if path.exists() and not path.is_file():
+        raise InputError(
+            f"{path}: no plain file, and a corpus is read more than once; write it to a text or "
+            "JSONL file (plain or .xz)."
+        )
     if not path.is_file():
         raise InputError(
             f"{path}: no such file; a text or JSONL corpus (plain or .xz) is expected."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import os
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ FILES = {
     "binary.txt.xz": lzma.compress(b"a\0b\n"),
     "not.txt.xz": b"no such thing",
     "dated.jsonl": DATED.encode() * 20,
+    "dated.json": DATED.encode() * 20,
     "undated.jsonl": b'{"text": "one two"}\n' * 20,
     "nothing.jsonl": b"one two\n[1]\n",
     "never.jsonl": DATED.replace("2020", "9999").encode(),
@@ -44,6 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, data in FILES.items():
         (tmp_path / name).write_bytes(data)
     (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "plan.md").write_text("plan")
     monkeypatch.chdir(tmp_path)
@@ -63,6 +66,8 @@ def no_server(*_: object) -> None:
         ("binary.txt", ["binary.txt", "binary"]),
         ("binary.txt.xz", ["binary.txt.xz", "binary"]),
         ("not.txt.xz", ["not.txt.xz", "damaged"]),
+        ("pipe", ["pipe", "no plain file", "more than once"]),
+        ("dated.json", ["dated.json", "JSON with a date and a text", ".jsonl"]),
         ("undated.jsonl", ["undated.jsonl", "date"]),
         ("never.jsonl --dated --window month", ["never.jsonl", "date"]),
         ("nothing.jsonl", ["nothing.jsonl", "date"]),
