@@ -9,7 +9,7 @@ import numpy as np
 
 from embedding.errors import ConfigError
 from embedding.exchange.shards.columns import ColumnsClient
-from embedding.exchange.shards.minibatches import MODELS, Minibatches, draws_of
+from embedding.exchange.shards.minibatches import LARGEST_RATE, MODELS, Minibatches, draws_of
 from embedding.models.base import BlockLoss, LocalBlock, Track
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.sampling import kept_tokens
@@ -74,6 +74,11 @@ def check_column_model(model: ModelConfig) -> None:
         raise ConfigError(
             f"model {model.model} with split columns: it is not learnt by one number an example; "
             f"{' and '.join(MODELS)} are accepted."
+        )
+    if model.learning_rate > LARGEST_RATE:
+        raise ConfigError(
+            f"learning_rate {model.learning_rate} with split columns: at most "
+            f"{LARGEST_RATE:.0f} is accepted."
         )
     if model.optimiser is not Optimiser.SGD:
         raise ConfigError(

@@ -12,6 +12,7 @@ import lzma
 import math
 import threading
 import time
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -30,11 +31,11 @@ from embedding.text.plain import code_lines
 from embedding.worker.lifetime import end_with_parent, peak_memory
 from embedding.worker.place import Place
 from embedding.worker.spec import CorpusShare, NodeSpec
+from embedding.worker.wishes import Wishes
 
 logger = logging.getLogger(__name__)
 
 PUT_SECONDS = 0.5
-HEAR_SECONDS = 0.02
 STRETCH_BYTES = 1 << 16
 """A file is dealt out to the nodes in stretches of so many bytes, up to the next line end."""
 FIRST_TOKENS = 1_500
@@ -47,11 +48,15 @@ FIRST_CHARACTERS = 6.0
 
 @dataclass(frozen=True)
 class Stretch:
-    """Some whole lines of a corpus, from line `first` (0, 1, …); `done`: share read with them."""
+    """Some whole lines of a corpus, from line `first` (0, 1, …).
+
+    begun, done  share of the reading that is done before and with them
+    """
 
     first: int
     text: str
     done: float
+    begun: float = 0.0
 
     @property
     def end(self) -> int:
@@ -63,15 +68,21 @@ class Stretch:
         text = self.text
         for _ in range(self.first, min(line, self.end)):
             text = text[text.find("\n") + 1 or len(text) :]
-        return Stretch(max(self.first, line), text, self.done)
+        begun = self.share(len(self.text) - len(text))
+        return Stretch(max(self.first, line), text, self.done, begun)
 
     def pieces(self, enough: float) -> tuple[Stretch, Stretch]:
         """Whole lines of at least `enough` characters, if there are, and the rest."""
         at = self.text.find("\n", int(min(max(enough - 1, 0), len(self.text)))) + 1 or len(
             self.text
         )
-        head = Stretch(self.first, self.text[:at], self.done)
-        return head, Stretch(head.end, self.text[at:], self.done)
+        head = Stretch(self.first, self.text[:at], self.share(at), self.begun)
+        return head, Stretch(head.end, self.text[at:], self.done, head.done)
+
+    def share(self, at: int) -> float:
+        """Share of the reading that is done behind the first `at` characters."""
+        whole = len(self.text)
+        return self.begun + (self.done - self.begun) * at / whole if at < whole else self.done
 
 
 @dataclass(frozen=True)
@@ -123,7 +134,9 @@ def stretches(share: CorpusShare) -> Iterator[Stretch]:
                 if number % share.count == share.index:
                     if last is not None:
                         yield last
-                    last = Stretch(line, data.decode(), stored.tell() / size)
+                    begun = 0.0 if last is None else last.done
+                    data = data if line else data.removeprefix(BOM_UTF8)
+                    last = Stretch(line, data.decode(), stored.tell() / size, begun)
                 number += 1
                 line += data.count(b"\n")
         except UnicodeDecodeError as error:
@@ -146,11 +159,13 @@ def dated_lines(share: CorpusShare, since: int = 0, *, report: bool = True) -> I
     for stretch in stretches(share):
         if stretch.end < since:
             continue
+        at = 0
         for number, text in enumerate(stretch.text.split("\n"), stretch.first):
+            at += len(text) + 1
             if number < since or not text.strip():
                 continue
             try:
-                yield dated_line(number, text, stretch.done)
+                yield dated_line(number, text, stretch.share(at))
             except InputError as error:
                 bad += 1
                 if report and bad <= 5:
@@ -201,6 +216,7 @@ def blocks(
 
     def allowed() -> int:
         whole = spec.node.block_tokens if wanted is None else wanted()
+        whole = whole if share.tokens is None else max(1, min(whole, share.tokens - read))
         growing = share.count > 1 and spec.node.growth > 0
         return min(whole, max(FIRST_TOKENS, round(read * spec.node.growth))) if growing else whole
 
@@ -356,27 +372,6 @@ def read_forever(spec_json: str, queue: BlockQueue) -> None:
         logger.info("%s: the gradient process is gone; the reader ends", spec.name)
     finally:
         queue.close(timeout=60.0)
-
-
-class Wishes:
-    """What the gradient process tells its reader: where to begin, and how large blocks shall be."""
-
-    def __init__(self, queue: BlockQueue, tokens: int, stop: threading.Event) -> None:
-        self._queue = queue
-        self._tokens = tokens
-        self._stop = stop
-
-    def start(self) -> Place:
-        """Waits until the gradient process has asked the server; PeerLost when it is gone."""
-        while (told := self._queue.latest_report()) is None:
-            if not self._queue.alive or self._stop.wait(HEAR_SECONDS):
-                raise PeerLost("queue: the gradient process ended before it said where to begin.")
-        return Place.of(str(told.get("place", "")))
-
-    def tokens(self) -> int:
-        """Tokens that the next block shall hold."""
-        told = (self._queue.latest_report() or {}).get("block_tokens")
-        return told if isinstance(told, int) and told > 0 else self._tokens
 
 
 def _put(queue: BlockQueue, block: TokenBlock, stop: threading.Event) -> bool:

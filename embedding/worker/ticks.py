@@ -17,6 +17,7 @@ from embedding.models.base import BlockLoss
 from embedding.models.config import ModelConfig, Schedule
 from embedding.records import ScorePairs, TimeArray, TokenBlock, WindowUnit
 from embedding.worker.combining import Usual
+from embedding.worker.place import Place
 from embedding.worker.planning import Plan
 from embedding.worker.rehearsal import Rehearsed
 from embedding.worker.young import Sightings
@@ -115,11 +116,11 @@ def reading(blocks: Sequence[TokenBlock]) -> float:
 def progress(blocks: Sequence[TokenBlock], schedule: Schedule, unit: WindowUnit) -> float:
     """What a learning rate falls with, 0 to 1: the reading, or how much of its window has passed.
 
-    That is the mean over the tick's tokens, each in the window of its own text: a window that is
-    learnt in one tick is learnt at the mean rate.
+    That is the mean over the tick's tokens, of a window each in that of its own text: a corpus or
+    window that is learnt in one tick is learnt at the mean rate.
     """
     if schedule is not Schedule.WINDOW:
-        return reading(blocks)
+        return _middle(blocks)
     if not (tokens := sum(block.n_tokens for block in blocks)):
         return 0.0
     passed = 0.0
@@ -128,6 +129,17 @@ def progress(blocks: Sequence[TokenBlock], schedule: Schedule, unit: WindowUnit)
             lengths = np.diff(block.sentences[block.documents])
             passed += float(lengths @ _passed(block.published, unit))
     return passed / tokens
+
+
+def _middle(blocks: Sequence[TokenBlock]) -> float:
+    """How much of the reading is done in the middle of a tick; at its end where no place is told.
+
+    As many tokens as were read before the tick make up as much of what is done with it.
+    """
+    done = reading(blocks)
+    read = max((Place.of(block.place).tokens for block in blocks), default=0)
+    tokens = sum(block.n_tokens for block in blocks)
+    return done * max(0.0, 1.0 - tokens / (2 * read)) if read else done
 
 
 def _passed(moments: TimeArray, unit: WindowUnit) -> TimeArray:

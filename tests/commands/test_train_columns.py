@@ -42,6 +42,7 @@ def test_a_shard_killed_in_the_middle_changes_no_byte(corpus, tmp_path):
         (("--nodes", 2, "--groups", 1), "groups 1"),
         (("--nodes", 2, "--topology", "allreduce"), "topology allreduce with split columns"),
         (("--nodes", 2, "--topology", "hybrid"), "topology hybrid with split columns"),
+        (("--learning-rate", 5000), "learning_rate 5000.0 with split columns: at most 1000"),
         (("--dim", 1), "at most 1 shards are accepted"),
         (("--split", "diagonal"), "split"),
     ],

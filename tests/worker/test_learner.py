@@ -21,6 +21,7 @@ from embedding.server.service import ParameterServer, running_server
 from embedding.stream.replay import ReplayMemory, UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learner import Learner
+from embedding.worker.place import Place
 from embedding.worker.ticks import hash_seed
 
 MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.05)
@@ -281,6 +282,23 @@ def test_the_rate_falls_with_the_reading() -> None:
         assert learnt.progress == done
     assert rates == [model.rate(0.25), model.rate(0.5), model.rate(1.0)]
     assert rates[0] > rates[1] > rates[2]
+
+
+def test_a_corpus_of_one_tick_is_learnt_at_the_mean_rate() -> None:
+    """Each tick at the rate of its middle, by the tokens that were read with it and before."""
+    rates: list[float] = []
+
+    class Listening(Mover):
+        def train(self, *args: Any, learning_rate: float, seed: int) -> BlockLoss:
+            rates.append(learning_rate)
+            return super().train(*args, learning_rate=learning_rate, seed=seed)
+
+    node, _ = alone(Listening(0, 0.0))
+    node.model = MODEL.model_copy(update={"schedule": "linear"})
+    n = topics(0).n_tokens
+    for progress, read in ((1.0, n), (0.5, n), (1.0, 2 * n), (1.0, 10 * n)):
+        node.learn([replace(topics(0), progress=progress, place=str(Place(tokens=read)))])
+    assert rates == pytest.approx([node.model.rate(each) for each in (0.5, 0.25, 0.75, 0.95)])
 
 
 def test_the_rate_falls_anew_in_each_window_of_event_time() -> None:
