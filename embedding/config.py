@@ -49,7 +49,10 @@ def explain(error: ValidationError, where: str) -> str:
     said = first["msg"].removeprefix("Value error, ")
     if not first["loc"]:
         return f"{where}: {said}{more}."
-    return f"{where}: {field}: {said}, got {first.get('input')!r}{more}."
+    given = first.get("input")
+    # Of a whole section that is wrong the sentence names what matters.
+    got = "" if isinstance(given, dict) else f", got {given!r}"
+    return f"{where}: {field}: {said}{got}{more}."
 
 
 def validate(model: type[C], data: dict[str, Any], where: str) -> C:

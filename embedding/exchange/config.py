@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from embedding.config import Config
+
+
+def _reached(location: str) -> str:
+    if re.fullmatch(r"grpc(\+tcp|\+tls)?://.+:\d+", location) is None:
+        raise ValueError("grpc://HOST:PORT, or grpc+tls://HOST:PORT with TLS, is accepted")
+    return location
+
+
+Location = Annotated[str, AfterValidator(_reached)]
+"""Where a server's exchange is reached."""
 
 
 class ExchangeConfig(Config):
     """Client side of the exchange between a node and the parameter server."""
 
-    location: str | None = Field(default=None, pattern=r"^grpc(\+tcp|\+tls)?://.+:\d+$")
+    location: Location | None = None
     """Where nodes reach the server: grpc://HOST:PORT, or grpc+tls://HOST:PORT with TLS. None takes
     the address that the server's settings name, which serves nodes on the same machine."""
 

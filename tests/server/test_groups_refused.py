@@ -9,6 +9,7 @@ import pytest
 from grouped import DIM, following, ints, moved, read, until
 from named import QUICK
 
+from embedding.config import validate
 from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.channel import Channel
 from embedding.exchange.groups.client import LeaderClient
@@ -69,7 +70,7 @@ def test_a_group_leads_no_other(leader) -> None:
     [
         ({"group": {"leader": "grpc://h:1"}}, "without a name"),
         ({"group": {"name": "b"}}, "without a leader"),
-        ({"group": {"leader": "h:1", "name": "b"}}, "pattern"),
+        ({"group": {"leader": "h:1", "name": "b"}}, "grpc://HOST:PORT"),
         ({"group": {"leader": "grpc://h:1", "name": "b", "every_s": 0}}, "greater than 0"),
         ({"group": {"leader": "grpc://h:1", "name": "b"}, "shards": 2}, "holds its rows itself"),
     ],
@@ -77,6 +78,17 @@ def test_a_group_leads_no_other(leader) -> None:
 def test_a_place_that_cannot_be_is_refused(given, what: str) -> None:
     with pytest.raises(ValueError, match=what):
         ServerConfig(**given)
+
+
+def test_what_is_wrong_about_a_place_is_one_sentence_without_the_whole_section() -> None:
+    for group, said in (
+        ({"name": "b"}, "group: name b without a leader: "),
+        ({"leader": "http://h:1", "name": "b"}, "group.leader: grpc://HOST:PORT, or "),
+    ):
+        with pytest.raises(ConfigError) as refused:
+            validate(ServerConfig, {"group": group}, "serve")
+        assert str(refused.value).startswith(f"serve: {said}")
+        assert "{" not in str(refused.value)
 
 
 def test_a_node_that_pushed_elsewhere_ends_the_group_that_would_push_twice(leader, connect) -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from embedding.config import Config
+from embedding.exchange.config import Location
 
 WRONG_POLICIES = ("hogwild", "sandblaster")
 """Their nodes change rows past the pushes that groups tell each other of."""
@@ -15,7 +16,7 @@ WRONG_POLICIES = ("hogwild", "sandblaster")
 class GroupConfig(Config):
     """A server's place among server groups (docs/topologies.md)."""
 
-    leader: str | None = Field(default=None, pattern=r"^grpc(\+tcp|\+tls)?://.+:\d+$")
+    leader: Location | None = None
     """Address of the leading group's server, whose replica this server is; None: it leads, or is
     alone. It is reached with this server's token_file and tls_ca."""
 
