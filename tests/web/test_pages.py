@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import time
 from html.parser import HTMLParser
 from urllib.parse import quote
 
@@ -180,6 +181,20 @@ def test_a_window_has_a_permanent_address(client, config):
     assert "2020년 3월" in read(client, f"/window/{last}").text
     assert "첫 창입니다" in read(client, f"/window/{first}").text
     assert "none of that id" in read(client, "/window/2031-01-abcdef01", status=404).text
+
+
+def test_where_one_source_is_read_no_word_is_only_in_it(client, planted, tmp_path, client_of):
+    assert "3곳에서" in client.get("/").text
+    plan = planted.Plan(windows=4, fillers=100, documents={"말뭉치": 3000})
+    planted.make_store(str(tmp_path), plan)
+    config = WebConfig(snapshots=str(tmp_path))
+    alone = client_of(create_app(config, dependencies=[Depends(let_in)]))
+    alone.headers["accept-language"] = "ko"
+    deadline = time.monotonic() + 60
+    while "마스크" not in (html := alone.get("/").text):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert "말뭉치에서만" not in html
 
 
 def test_a_word_of_one_window_has_no_empty_chart_of_its_shift(client):
