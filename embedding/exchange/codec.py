@@ -14,6 +14,9 @@ import numpy as np
 
 from embedding.errors import RefusedError
 from embedding.exchange.contextsums import (
+    reread_arrays,
+    reread_header,
+    reread_of,
     surroundings_arrays,
     surroundings_of,
     usage_arrays,
@@ -49,6 +52,7 @@ def encode_push(push: Push) -> Message:
         arrays |= minibatch_arrays(batch)
     if push.usage is not None:
         arrays |= usage_arrays(push.usage)
+    arrays |= reread_arrays(push.reread)
     counts = push.counts
     arrays["counted"] = np.asarray(counts.ids, dtype=np.int64)
     arrays["counts"] = np.asarray(counts.counts, dtype=np.int64)
@@ -74,6 +78,7 @@ def encode_push(push: Push) -> Message:
             [p.source, p.documents, p.tokens, p.published, p.window, list(p.lags)]
             for p in push.progress
         ],
+        **({"reread": reread_header(push.reread)} if push.reread else {}),
         **({} if batch is None else {"batch": minibatch_header(batch)}),
     }
     return Message(header, arrays, texts)
@@ -116,6 +121,7 @@ def decode_push(message: Message) -> Push:
         minibatches=decode_minibatches(message),
         young=surroundings_of(message),
         usage=usage_of(message, len(counts.ids)),
+        reread=reread_of(message),
     )
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from embedding.errors import RefusedError
-from embedding.exchange.payload import Surroundings, Usage
+from embedding.exchange.payload import Reread, Surroundings, Usage
 from embedding.exchange.wire import Array, Message
 
 USED = ("used_at", "used_values", "used_pairs")
+REREAD = ("reread_ids", "reread_values", "reread_pairs")
+MOST_REREAD = 10_000
+"""Parts in a push; of a part one needs a source and eight parts of its documents."""
 
 
 def surroundings_arrays(young: Surroundings) -> dict[str, Array]:
@@ -59,3 +64,50 @@ def usage_of(message: Message, counted: int) -> Usage | None:
             f"push: `used_at` must name rows of the {counted} counts, each once, in order."
         )
     return found
+
+
+def reread_arrays(parts: Sequence[Reread]) -> dict[str, Array]:
+    """As they travel, one behind the other; none where nothing was read again."""
+    if not parts:
+        return {}
+    columns = (
+        np.concatenate([np.asarray(part.ids, np.int64) for part in parts]),
+        np.concatenate([part.slopes for part in parts]),
+        np.concatenate([np.asarray(part.pairs, np.float32) for part in parts]),
+    )
+    return dict(zip(REREAD, columns, strict=True))
+
+
+def reread_header(parts: Sequence[Reread]) -> list[list[object]]:
+    """What a header says of them: window, source, part, words."""
+    return [[part.window, part.source, part.part, len(part.ids)] for part in parts]
+
+
+def reread_of(message: Message) -> tuple[Reread, ...]:
+    """Inverse of `reread_arrays` and `reread_header`."""
+    rows = message.header.get("reread", [])
+    if not isinstance(rows, list) or len(rows) > MOST_REREAD:
+        raise RefusedError(f"push: `reread` must be a list of at most {MOST_REREAD:,} rows.")
+    if not rows:
+        return ()
+    ids = message.array(REREAD[0], "i8", 1)
+    values, pairs = message.array(REREAD[1], "f4 f2", 2), message.array(REREAD[2], "f4", 1)
+    sizes = [_size(row) for row in rows]
+    if not len(ids) == len(values) == len(pairs) == sum(sizes):
+        raise RefusedError("push: the columns of `reread` differ in length from what it names.")
+    found, start = [], 0
+    for (window, source, part, _), size in zip(rows, sizes, strict=True):
+        at = slice(start, start + size)
+        found.append(Reread(window, source, part, ids[at], values[at], pairs[at]))
+        start += size
+    return tuple(found)
+
+
+def _size(row: object) -> int:
+    """The number of words of a row of `reread` that is as it should be."""
+    if isinstance(row, list) and len(row) == 4:
+        window, source, part, size = row
+        whole = all(type(number) is int for number in (window, part, size))
+        if whole and isinstance(source, str) and part >= 0 and size >= 0:
+            return int(size)
+    raise RefusedError("push: a row of `reread` must be [window, source, part, words].")

@@ -105,6 +105,29 @@ class Usage:
 
 
 @dataclass(frozen=True)
+class Reread:
+    """What stood around words in texts of windows before, by the tables that a window began with.
+
+    window  start of the window (Unix seconds) that is compared with them
+    part    which part of the documents, from 0 on; the parts of a source hold different ones
+    ids     int64 [n], distinct row ids
+    slopes  float32 or float16 [n, dim], g of `worker/usage.py`; pairs float32 [n], N
+    """
+
+    window: int
+    source: str
+    part: int
+    ids: IntArray
+    slopes: FloatArray | HalfArray
+    pairs: FloatArray
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes as they are sent."""
+        return self.ids.nbytes + self.slopes.nbytes + self.pairs.nbytes
+
+
+@dataclass(frozen=True)
 class CountGroup:
     """Rows of `BlockCounts` up to `stop` that are of one source and one window (Unix seconds)."""
 

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.pace import EVERY_BLOCK, Pace
-from embedding.exchange.payload import BlockCounts, PackedDelta, RowDelta, Surroundings, Usage
+from embedding.exchange.payload import (
+    BlockCounts,
+    PackedDelta,
+    Reread,
+    RowDelta,
+    Surroundings,
+    Usage,
+)
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.records import (
     FloatArray,
@@ -205,6 +212,7 @@ class Push:
     young     what stood around words that were read only a few times
     minibatches  the block itself, where shards hold columns and learn it
     usage     what stood around all words, for those who compare windows and sources
+    reread    the same of texts of the windows before, when a window begins
     """
 
     node: str
@@ -225,11 +233,12 @@ class Push:
     young: Surroundings | None = None
     minibatches: Minibatches | None = None
     usage: Usage | None = None
+    reread: tuple[Reread, ...] = ()
 
     @property
     def nbytes(self) -> int:
         """Bytes of the rows and ids, as they are sent."""
         plain = sum(delta.ids.nbytes + delta.values.nbytes for delta in self.deltas)
-        beside = (self.young, self.usage, self.minibatches)
+        beside = (self.young, self.usage, self.minibatches, *self.reread)
         plain += sum(part.nbytes for part in beside if part is not None)
         return plain + sum(delta.data.nbytes for delta in self.packed)

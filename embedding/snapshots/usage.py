@@ -1,14 +1,16 @@
 """How words were used in a snapshot's window: what their contexts say, by source, in replicas.
 
-usage.arrow   row int32 (of vectors.arrow), source dictionary<string>, mentions int64,
-              pairs fixed_size_list<float32>[replicas], means
-              fixed_size_list<float16>[replicas · dim]; sorted by source, then row
+usage.arrow   past int8 (0: in the window; 1, 2, …: in texts of windows before, read again by the
+              tables that this one began with, different ones in each), row int32 (of
+              vectors.arrow), source string, mentions int64, pairs
+              fixed_size_list<float32>[replicas], means fixed_size_list<float16>[replicas · dim];
+              sorted by past, source, row
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -29,6 +31,7 @@ class Usage:
     sources   str [n]; mentions int64 [n]
     pairs     float32 [n, replicas], N: weight of the contexts
     means     float32 or float16 [n, replicas, dim], g / N
+    reread    the same of texts before the window, in the same space, each of different ones
     """
 
     rows: IntArray
@@ -36,6 +39,7 @@ class Usage:
     mentions: IntArray
     pairs: FloatArray
     means: FloatArray | HalfArray
+    reread: tuple[Usage, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -60,28 +64,47 @@ def check(usage: Usage, words: int, dim: int, where: str) -> None:
             f"{where}: the sums of usage do not fit {words} words of dimension {dim}, or are not "
             "finite."
         )
+    for each in usage.reread:
+        check(each, words, dim, where)
 
 
 def write(path: Path, usage: Usage) -> None:
     """Write usage.arrow as one record batch."""
-    order = np.lexsort((usage.rows, np.asarray(usage.sources, dtype=str)))
-    replicas = usage.pairs.shape[1]
-    means = np.asarray(usage.means, dtype=np.float16)[order]
-    sources = pa.array([usage.sources[at] for at in order.tolist()], pa.string())
-    columns = {
-        "row": pa.array(usage.rows[order].astype(np.int32)),
-        "source": sources.dictionary_encode(),
-        "mentions": pa.array(usage.mentions[order].astype(np.int64)),
-        "pairs": _lists(usage.pairs[order].astype(np.float32), replicas),
-        "means": _lists(means, replicas * means.shape[2]),
-    }
-    batch = pa.record_batch(columns)
+    parts = [_columns(part, past) for past, part in enumerate((usage, *usage.reread))]
+    batch = pa.concat_batches([pa.record_batch(part) for part in parts])
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
 
 
+def _columns(usage: Usage, past: int) -> dict[str, pa.Array]:
+    order = np.lexsort((usage.rows, np.asarray(usage.sources, dtype=str)))
+    replicas = usage.pairs.shape[1]
+    means = np.asarray(usage.means, dtype=np.float16)[order]
+    return {
+        "past": pa.array(np.full(len(order), past, dtype=np.int8)),
+        "row": pa.array(usage.rows[order].astype(np.int32)),
+        "source": pa.array([usage.sources[at] for at in order.tolist()], pa.string()),
+        "mentions": pa.array(usage.mentions[order].astype(np.int64)),
+        "pairs": _lists(usage.pairs[order].astype(np.float32), replicas),
+        "means": _lists(means, replicas * means.shape[2]),
+    }
+
+
 def read(batch: pa.RecordBatch, dim: int) -> Usage:
     """Inverse of `write`; the sums stay on the mapped file."""
+    if "past" not in batch.schema.names:  # written before texts were read again
+        return _read(batch, dim)
+    past = batch.column("past").to_numpy()
+    ends = np.searchsorted(past, np.arange(int(past[-1]) + 1 if len(past) else 1), side="right")
+    starts = [0, *ends[:-1].tolist()]
+    first, *rest = (
+        _read(batch.slice(start, end - start), dim)
+        for start, end in zip(starts, ends.tolist(), strict=True)
+    )
+    return replace(first, reread=tuple(rest))
+
+
+def _read(batch: pa.RecordBatch, dim: int) -> Usage:
     n = batch.num_rows
     pairs = batch.column("pairs").flatten().to_numpy().reshape(n, -1) if n else np.zeros((0, 1))
     flat = batch.column("means").flatten().to_numpy()

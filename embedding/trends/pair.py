@@ -32,6 +32,7 @@ class Pair:
     seen_after       int64 [n]: running count when the later snapshot was cut
     used_before, used_after   how the words were used in both windows; None: it was not added up
     used_past        the same for windows before both, the latest first
+    reread           used_before and used_past are texts before the later window, read again with it
     """
 
     words: tuple[str, ...]
@@ -42,6 +43,7 @@ class Pair:
     used_before: UsedWords | None = None
     used_after: UsedWords | None = None
     used_past: tuple[UsedWords, ...] = ()
+    reread: bool = False
 
     def __len__(self) -> int:
         return len(self.words)
@@ -67,10 +69,13 @@ class Pair:
         """Whether sums of usage were kept at both times, by a model that went on in one space.
 
         A model that was trained anew has other axes: its rows have nothing in common with those
-        before, while those of one that went on have hardly turned.
+        before, while those of one that went on have hardly turned. What was read again lies in one
+        space anyway.
         """
         if self.used_before is None or self.used_after is None:
             return False
+        if self.reread:
+            return True
         if self.before.shape[1] != self.after.shape[1]:
             return False
         rows = self.frequent(ANCHORS)
@@ -99,16 +104,24 @@ def pair_of(before: Snapshot, after: Snapshot, past: Sequence[Snapshot] = ()) ->
     old, new = unit(before.vectors[there]), unit(after.vectors[here])
     alive = np.flatnonzero(old.any(axis=1) & new.any(axis=1))
     here, there = here[alive], there[alive]
+    again = _reread(after, here)
     return Pair(
         words=tuple(column.take(pa.array(here)).to_pylist()),
         before=old[alive],
         after=new[alive],
         seen_before=np.asarray(before.counts)[there].astype(np.int64),
         seen_after=np.asarray(after.counts)[here].astype(np.int64),
-        used_before=_used(before, there[alive]),
+        used_before=again[0] if again else _used(before, there),
         used_after=_used(after, here),
-        used_past=_past(past, before, column.take(pa.array(here))),
+        used_past=again[1:] or _past(past, before, column.take(pa.array(here))),
+        reread=bool(again),
     )
+
+
+def _reread(snapshot: Snapshot, rows: IntArray) -> tuple[UsedWords, ...]:
+    """The use of words in texts before a window, read again by its tables."""
+    parts = () if snapshot.usage is None else snapshot.usage.reread
+    return tuple(UsedWords(part, rows) for part in parts if len(part))
 
 
 def settled(windows: Sequence[Snapshot], last: Snapshot) -> list[Snapshot]:

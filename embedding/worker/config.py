@@ -42,6 +42,10 @@ class NodeConfig(Config):
     replay_ratio: float = Field(default=3.0, ge=0, le=100)
     """Replayed tokens learnt for each fresh one."""
 
+    past_tokens: int = Field(default=2_000_000, ge=0)
+    """Most tokens of the last windows that are remembered (16 bytes each), to be read again when a
+    window begins: what moved is judged by both in one space (docs/trends.md). 0 remembers none."""
+
     source_weights: dict[str, Weight] = Field(default_factory=dict)
     """Factor of the learning rate for the text of a source, 1 for one that is not named
     (`yeoron trends bias` proposes them)."""

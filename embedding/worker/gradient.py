@@ -115,7 +115,9 @@ class GradientProcess:
             welcome.min_count,
             welcome.young_mentions,
         )
-        self.learner.usage = UsageReader.of(spec.model, self.learner.unit, welcome.usage)
+        # Rows that nodes sum up among themselves cannot be asked for by one of them alone.
+        past = spec.node.past_tokens if spec.ring is None else 0
+        self.learner.usage = UsageReader.of(spec.model, self.learner.unit, welcome.usage, past)
         if spec.evidence is not None:
             self.learner.lexicon.evidence = EvidenceKeeper(spec.evidence, spec.name)
         self._listen(welcome)

@@ -18,9 +18,10 @@ from embedding.errors import ConfigError
 from embedding.exchange.protocol import SharedTables
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, Optimiser
-from embedding.records import FloatArray, IntArray
+from embedding.records import FloatArray, IntArray, Table
 from embedding.worker.learner import Learner
 from embedding.worker.planning import Part, Plan, offsets
+from embedding.worker.rereading import Tables
 from embedding.worker.ticks import Prepared, Trained, check_loss
 from embedding.worker.young import RowCounts
 
@@ -67,7 +68,8 @@ class HogwildLearner(Learner):
     def train(self, prepared: Prepared) -> Trained:
         """Train in place."""
         rows = prepared.rows or self._pull(prepared.planned, prepared.scores)
-        usage = self._used(prepared, self.tables.vectors, self.tables.contexts)
+        tables = {Table.IN: self.tables.vectors, Table.OUT: self.tables.contexts}
+        used = self._used(prepared, rows.clock, tables)
         loss = self.trainer.train(
             prepared.planned.block,
             self.tables.vectors,
@@ -77,7 +79,12 @@ class HogwildLearner(Learner):
         )
         check_loss(self.node, self.model, loss)
         young = self._surroundings(prepared, self.tables.contexts)
-        return Trained(prepared, rows.clock, (), loss, young, usage=usage)
+        return Trained(prepared, rows.clock, (), loss, young, usage=used[0], reread=used[1])
+
+    def _tables(self, clock: int, ids: IntArray) -> Tables:
+        """Copies of rows as they are at this moment."""
+        del clock
+        return {Table.IN: self.tables.vectors[ids], Table.OUT: self.tables.contexts[ids]}
 
     def _ids(self) -> IntArray | None:
         """A row's id is its place; needed where the trainer keeps state between blocks."""

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from embedding.errors import AheadError
 from embedding.exchange.pace import EVERY_BLOCK
-from embedding.exchange.payload import RowDelta, Surroundings, Usage
+from embedding.exchange.payload import RowDelta, Surroundings
 from embedding.exchange.protocol import Ack, Rows
 from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import Model, ModelConfig
@@ -47,10 +47,11 @@ from embedding.worker.mixing import Mixing
 from embedding.worker.outstanding import Outstanding
 from embedding.worker.planning import Part, Plan, plan
 from embedding.worker.rehearsal import Rehearsal, Rehearsed
+from embedding.worker.rereading import Tables
 from embedding.worker.scoring import PairSampler
 from embedding.worker.stopwatch import Stopwatch
 from embedding.worker.ticks import Learnt, Prepared, Trained, check_loss, hash_seed, progress
-from embedding.worker.usage import UsageReader
+from embedding.worker.usage import UsageReader, Used
 from embedding.worker.work import Work
 from embedding.worker.young import RowCounts, Sightings, YoungWords
 
@@ -141,9 +142,10 @@ class Learner:
             pull = self._pull if when == "now" else self._pull_ahead
             rows = pull(planned, scores, at)
         self._at = max(self._at, at)
+        counts = count_words(blocks, [part.table for part in fresh], self.unit, self._authors)
         return Prepared(
             blocks=blocks,
-            counts=count_words(blocks, [part.table for part in fresh], self.unit, self._authors),
+            counts=counts,
             planned=planned,
             scores=scores,
             sentences=sentences,
@@ -152,6 +154,7 @@ class Learner:
             seed=seed,
             rate=self.model.rate(progress(blocks, self.model.schedule, self.unit)),
             usual=self._usual(planned) if self.pooled > 1 else None,
+            begun=None if self.usage is None else self.usage.begun(counts, self.lexicon),
         )
 
     def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> Plan:
@@ -184,9 +187,9 @@ class Learner:
         )
         check_loss(self.node, self.model, loss)
         young = self._surroundings(prepared, local[Table.OUT])
-        used = self._used(prepared, base[Table.IN], base[Table.OUT])
+        used = self._used(prepared, clock, base)
         deltas = self._deltas(prepared, base, local, loss)
-        return Trained(prepared, clock, deltas, loss, young, usage=used)
+        return Trained(prepared, clock, deltas, loss, young, usage=used[0], reread=used[1])
 
     def push(self, trained: Trained) -> Learnt:
         """Push what was learnt and let the clock go on."""
@@ -295,10 +298,8 @@ class Learner:
         # The past is learnt in rounds of L-BFGS, or along with what is fresh.
         ratio = 0.0 if rounds else self.config.replay_ratio
         wanted = int(sum(len(part.codes) for part in fresh) * ratio)
-        past, sentences = self.rehearsal.draw(blocks, fresh, wanted)
-        return [*fresh, *(replace(part, table=self.lexicon.known(part.table)) for part in past)], (
-            sentences
-        )
+        past, held = self.rehearsal.draw(blocks, fresh, wanted)
+        return [*fresh, *(replace(p, table=self.lexicon.known(p.table)) for p in past)], held
 
     def _sight(self, blocks: Sequence[TokenBlock], planned: Plan) -> Sequence[Sightings]:
         """What the blocks say of words that were read only a few times."""
@@ -309,8 +310,7 @@ class Learner:
     def _rowed(self, planned: Plan) -> RowCounts:
         """The words of a tick by local row."""
         counts = self.lexicon.counts
-        own = counts[self.lexicon.places(planned.words)]
-        return RowCounts(planned.words, own, counts)
+        return RowCounts(planned.words, counts[self.lexicon.places(planned.words)], counts)
 
     def _usual(self, planned: Plan) -> Usual | None:
         counts, places = self.lexicon.counts, self.lexicon.places(planned.contexts)
@@ -318,15 +318,16 @@ class Learner:
 
     def _surroundings(self, prepared: Prepared, contexts: FloatArray) -> Surroundings | None:
         """What stood around young words, by the rows as they were trained."""
-        if self.young is None:
-            return None
-        return self.young.learn_all(prepared.sightings, contexts)
+        return None if self.young is None else self.young.learn_all(prepared.sightings, contexts)
 
-    def _used(self, prepared: Prepared, *rows: FloatArray) -> Usage | None:
-        """What stood around the words of the fresh text, weighed by rows before training."""
+    def _used(self, prepared: Prepared, clock: int, base: Rowed) -> Used:
+        """What stood around words, by rows before training: in the fresh text, and in the past."""
         if self.usage is None:
-            return None
-        return self.usage.read(prepared.blocks, prepared.counts, prepared.planned.block, *rows)
+            return None, ()
+        return self.usage.tick(prepared, base, partial(self._tables, clock))
+
+    def _tables(self, clock: int, ids: IntArray) -> Tables:
+        return self.server.pull(ids, ids, clock=clock).by_table()
 
     def _keep(self, words: IntArray) -> FloatArray:
         return self.lexicon.keep(words, self.model.sample)

@@ -10,12 +10,19 @@ from datetime import UTC, datetime
 import numpy as np
 
 from embedding.errors import YeoronError
-from embedding.exchange.payload import BlockCounts, RowDelta, Surroundings, Usage
+from embedding.exchange.payload import BlockCounts, Reread, RowDelta, Surroundings, Usage
 from embedding.exchange.protocol import Ack, Rows
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.models.base import BlockLoss
 from embedding.models.config import ModelConfig, Schedule
-from embedding.records import ScorePairs, TimeArray, TokenBlock, WindowUnit
+from embedding.records import (
+    FloatArray,
+    IntArray,
+    ScorePairs,
+    TimeArray,
+    TokenBlock,
+    WindowUnit,
+)
 from embedding.worker.combining import Usual
 from embedding.worker.place import Place
 from embedding.worker.planning import Plan
@@ -27,6 +34,15 @@ EXPLODED = 20.0
 
 
 @dataclass(frozen=True)
+class Begun:
+    """A window (Unix seconds) that begins: row ids int64 [v], chance to keep each, float32 [v]."""
+
+    window: int
+    ids: IntArray
+    keep: FloatArray
+
+
+@dataclass(frozen=True)
 class Prepared:
     """A block with its rows, ready to train on.
 
@@ -34,6 +50,7 @@ class Prepared:
     sightings  what the block says of words that were read only a few times
     rows  None when they are better pulled after the push before this one: `train` does
     usual  how frequent its words are in everybody's text; None when the node learns alone
+    begun  the words there are, when a window begins with this block and use is added up
     """
 
     blocks: Sequence[TokenBlock]
@@ -46,6 +63,7 @@ class Prepared:
     seed: int
     rate: float
     usual: Usual | None = None
+    begun: Begun | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +73,7 @@ class Trained:
     young  what stood around words that were read only a few times
     minibatches  the block as it was learnt on shards that hold columns; then there are no deltas
     usage  what stood around all words, by rows of the tick's counts
+    reread  the same of texts of the windows before
     """
 
     prepared: Prepared
@@ -64,6 +83,7 @@ class Trained:
     young: Surroundings | None = None
     minibatches: Minibatches | None = None
     usage: Usage | None = None
+    reread: tuple[Reread, ...] = ()
 
 
 @dataclass(frozen=True)

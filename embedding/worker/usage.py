@@ -13,70 +13,108 @@ context that the row expects has little to say. What is trained does not change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from embedding.errors import RefusedError
 from embedding.exchange.compression.halves import narrow
-from embedding.exchange.payload import BlockCounts, Usage
+from embedding.exchange.payload import BlockCounts, Reread, Usage
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig
-from embedding.models.jit import kernel
-from embedding.records import CodeArray, FloatArray, IntArray, TokenBlock, WindowUnit
+from embedding.records import CodeArray, FloatArray, IntArray, Table, TokenBlock, WindowUnit
 from embedding.worker.counting import window_starts
+from embedding.worker.lexicon import Lexicon
+from embedding.worker.rereading import Compass, Rereading, Tables
+from embedding.worker.slopes import MOST, add_usage
+from embedding.worker.ticks import Begun, Prepared
 
-_MOST = 60_000.0
-"""Within float16."""
-
-
-@kernel()
-def add_usage(
-    owners: Any,
-    tokens: Any,
-    sentences: Any,
-    keep: Any,
-    vectors: Any,
-    contexts: Any,
-    window: int,
-    slopes: Any,
-    pairs: Any,
-) -> None:
-    """Add g and N of each token to the row `owners` of `slopes` and `pairs`; -1: to none."""
-    dim = contexts.shape[1]
-    for s in range(len(sentences) - 1):
-        first, last = sentences[s], sentences[s + 1]
-        for i in range(first, last):
-            owner, word = owners[i], tokens[i]
-            if owner < 0 or word < 0:
-                continue
-            for j in range(max(first, i - window), min(last, i + window + 1)):
-                other = tokens[j]
-                if j == i or other < 0:
-                    continue
-                weight = np.float32((window + 1 - abs(i - j)) / window)
-                if len(keep):
-                    weight *= keep[other]
-                dot = np.float32(0.0)
-                for d in range(dim):
-                    dot += contexts[other, d] * vectors[word, d]
-                slope = weight / (np.float32(1.0) + np.exp(dot))
-                for d in range(dim):
-                    slopes[owner, d] += slope * contexts[other, d]
-                pairs[owner] += weight
+Used = tuple[Usage | None, tuple[Reread, ...]]
+"""What stood around the words of a tick, and around those of texts before."""
 
 
 class UsageReader:
     """Reads how words are used in the fresh text of a tick."""
 
-    def __init__(self, window: int, unit: WindowUnit) -> None:
+    def __init__(
+        self, window: int, unit: WindowUnit, *, sample: float = 0.0, past: int = 0
+    ) -> None:
+        """past: most tokens of windows before that are remembered; 0 reads nothing again."""
         self.window = window
         self.unit = unit
+        self.sample = sample
+        self.again = Rereading(window, unit, past) if past else None
+        self._newest: int | None = None
 
     @classmethod
-    def of(cls, model: ModelConfig, unit: WindowUnit, wanted: bool) -> UsageReader | None:
+    def of(
+        cls, model: ModelConfig, unit: WindowUnit, wanted: bool, past: int = 0
+    ) -> UsageReader | None:
         """None when the server does not want it or rows mean something else than in skip-gram."""
-        return cls(model.window, unit) if wanted and model.model is Model.SGNS else None
+        if not wanted or model.model is not Model.SGNS:
+            return None
+        return cls(model.window, unit, sample=model.sample, past=past)
+
+    def begun(self, counts: BlockCounts, lexicon: Lexicon) -> Begun | None:
+        """The words there are when a window begins, else None. Ticks are told of in order."""
+        newest = max((group.window for group in counts.groups), default=None)
+        if self.again is None or newest is None:
+            return None
+        if self._newest is not None and newest <= self._newest:
+            return None
+        self._newest = newest
+        ids = lexicon.ids.copy()
+        return Begun(newest, ids, lexicon.keep(ids, self.sample))
+
+    def tick(
+        self,
+        prepared: Prepared,
+        base: Mapping[Table, FloatArray],
+        pull: Callable[[IntArray], Tables],
+    ) -> Used:
+        """What a tick says of its words, and texts of the windows before where one begins.
+
+        base  float32, the tick's rows of `in` and `out` before training, only read
+        pull  these rows of some ids
+        """
+        blocks, counts, block = prepared.blocks, prepared.counts, prepared.planned.block
+        vectors, contexts = base[Table.IN], base[Table.OUT]
+        if self.again is None:
+            return self.read(blocks, counts, block, vectors, contexts), ()
+        if prepared.begun is not None:
+            self._begin(self.again, prepared.begun, pull)
+        words = prepared.planned.words
+        # Without rows of their own, a block's are the whole table's: hogwild.
+        words = words if len(words) else np.arange(len(block.keep), dtype=np.int64)
+        compass = self.again.compass
+        if compass is None:
+            found = self.read(blocks, counts, block, vectors, contexts)
+        else:
+            vectors, contexts, keep = compass.rows(words)
+            found = self.read(blocks, counts, replace(block, keep=keep), vectors, contexts)
+        fresh = sum(len(one.codes) for one in blocks)
+        reread = self.again.read(fresh)
+        tokens = block.tokens[:fresh]
+        ids = np.where(tokens >= 0, words[np.maximum(tokens, 0)], -1) if len(words) else tokens
+        ends = np.cumsum([len(one.codes) for one in blocks])[:-1]
+        self.again.past.add(blocks, np.split(ids.astype(np.int64), ends))
+        return found, reread
+
+    @staticmethod
+    def _begin(
+        again: Rereading,
+        begun: Begun,
+        pull: Callable[[IntArray], Tables],
+    ) -> None:
+        """Take the tables as they are, if there is anything to compare the window with."""
+        compass = None
+        if len(begun.ids) and again.past.before(begun.window):
+            try:
+                compass = Compass.pulled(begun.ids, begun.keep, pull)
+            except RefusedError:  # a word was evicted meanwhile: this window goes without
+                compass = None
+        again.begin(begun.window, compass)
 
     def read(
         self,
@@ -111,7 +149,7 @@ class UsageReader:
             pairs,
         )
         at = np.flatnonzero((pairs > 0) & (counts.ids >= 0))
-        halves = narrow(np.clip(slopes[at], -_MOST, _MOST))
+        halves = narrow(np.clip(slopes[at], -MOST, MOST))
         return Usage(at.astype(np.int64), halves, pairs[at]) if len(at) else None
 
     def _owners(

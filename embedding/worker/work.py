@@ -11,6 +11,7 @@ import numpy as np
 from embedding.exchange.payload import (
     BlockCounts,
     CountGroup,
+    Reread,
     RowDelta,
     Surroundings,
     Usage,
@@ -32,6 +33,7 @@ class Work:
     young     what stood around words that were read only a few times
     minibatches  one tick as it was learnt on shards that hold columns
     usage     what stood around all words, by rows of `counts`
+    reread    the same of texts of the windows before
     """
 
     blocks: tuple[TokenBlock, ...]
@@ -42,6 +44,7 @@ class Work:
     young: Surroundings | None = None
     minibatches: Minibatches | None = None
     usage: Usage | None = None
+    reread: tuple[Reread, ...] = ()
 
     @classmethod
     def of(cls, trained: Trained) -> Work:
@@ -57,6 +60,7 @@ class Work:
             trained.young,
             trained.minibatches,
             trained.usage,
+            trained.reread,
         )
 
     def then(self, other: Work) -> Work:
@@ -69,6 +73,7 @@ class Work:
             self.pairs + other.pairs,
             summed([part for part in (self.young, other.young) if part is not None]),
             usage=_both(self.usage, other.usage, len(self.counts.ids)),
+            reread=self.reread + other.reread,
         )
 
     def push(
@@ -96,6 +101,7 @@ class Work:
             young=self.young,
             minibatches=self.minibatches,
             usage=self.usage,
+            reread=self.reread,
         )
 
     @property

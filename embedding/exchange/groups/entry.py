@@ -203,6 +203,7 @@ def merged(pushes: Sequence[Push]) -> Push:
         busy_s=sum(push.busy_s for push in pushes),
         young=summed([push.young for push in pushes if push.young is not None]),
         usage=usage,
+        reread=tuple(part for push in pushes for part in push.reread),
     )
 
 

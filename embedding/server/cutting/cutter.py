@@ -95,19 +95,16 @@ class Copied:
             return None
         ids = self.data.ids
         order = np.argsort(ids, kind="stable")
-        parts = []
+        parts: dict[int, list[tuple[IntArray, SourceUsage, IntArray]]] = {0: []}
         for part in self.used:
             at = np.minimum(np.searchsorted(ids[order], part.ids), len(ids) - 1)
             rows = order[at]
             there = np.flatnonzero(ids[rows] == part.ids)
-            parts.append((rows[there], part, there))
-        return Usage(
-            rows=np.concatenate([rows for rows, _, _ in parts]),
-            sources=[part.source for rows, part, _ in parts for _ in range(len(rows))],
-            mentions=np.concatenate([part.mentions[at] for _, part, at in parts]),
-            pairs=np.concatenate([part.pairs[at] for _, part, at in parts]),
-            means=_means([(part.slopes[at], part.pairs[at]) for _, part, at in parts]),
-        )
+            parts.setdefault(part.past, []).append((rows[there], part, there))
+        if not parts[0]:
+            return None
+        reread = tuple(_usage(parts[past]) for past in sorted(parts) if past)
+        return replace(_usage(parts[0]), reread=reread)
 
     def _with_young(self, vectors: FloatArray) -> FloatArray:
         """The vectors as they are read: inferred ones in place of those of young words."""
@@ -295,6 +292,17 @@ class Cutter:
     def _parent(self, window: Window) -> str | None:
         before = [ref for ref in self.refs() if ref.window_end <= window.start]
         return before[-1].id if before else None
+
+
+def _usage(parts: Sequence[tuple[IntArray, SourceUsage, IntArray]]) -> Usage:
+    """Of some sources: rows in the snapshot, sums, and which of them have these rows."""
+    return Usage(
+        rows=np.concatenate([rows for rows, _, _ in parts]),
+        sources=[part.source for rows, part, _ in parts for _ in range(len(rows))],
+        mentions=np.concatenate([part.mentions[at] for _, part, at in parts]),
+        pairs=np.concatenate([part.pairs[at] for _, part, at in parts]),
+        means=_means([(part.slopes[at], part.pairs[at]) for _, part, at in parts]),
+    )
 
 
 def _means(sums: Sequence[tuple[FloatArray, FloatArray]]) -> HalfArray:

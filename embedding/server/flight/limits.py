@@ -56,7 +56,8 @@ def check_report(state: ServerState, node: str, report: dict[str, Any]) -> None:
 def check_push(state: ServerState, push: Push) -> None:
     """RefusedError for names, counts or words that no node has."""
     counts = push.counts
-    _check_sources(state, {g.source for g in counts.groups} | {p.source for p in push.progress})
+    named = {g.source for g in counts.groups} | {r.source for r in push.reread}
+    _check_sources(state, named | {p.source for p in push.progress})
     most = max([push.tokens, push.pairs, *(p.tokens + p.documents for p in push.progress)])
     if len(counts.counts):
         most = max(most, int(counts.counts.max()))

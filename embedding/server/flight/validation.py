@@ -11,10 +11,10 @@ import numpy as np
 from embedding.errors import RefusedError
 from embedding.exchange.compression.base import unpack
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.payload import RowDelta, Surroundings, Usage
+from embedding.exchange.payload import Reread, RowDelta, Surroundings, Usage
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import check_learnt
-from embedding.records import FloatArray, IntArray, ScorePairs
+from embedding.records import FloatArray, HalfArray, IntArray, ScorePairs
 from embedding.server.words.vocabulary import Vocabulary
 
 MAX_SQUARED_NORM = 1e12
@@ -61,29 +61,46 @@ def checked(push: Push, dim: int, most_bytes: int, *, columns: bool = False) -> 
             )
     young = None if push.young is None else _checked_young(push.young, dim, where)
     usage = None if push.usage is None else _checked_usage(push, push.usage, dim, where)
-    return replace(push, deltas=tuple(deltas), packed=(), young=young, usage=usage)
+    reread = tuple(_checked_reread(part, dim, where) for part in push.reread)
+    return replace(push, deltas=tuple(deltas), packed=(), young=young, usage=usage, reread=reread)
 
 
 def _checked_usage(push: Push, usage: Usage, dim: int, where: str) -> Usage:
     """Sums of contexts with float32 slopes; RefusedError says what is wrong with them."""
-    if usage.slopes.shape != (len(usage.at), dim):
-        raise RefusedError(
-            f"{where}: the context sums of its words have the shape {usage.slopes.shape}; "
-            f"{(len(usage.at), dim)} is accepted.",
-            kind="shape",
-        )
+    slopes = _checked_slopes(usage.slopes, usage.pairs, dim, where)
     if len(usage.at) and int(push.counts.ids[usage.at].min()) < 0:
         raise RefusedError(f"{where}: context sums of a word that has no row.", kind="id")
-    slopes = usage.slopes.astype(np.float32)
+    return replace(usage, slopes=slopes)
+
+
+def _checked_reread(part: Reread, dim: int, where: str) -> Reread:
+    """The same of texts of the windows before."""
+    slopes = _checked_slopes(part.slopes, part.pairs, dim, where)
+    if not _distinct(part.ids):
+        raise RefusedError(f"{where}: context sums name an id twice.", kind="id")
+    return replace(part, slopes=slopes)
+
+
+def _checked_slopes(
+    slopes: FloatArray | HalfArray, pairs: FloatArray, dim: int, where: str
+) -> FloatArray:
+    """Slopes [n, dim] as float32, if they and `pairs` [n] are what sums of contexts can be."""
+    if slopes.shape != (len(pairs), dim):
+        raise RefusedError(
+            f"{where}: the context sums of its words have the shape {slopes.shape}; "
+            f"{(len(pairs), dim)} is accepted.",
+            kind="shape",
+        )
+    wide: FloatArray = slopes.astype(np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
-        flat = slopes.reshape(-1)
-        fit = bool(np.dot(flat, flat) <= MAX_SQUARED_NORM and usage.pairs.sum() <= MAX_SQUARED_NORM)
-    if not fit or np.any(usage.pairs < 0):
+        flat = wide.reshape(-1)
+        fit = bool(np.dot(flat, flat) <= MAX_SQUARED_NORM and pairs.sum() <= MAX_SQUARED_NORM)
+    if not fit or np.any(pairs < 0):
         raise RefusedError(
             f"{where}: context sums that are not finite, negative or absurdly large.",
             kind="values",
         )
-    return replace(usage, slopes=slopes)
+    return wide
 
 
 def check_gradient(node: str, *parts: FloatArray) -> None:

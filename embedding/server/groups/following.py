@@ -321,7 +321,8 @@ def _short(part: Push, *, half: bool) -> Push:
         young = replace(young, sums=_halves(young.sums))
     if usage is not None:
         usage = replace(usage, slopes=_halves(usage.slopes))
-    return replace(part, young=young, usage=usage)
+    reread = tuple(replace(each, slopes=_halves(each.slopes)) for each in part.reread)
+    return replace(part, young=young, usage=usage, reread=reread)
 
 
 def _halves(sums: FloatArray | HalfArray) -> HalfArray:

@@ -215,7 +215,7 @@ def restore(state: ServerState, content: Content, where: str) -> None:
     state.restore_log(facts)
     _restore_rows(state, content)
     state.young.restore(content.arrays)
-    sums = [(int(window), str(source)) for window, source in facts.get("usage", [])]
+    sums = [(int(key[0]), str(key[1]), int(key[2])) for key in facts.get("usage", [])]
     state.accounts.usage.restore(sums, content.arrays)
     _restore_accounts(state, content)
     for node, sequence in facts["applied"].items():

@@ -2,7 +2,8 @@
 
 Each push brings sums of what stood around its words (`worker/usage.py`). They are added up by
 window, source and word in a few replicas, a push to each in turn. The replicas hold different
-texts, so their spread says how far two windows differ by chance alone.
+texts, so their spread says how far two windows differ by chance alone. Beside them lie sums of
+texts of windows before, read again by the tables that a window began with (`worker/rereading.py`).
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from embedding.exchange.payload import BlockCounts, Usage
+from embedding.exchange.payload import Reread, Usage
 from embedding.exchange.protocol import Push
 from embedding.records import FloatArray, IntArray
 from embedding.server.rows.slotmap import SlotMap
 
 _FIRST = 256
 _COLUMNS = ("ids", "mentions", "pairs", "slopes")
+Key = tuple[int, str, int]
+"""Window, source, and `past` of `SourceUsage`."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class SourceUsage:
 
     ids       int64 [n], row ids, increasing; mentions int64 [n]
     pairs     float32 [n, replicas], N; slopes float32 [n, replicas, dim], g
+    past      0: texts of the window; 1, 2, …: texts before it, different ones in each
     """
 
     source: str
@@ -37,6 +41,7 @@ class SourceUsage:
     mentions: IntArray
     pairs: FloatArray
     slopes: FloatArray
+    past: int = 0
 
 
 class _Sums:
@@ -69,44 +74,62 @@ class _Sums:
             grown[: len(old)] = old
             setattr(self, name, grown)
 
-    def copy(self, source: str, least: int) -> SourceUsage:
+    def copy(self, key: Key, least: int) -> SourceUsage:
+        _, source, past = key
         slots = self.places.used()
-        slots = slots[self.mentions[slots] >= least]
+        slots = slots if past else slots[self.mentions[slots] >= least]
         return SourceUsage(
             source,
             self.places.ids(slots),
             self.mentions[slots],
             self.pairs[slots],
             self.slopes[slots],
+            past,
         )
 
 
 class UsageSums:
     """Sums of all windows that are not cut yet. Not thread-safe: the server's lock guards it.
 
-    replicas  0 keeps none; limit  most words, summed over windows and sources: later ones are
-    passed over and counted in `dropped`
+    replicas  0 keeps none; limit  most words, summed over windows and sources, and for each `past`
+    as many: later ones are passed over and counted in `dropped`
     """
 
     def __init__(self, dim: int, *, replicas: int, limit: int) -> None:
         self.dim, self.replicas, self.limit = dim, replicas, limit
         self.dropped = 0
-        self._sums: dict[tuple[int, str], _Sums] = {}
+        self._sums: dict[Key, _Sums] = {}
 
     def __len__(self) -> int:
-        return sum(sums.size for sums in self._sums.values())
+        return self._held(0)
 
-    def parts(self) -> list[tuple[int, str]]:
-        """(window, source) of all sums, in order."""
+    def _held(self, past: int) -> int:
+        return sum(sums.size for key, sums in self._sums.items() if key[2] == past)
+
+    def parts(self) -> list[Key]:
+        """(window, source, past) of all sums, in order."""
         return sorted(self._sums)
 
     def describe(self) -> dict[str, int]:
         """As the status shows it."""
-        return {"held": len(self), "dropped": self.dropped, "replicas": self.replicas}
+        before = sum(sums.size for sums in self._sums.values()) - len(self)
+        return {
+            "held": len(self),
+            "before": before,
+            "dropped": self.dropped,
+            "replicas": self.replicas,
+        }
 
     def learnt(self, push: Push, closed: Container[int]) -> None:
         """A push was taken; what belongs to closed windows is passed over."""
-        if push.usage is None or not self.replicas:
+        if not self.replicas:
+            return
+        for part in push.reread:
+            if part.window not in closed:
+                past, replica = divmod(part.part, self.replicas)
+                key = (part.window, part.source, 1 + past)
+                self._add(key, part.ids, part, np.zeros(len(part.ids), np.int64), replica)
+        if push.usage is None:
             return
         replica = (push.sequence + zlib.crc32(push.node.encode())) % self.replicas
         start = 0
@@ -114,29 +137,32 @@ class UsageSums:
             first, start = start, group.stop
             if group.window not in closed:
                 rows = slice(*np.searchsorted(push.usage.at, [first, group.stop]).tolist())
-                self._add((group.window, group.source), push.counts, push.usage, rows, replica)
+                used = push.usage
+                own = Usage(used.at[rows], used.slopes[rows], used.pairs[rows])
+                ids, mentions = push.counts.ids[own.at], push.counts.counts[own.at]
+                self._add((group.window, group.source, 0), ids, own, mentions, replica)
 
     def _add(
-        self, key: tuple[int, str], counts: BlockCounts, usage: Usage, rows: slice, replica: int
+        self, key: Key, ids: IntArray, told: Usage | Reread, mentions: IntArray, replica: int
     ) -> None:
-        at = usage.at[rows]
-        if not len(at):
+        """What was told of words, each named once."""
+        if not len(ids):
             return
         sums = self._sums.setdefault(key, _Sums(self.dim, self.replicas))
-        places = sums.place(counts.ids[at], self.limit - len(self))
+        places = sums.place(ids, self.limit - self._held(key[2]))
         fit = places >= 0
-        self.dropped += int(len(at) - fit.sum())
+        self.dropped += int(len(ids) - fit.sum())
         places = places[fit]
-        sums.mentions[places] += counts.counts[at][fit]
-        sums.pairs[places, replica] += usage.pairs[rows][fit]
-        sums.slopes[places, replica] += usage.slopes[rows][fit]
+        sums.mentions[places] += mentions[fit]
+        sums.pairs[places, replica] += told.pairs[fit]
+        sums.slopes[places, replica] += told.slopes[fit]
 
     def held(self, starts: Sequence[int], least: int = 1) -> list[SourceUsage]:
         """Copies of the sums of some windows, of words with so many mentions, by source."""
         return [
-            self._sums[window, source].copy(source, least)
-            for window, source in self.parts()
-            if window in starts and self._sums[window, source].size
+            self._sums[key].copy(key, least)
+            for key in self.parts()
+            if key[0] in starts and self._sums[key].size
         ]
 
     def free(self, start: int) -> None:
@@ -148,21 +174,19 @@ class UsageSums:
         """Copies for a checkpoint, numbered as `keys`."""
         arrays: dict[str, npt.NDArray[Any]] = {}
         for number, key in enumerate(self.parts()):
-            copy = self._sums[key].copy(key[1], 0)
+            copy = self._sums[key].copy(key, 0)
             arrays |= {f"usage.{number}.{name}": getattr(copy, name) for name in _COLUMNS}
         return arrays
 
-    def restore(
-        self, keys: Sequence[tuple[int, str]], arrays: Mapping[str, npt.NDArray[Any]]
-    ) -> None:
+    def restore(self, keys: Sequence[Key], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on from a checkpoint; one with another number of replicas is passed over."""
-        for number, (window, source) in enumerate(keys):
+        for number, key in enumerate(keys):
             ids, mentions, pairs, slopes = (
                 np.array(arrays[f"usage.{number}.{name}"]) for name in _COLUMNS
             )
             if pairs.shape[1:] != (self.replicas,) or not self.replicas:
                 continue
-            sums = self._sums.setdefault((window, source), _Sums(self.dim, self.replicas))
+            sums = self._sums.setdefault(key, _Sums(self.dim, self.replicas))
             places = sums.place(ids, len(ids))
             sums.mentions[places], sums.pairs[places] = mentions, pairs
             sums.slopes[places] = slopes
