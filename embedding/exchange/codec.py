@@ -14,9 +14,7 @@ import numpy as np
 
 from embedding.errors import RefusedError
 from embedding.exchange.contextsums import (
-    reread_arrays,
     reread_header,
-    reread_of,
     surroundings_arrays,
     surroundings_of,
     usage_arrays,
@@ -50,9 +48,7 @@ def encode_push(push: Push) -> Message:
     batch = push.minibatches
     if batch is not None:
         arrays |= minibatch_arrays(batch)
-    if push.usage is not None:
-        arrays |= usage_arrays(push.usage)
-    arrays |= reread_arrays(push.reread)
+    arrays |= usage_arrays(push.usage, push.reread)
     counts = push.counts
     arrays["counted"] = np.asarray(counts.ids, dtype=np.int64)
     arrays["counts"] = np.asarray(counts.counts, dtype=np.int64)
@@ -102,6 +98,7 @@ def decode_push(message: Message) -> Push:
     if not _finite(busy_s) or busy_s < 0:
         raise RefusedError("push: `busy_s` must be a number of seconds.")
     counts = _counts(message)
+    usage, reread = usage_of(message, len(counts.ids))
     return Push(
         node=string(header, "node"),
         sequence=whole(header, "sequence", least=1),
@@ -120,8 +117,8 @@ def decode_push(message: Message) -> Push:
         busy_s=float(busy_s),
         minibatches=decode_minibatches(message),
         young=surroundings_of(message),
-        usage=usage_of(message, len(counts.ids)),
-        reread=reread_of(message),
+        usage=usage,
+        reread=reread,
     )
 
 

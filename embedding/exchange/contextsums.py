@@ -9,9 +9,9 @@ import numpy as np
 from embedding.errors import RefusedError
 from embedding.exchange.payload import Reread, Surroundings, Usage
 from embedding.exchange.wire import Array, Message
+from embedding.records import IntArray
 
 USED = ("used_at", "used_values", "used_pairs")
-REREAD = ("reread_ids", "reread_values", "reread_pairs")
 MOST_REREAD = 10_000
 """Parts in a push; of a part one needs a source and eight parts of its documents."""
 
@@ -41,66 +41,57 @@ def surroundings_of(message: Message) -> Surroundings | None:
     return found
 
 
-def usage_arrays(usage: Usage) -> dict[str, Array]:
-    """As it travels, beside the counts of a push."""
-    columns = (np.asarray(usage.at, np.int64), usage.slopes, np.asarray(usage.pairs, np.float32))
+def usage_arrays(usage: Usage | None, reread: Sequence[Reread] = ()) -> dict[str, Array]:
+    """As they travel, beside the counts of a push; what was read again stands behind the rest."""
+    told = [*([] if usage is None else [usage]), *reread]
+    if not told:
+        return {}
+    places = [each.at if isinstance(each, Usage) else each.ids for each in told]
+    columns = (
+        np.concatenate([np.asarray(at, np.int64) for at in places]),
+        np.concatenate([each.slopes for each in told]),
+        np.concatenate([np.asarray(each.pairs, np.float32) for each in told]),
+    )
     return dict(zip(USED, columns, strict=True))
 
 
-def usage_of(message: Message, counted: int) -> Usage | None:
+def reread_header(parts: Sequence[Reread]) -> list[list[object]]:
+    """What a header says of texts that were read again: window, source, part, words."""
+    return [[part.window, part.source, part.part, len(part.ids)] for part in parts]
+
+
+def usage_of(message: Message, counted: int) -> tuple[Usage | None, tuple[Reread, ...]]:
     """Inverse of `usage_arrays`; `counted` rows of counts are there to belong to."""
+    rows = message.header.get("reread", [])
+    if not isinstance(rows, list) or len(rows) > MOST_REREAD:
+        raise RefusedError(f"push: `reread` must be a list of at most {MOST_REREAD:,} rows.")
+    sizes = [_size(row) for row in rows]
     if not any(name in message.arrays for name in USED):
-        return None
-    found = Usage(
-        message.array("used_at", "i8", 1),
-        message.array("used_values", "f4 f2", 2),
-        message.array("used_pairs", "f4", 1),
-    )
-    if not len(found.at) == len(found.slopes) == len(found.pairs):
+        if sum(sizes):
+            raise RefusedError("push: `reread` names words whose columns are missing.")
+        return None, ()
+    at = message.array("used_at", "i8", 1)
+    values, pairs = message.array("used_values", "f4 f2", 2), message.array("used_pairs", "f4", 1)
+    if not len(at) == len(values) == len(pairs):
         raise RefusedError("push: the columns of `used` differ in length.")
-    at = found.at
+    first = len(at) - sum(sizes)
+    if first < 0:
+        raise RefusedError("push: `reread` names more words than its columns hold.")
+    found, start = [], first
+    for (window, source, part, _), size in zip(rows, sizes, strict=True):
+        own = slice(start, start + size)
+        found.append(Reread(window, source, part, at[own], values[own], pairs[own]))
+        start += size
+    usage = Usage(at[:first], values[:first], pairs[:first])
+    _check_places(usage.at, counted)
+    return usage if first or not rows else None, tuple(found)
+
+
+def _check_places(at: IntArray, counted: int) -> None:
     if len(at) and (int(at[0]) < 0 or int(at[-1]) >= counted or not bool((np.diff(at) > 0).all())):
         raise RefusedError(
             f"push: `used_at` must name rows of the {counted} counts, each once, in order."
         )
-    return found
-
-
-def reread_arrays(parts: Sequence[Reread]) -> dict[str, Array]:
-    """As they travel, one behind the other; none where nothing was read again."""
-    if not parts:
-        return {}
-    columns = (
-        np.concatenate([np.asarray(part.ids, np.int64) for part in parts]),
-        np.concatenate([part.slopes for part in parts]),
-        np.concatenate([np.asarray(part.pairs, np.float32) for part in parts]),
-    )
-    return dict(zip(REREAD, columns, strict=True))
-
-
-def reread_header(parts: Sequence[Reread]) -> list[list[object]]:
-    """What a header says of them: window, source, part, words."""
-    return [[part.window, part.source, part.part, len(part.ids)] for part in parts]
-
-
-def reread_of(message: Message) -> tuple[Reread, ...]:
-    """Inverse of `reread_arrays` and `reread_header`."""
-    rows = message.header.get("reread", [])
-    if not isinstance(rows, list) or len(rows) > MOST_REREAD:
-        raise RefusedError(f"push: `reread` must be a list of at most {MOST_REREAD:,} rows.")
-    if not rows:
-        return ()
-    ids = message.array(REREAD[0], "i8", 1)
-    values, pairs = message.array(REREAD[1], "f4 f2", 2), message.array(REREAD[2], "f4", 1)
-    sizes = [_size(row) for row in rows]
-    if not len(ids) == len(values) == len(pairs) == sum(sizes):
-        raise RefusedError("push: the columns of `reread` differ in length from what it names.")
-    found, start = [], 0
-    for (window, source, part, _), size in zip(rows, sizes, strict=True):
-        at = slice(start, start + size)
-        found.append(Reread(window, source, part, ids[at], values[at], pairs[at]))
-        start += size
-    return tuple(found)
 
 
 def _size(row: object) -> int:
