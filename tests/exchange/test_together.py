@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.errors import RefusedError
-from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Usage
+from embedding.exchange.payload import BlockCounts, CountGroup, Reread, RowDelta, Usage
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import add_up, decode_together, encode_together
 from embedding.exchange.wire import Message, decode, encode
@@ -46,7 +46,14 @@ def a_push(node: str, rows: dict[int, int], words: dict[str, int], *, half: bool
         tokenizer_digest="d",
         place="there",
         usage=used(len(names), len(words)) if names else None,
+        reread=tuple(again(part, len(rows)) for part in range(len(words))),
     )
+
+
+def again(part: int, value: float) -> Reread:
+    """What stood around one word in texts before."""
+    own = used(part, value)
+    return Reread(-60, "s", part, own.at, own.slopes, own.pairs)
 
 
 def used(at: int, value: float) -> Usage:
@@ -79,6 +86,10 @@ def test_what_comes_out_is_what_each_node_gave_and_the_sum_of_the_rows(
         assert after.counts.groups == before.counts.groups
         for name in ("ids", "counts", "documents"):
             assert getattr(after.counts, name).tolist() == getattr(before.counts, name).tolist()
+        assert len(after.reread) == len(before.reread)
+        for mine, back in zip(before.reread, after.reread, strict=True):
+            assert (back.window, back.source, back.part) == (mine.window, mine.source, mine.part)
+            assert np.array_equal(back.slopes, mine.slopes)
         assert (after.usage is None) == (before.usage is None)
         if before.usage is not None:
             for name in ("at", "slopes", "pairs"):

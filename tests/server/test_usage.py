@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from embedding.errors import RefusedError
-from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Usage
+from embedding.exchange.payload import BlockCounts, CountGroup, Reread, RowDelta, Usage
 from embedding.exchange.protocol import VERSION, Push
 from embedding.records import SourceProgress, Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
@@ -44,7 +44,11 @@ class Server:
             groups.append(CountGroup(source, window, len(ids)))
         n = len(ids)
         counts = BlockCounts(
-            tuple(groups), np.array(ids), [], np.full(n, 5), np.ones(n, dtype=np.int64)
+            tuple(groups),
+            np.array(ids, dtype=np.int64),
+            [],
+            np.full(n, 5),
+            np.ones(n, dtype=np.int64),
         )
         usage = Usage(np.arange(n), np.array(slopes, dtype=np.float16), np.full(n, 2.0, np.float32))
         self.sequence += 1
@@ -79,6 +83,40 @@ def test_sums_add_up_by_window_source_and_word_in_replicas_that_take_turns():
     assert other.ids.tolist() == [2]
 
 
+def before(part: int, words: list[int], slope: float, source: str = "뉴스") -> Reread:
+    n = len(words)
+    slopes = np.full((n, DIM), slope, np.float16)
+    return Reread(AT, source, part, np.array(words), slopes, np.full(n, 2.0, np.float32))
+
+
+def test_texts_that_were_read_again_lie_beside_the_window_part_by_part(tmp_path):
+    server = Server(snapshots=str(tmp_path), cut="manual", usage_words=3)
+    rows = (RowDelta(Table.IN, server.ids, np.ones((4, DIM), np.float32)),)
+    progress = (SourceProgress("뉴스", 1, 5, AT + 60.0, AT, ()),)
+    told = tuple(before(part, [0, 1], part + 1.0) for part in (0, 1, 2))
+    push = server.told([("뉴스", AT, [0, 3], 3.0)], deltas=rows, progress=progress, reread=told)
+    server.state.push(push)
+    server.state.push(push)  # sent again: it is counted once
+    fresh, first, second = server.usage.held([AT], least=5)
+    assert (fresh.past, first.past, second.past) == (0, 1, 2)
+    assert first.slopes[0, :, 0].tolist() == [1.0, 2.0], "parts 0 and 1 are the two replicas"
+    assert second.slopes[0, :, 0].tolist() == [3.0, 0.0]
+    assert server.usage.describe()["before"] == 4
+    server.state.push(server.told([], usage=None, reread=(before(0, [0, 1, 2, 3], 1.0),)))
+    assert server.usage.dropped == 1, "as many words as of the window itself"
+    cutter = Cutter(server.state, server.config)
+    ref = cutter.cut(WINDOW)
+    opened = SnapshotStore(str(tmp_path)).open(ref.id)
+    usage = opened.usage
+    assert [opened.words[row] for row in usage.rows] == ["말", "꽃"]
+    assert [len(one) for one in usage.reread] == [3, 2]
+    assert usage.reread[1].means[0, :, 0].tolist() == [1.5, 0.0]
+    assert not server.usage.parts()
+    server.state.push(server.told([], usage=None, reread=(before(0, [0], 1.0),)))
+    assert not server.usage.parts(), "a closed window takes no more"
+    cutter.close()
+
+
 def test_the_bound_holds_and_says_what_was_passed_over():
     server = Server(usage_words=2)
     server.push(("뉴스", AT, [0], 1.0))
@@ -98,6 +136,7 @@ def test_without_replicas_nothing_is_kept():
 def test_sums_survive_a_restart():
     server = Server()
     server.push(("뉴스", AT, [0, 1], 1.5), ("글판", NEXT, [2], 7.0))
+    server.state.push(server.told([], usage=None, reread=(before(3, [1, 2], 2.5),)))
     with server.state.lock:
         collected = collect(server.state)
         copy = server.state.tables.copy(server.state.vocabulary.rows, accumulators=False)
@@ -105,11 +144,12 @@ def test_sums_survive_a_restart():
     content = assemble(server.state, collected, copy)
     again = ServerState(server.config, SyncConfig(policy="asp"), dim=DIM, seed=1)
     restore(again, content, "memory")
-    for start in (AT, NEXT):
-        (before,), (after,) = server.usage.held([start]), again.accounts.usage.held([start])
-        assert before.source == after.source
+    kept, back = server.usage.held([AT, NEXT]), again.accounts.usage.held([AT, NEXT])
+    assert [(one.source, one.past) for one in kept] == [("뉴스", 0), ("뉴스", 2), ("글판", 0)]
+    for one, other in zip(kept, back, strict=True):
+        assert (one.source, one.past) == (other.source, other.past)
         for name in ("ids", "mentions", "pairs", "slopes"):
-            assert np.array_equal(getattr(before, name), getattr(after, name))
+            assert np.array_equal(getattr(one, name), getattr(other, name))
 
 
 def test_a_snapshot_has_the_use_of_its_words_and_a_closed_window_takes_no_more(tmp_path):
@@ -147,6 +187,23 @@ def test_nonsense_is_refused_and_changes_nothing(change, reason):
     with pytest.raises(RefusedError, match=reason):
         server.state.push(replace(push, usage=replace(push.usage, **change)))
     assert len(server.usage) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"slopes": np.zeros((1, DIM + 1), np.float32)}, "shape"),
+        ({"slopes": np.full((1, DIM), np.nan, np.float32)}, "not finite"),
+        ({"pairs": np.array([-1.0], np.float32)}, "negative"),
+        ({"ids": np.array([0, 0]), "slopes": np.zeros((2, DIM)), "pairs": np.ones(2)}, "twice"),
+    ],
+)
+def test_nonsense_about_texts_before_is_refused_and_changes_nothing(change, reason):
+    server = Server()
+    push = server.told([], usage=None, reread=(replace(before(0, [0], 1.0), **change),))
+    with pytest.raises(RefusedError, match=reason):
+        server.state.push(push)
+    assert not server.usage.parts()
 
 
 def test_sums_of_a_word_without_a_row_are_refused():

@@ -6,11 +6,12 @@ import uuid
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from embedding.errors import SnapshotError
 from embedding.snapshots.store import SnapshotStore
-from embedding.snapshots.usage import USAGE, Usage
+from embedding.snapshots.usage import USAGE, Usage, _columns, read
 
 
 def used(n: int = 4, replicas: int = 3, dim: int = 6) -> Usage:
@@ -34,6 +35,26 @@ def test_it_comes_back_by_source_and_row(make, tmp_path):
     assert np.array_equal(back.pairs, use.pairs[order])
     assert np.array_equal(back.means, use.means[order])
     assert back.by_source["뉴스"].tolist() == [0, 1, 2]
+
+
+def test_texts_read_again_come_back_too_and_an_older_file_has_none(make, tmp_path):
+    store = SnapshotStore(tmp_path)
+    whole = replace(used(), reread=(used(0), used(3)))
+    back = store.open(store.publish(make(), whole).id).usage
+    assert [len(part) for part in (back, *back.reread)] == [4, 0, 3]
+    assert back.reread[1].rows.tolist() == [2, 5, 0]
+    assert np.array_equal(back.reread[1].means, whole.reread[1].means[[2, 0, 1]])
+    with pa.OSFile(str(tmp_path / "usage.arrow"), "wb") as file:
+        table = pa.record_batch(_columns(used(), 0)).drop_columns(["past"])
+        with pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_batch(table)
+    with pa.ipc.open_file(str(tmp_path / "usage.arrow")) as file:
+        old = read(file.get_batch(0), 6)
+    assert np.array_equal(old.means, back.means)
+    assert old.reread == ()
+    wrong = replace(used(), rows=np.array([5, 0, 2, 99]))
+    with pytest.raises(SnapshotError, match="usage"):
+        store.publish(make(month=4), replace(used(), reread=(wrong,)))
 
 
 def test_a_snapshot_without_it_says_none_and_one_with_nothing_is_empty(make, tmp_path):

@@ -12,6 +12,7 @@ from embedding.snapshots.usage import Usage
 from embedding.trends.combined import combined
 from embedding.trends.config import TrendsConfig
 from embedding.trends.noise import exposure
+from embedding.trends.pair import pair_of
 from embedding.trends.permutation import permuted
 from embedding.trends.replicas import UsedWords
 from embedding.trends.shift import shift
@@ -123,6 +124,28 @@ def test_the_ranking_hears_of_a_change_that_the_vectors_do_not_show(told):
     assert told.words[int(combined(usage, told, rows, exposures, config).argmax())] == "도배"
     values = shift(told, rows, config, "usage")
     assert told.words[int(values.argmax())] == "도배"
+
+
+def test_what_was_read_again_is_compared_whatever_the_model_did(told):
+    turned = replace(told, after=told.after[:, ::-1].copy(), reread=True)
+    assert turned.usage_compares
+    values = shift(turned, np.arange(len(told)), TrendsConfig(), "usage")
+    assert told.words[int(values.argmax())] == "도배"
+
+
+def test_the_texts_that_a_window_read_again_stand_for_the_windows_before(store):
+    one, other = (store.open(ref.id) for ref in store.list()[-2:])
+    use, past = (used({"뉴스": places(3, at)}, seed=at).usage for at in (1, 2))
+    one.__dict__["usage"] = other.__dict__["usage"] = use
+    plain = pair_of(one, other)
+    assert not plain.reread
+    other.__dict__["usage"] = replace(use, reread=(past, replace(past, pairs=past.pairs + 1)))
+    pair = pair_of(one, other)
+    assert pair.reread
+    held = pair.rows(other.words[:3])
+    pairs = [w.take(held).replicas("뉴스")[0] for w in (pair.used_before, *pair.used_past)]
+    assert np.array_equal(pairs[0], past.pairs.astype(float))
+    assert np.array_equal(pairs[1], (past.pairs + 1).astype(float))
 
 
 def test_two_models_are_not_compared_by_usage(told):

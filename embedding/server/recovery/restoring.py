@@ -215,7 +215,8 @@ def restore(state: ServerState, content: Content, where: str) -> None:
     state.restore_log(facts)
     _restore_rows(state, content)
     state.young.restore(content.arrays)
-    sums = [(int(key[0]), str(key[1]), int(key[2])) for key in facts.get("usage", [])]
+    # Checkpoints of before texts were read again name a window and a source.
+    sums = [(int(w), str(s), int(past[0]) if past else 0) for w, s, *past in facts.get("usage", [])]
     state.accounts.usage.restore(sums, content.arrays)
     _restore_accounts(state, content)
     for node, sequence in facts["applied"].items():

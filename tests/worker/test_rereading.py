@@ -1,0 +1,199 @@
+"""Texts of windows before, read again when a window begins: which, by what tables, how many."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.local import Local
+from embedding.errors import RefusedError
+from embedding.models import ModelConfig
+from embedding.records import Table, TokenBlock, WindowUnit
+from embedding.server.config import ServerConfig
+from embedding.worker.config import NodeConfig
+from embedding.worker.rereading import PARTS, WINDOWS, Compass, PastTexts, Rereading
+from embedding.worker.usage import UsageReader
+
+DAY, DIM, CONTEXT = 86_400, 5, 2
+WORDS = "가나다라마"
+
+
+def block(source: str, texts: list[tuple[int, str]]) -> TokenBlock:
+    """Documents of (day, sentences divided by `/`, of one-letter words)."""
+    return TokenBlock.build(
+        source,
+        [[list(sentence) for sentence in text.split("/")] for _, text in texts],
+        published=[float(day * DAY) for day, _ in texts],
+        keys=[str(at) for at in range(len(texts))],
+    )
+
+
+def ids_of(one: TokenBlock) -> np.ndarray:
+    table = np.array([WORDS.find(word) for word in one.words], dtype=np.int64)
+    return table[one.codes]
+
+
+def past_of(*blocks: TokenBlock, most: int = 1_000) -> PastTexts:
+    past = PastTexts(WindowUnit.DAY, most)
+    past.add(blocks, [ids_of(one) for one in blocks])
+    return past
+
+
+def compass(words: int = len(WORDS), seed: int = 0) -> Compass:
+    rng = np.random.default_rng(seed)
+    vectors, contexts = (rng.normal(size=(words, DIM)).astype(np.float32) for _ in range(2))
+    return Compass(np.arange(words), vectors, contexts, np.ones(words, np.float32))
+
+
+def by_hand(sentences: list[str], word: str, tables: Compass) -> tuple[np.ndarray, float]:
+    """g and N of a word over sentences, from the formula."""
+    slope, pairs = np.zeros(DIM), 0.0
+    for sentence in sentences:
+        for i, centre in enumerate(sentence):
+            for j in range(max(0, i - CONTEXT), min(len(sentence), i + CONTEXT + 1)):
+                other = WORDS.find(sentence[j])
+                if j == i or centre != word or not 0 <= other < len(tables.ids):
+                    continue
+                weight = (CONTEXT + 1 - abs(i - j)) / CONTEXT
+                u = tables.contexts[other].astype(float)
+                slope += weight / (1 + np.exp(u @ tables.vectors[WORDS.find(word)])) * u
+                pairs += weight
+    return slope, pairs
+
+
+def test_the_parts_hold_all_texts_of_the_windows_before_and_no_other():
+    texts = [(day, "가나다/라마") for day in (1, 1, 1, 2, 2, 3)] * 4
+    past = past_of(block("뉴스", texts), block("글판", [(2, "마마")]))
+    held = past.before(3 * DAY)
+    assert {source for source, _ in held} == {"뉴스", "글판"}
+    news = [s for (source, _), own in held.items() for s in own if source == "뉴스"]
+    assert sum(len(stretch.ids) for stretch in news) == 20 * 5
+    assert all(len(stretch.sentences) - 1 == len(stretch.ids) * 2 / 5 for stretch in news)
+    assert not past.before(DAY)
+    assert {part for _, part in held} == set(range(PARTS)), "documents are dealt out in turn"
+
+
+def test_memory_is_bounded_and_the_oldest_windows_leave_first():
+    past = past_of(block("뉴스", [(day, "가나다라마") for day in range(1, 30)]), most=1_000)
+    held = past.before(29 * DAY)
+    assert sum(len(s.ids) for own in held.values() for s in own) == WINDOWS * 5
+    small = past_of(*(block("뉴스", [(day, "가나다라마")]) for day in range(1, 5)), most=12)
+    assert small.tokens <= 12
+    assert sum(len(s.ids) for own in small.before(9 * DAY).values() for s in own) == 10
+
+
+def test_sums_are_those_of_the_formula_by_the_tables_of_the_beginning():
+    texts = [(1, "가나다/나가나"), (1, "다가라가"), (2, "가마")] * PARTS
+    again, tables = Rereading(CONTEXT, WindowUnit.DAY, 10_000), compass(words=4)
+    again.past = past_of(block("뉴스", texts))
+    again.begin(2 * DAY, tables)
+    found = again.read(10_000)
+    assert [(one.window, one.source) for one in found] == [(2 * DAY, "뉴스")] * PARTS
+    assert sorted(one.part for one in found) == list(range(PARTS))
+    seen: dict[int, set[int]] = {}
+    for one in found:
+        own = [text for at, (day, text) in enumerate(texts) if day == 1 and at % PARTS == one.part]
+        sentences = [sentence for text in own for sentence in text.split("/")]
+        for word, slope, pairs in zip(one.ids.tolist(), one.slopes, one.pairs, strict=True):
+            wanted = by_hand(sentences, WORDS[word], tables)
+            np.testing.assert_allclose(slope, wanted[0], rtol=3e-3, atol=3e-3)
+            assert pairs == pytest.approx(wanted[1], rel=1e-5)
+        seen[one.part] = set(one.ids.tolist())
+    assert set().union(*seen.values()) >= {0, 1}
+    assert all(WORDS.find("마") not in own for own in seen.values()), "younger than the compass"
+
+
+def test_reading_again_is_spread_over_ticks_and_ends():
+    again = Rereading(CONTEXT, WindowUnit.DAY, 10_000)
+    again.past = past_of(block("뉴스", [(1, "가나가나가나")] * 8 * PARTS))
+    again.begin(2 * DAY, compass())
+    sizes = [len(again.read(12)) for _ in range(20)]
+    assert sizes[0] == 2, "eight tokens of before for each fresh one, parts of 48"
+    assert sum(sizes) == PARTS
+    assert sizes[-1] == 0
+
+
+class Stream:
+    """A learner that adds up use over days, against a real server's state."""
+
+    def __init__(self, past: int = 100_000, seed: int = 3) -> None:
+        model = ModelConfig(dim=8, seed=seed, sample=0.0)
+        server = ServerConfig(min_count=1, device="cpu", half_life_tokens=None, window="day")
+        self.local = Local(model, NodeConfig(replay_ratio=0.0), server)
+        self.local.learner.usage = UsageReader.of(model, WindowUnit.DAY, True, past)
+        self.rng = np.random.default_rng(seed)
+
+    def day(self, day: int, ticks: int = 3) -> None:
+        for _ in range(ticks):
+            sentences = [list(self.rng.choice(list(WORDS), 6)) for _ in range(40)]
+            self.local.learn(sentences, [float(day * DAY + 60)] * len(sentences))
+
+    def sums(self, day: int):
+        held = self.local.state.accounts.usage.held([day * DAY])
+        return {one.past: one for one in held}
+
+
+def test_a_window_has_the_past_beside_it_but_the_first_one():
+    stream = Stream()
+    stream.day(1)
+    stream.day(2)
+    stream.day(3)
+    assert set(stream.sums(1)) == {0}
+    for day in (2, 3):
+        sums = stream.sums(day)
+        assert set(sums) == {0, 1, 2}, "eight parts are two times four replicas"
+        assert all((sums[past].pairs > 0).all() for past in (1, 2)), "no replica is empty"
+    before = sum(stream.sums(3)[past].pairs.sum() for past in (1, 2))
+    own = sum(stream.sums(day)[0].pairs.sum() for day in (1, 2))
+    assert before == pytest.approx(own, rel=1e-3), "all texts of both days, each once"
+
+
+def test_the_same_stream_gives_the_same_sums():
+    first, second = Stream(), Stream()
+    for day in (1, 2, 3):
+        first.day(day)
+        second.day(day)
+    for past, one in first.sums(3).items():
+        assert np.array_equal(one.slopes, second.sums(3)[past].slopes)
+
+
+def test_without_memory_nothing_is_read_again():
+    stream = Stream(past=0)
+    stream.day(1)
+    stream.day(2)
+    assert set(stream.sums(2)) == {0}
+
+
+def test_fresh_text_is_read_by_the_tables_of_the_beginning():
+    stream = Stream()
+    stream.day(1)
+    stream.day(2)
+    reader = stream.local.learner.usage
+    assert reader is not None
+    assert reader.again is not None
+    held = reader.again.compass
+    assert held is not None
+    tables = stream.local.state.tables
+    slots = stream.local.state.vocabulary.slots(held.ids, "test")
+    assert not np.allclose(tables.read(Table.OUT, slots), held.contexts), "training went on"
+    stream.day(2, ticks=1)
+    assert reader.again.compass is held
+    stream.day(3, ticks=1)
+    assert reader.again.compass is not held
+
+
+def test_a_word_evicted_in_between_costs_the_comparison_and_nothing_else():
+    stream = Stream()
+    stream.day(1)
+    learner = stream.local.learner
+
+    def refuse(clock: int, ids: np.ndarray) -> dict:
+        del clock, ids
+        raise RefusedError("pull: row 3 is not known.")
+
+    learner._tables = refuse  # type: ignore[method-assign]
+    stream.day(2)
+    assert set(stream.sums(2)) == {0}
+    del learner._tables
+    stream.day(3)
+    assert set(stream.sums(3)) == {0, 1, 2}
