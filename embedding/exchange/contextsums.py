@@ -43,7 +43,7 @@ def surroundings_of(message: Message) -> Surroundings | None:
 
 def usage_arrays(usage: Usage | None, reread: Sequence[Reread] = ()) -> dict[str, Array]:
     """As they travel, beside the counts of a push; what was read again stands behind the rest."""
-    told = [*([] if usage is None else [usage]), *reread]
+    told: list[Usage | Reread] = [*([] if usage is None else [usage]), *reread]
     if not told:
         return {}
     places = [each.at if isinstance(each, Usage) else each.ids for each in told]

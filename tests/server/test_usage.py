@@ -109,7 +109,7 @@ def test_texts_that_were_read_again_lie_beside_the_window_part_by_part(tmp_path)
     opened = SnapshotStore(str(tmp_path)).open(ref.id)
     usage = opened.usage
     assert [opened.words[row] for row in usage.rows] == ["말", "꽃"]
-    assert [len(one) for one in usage.reread] == [3, 2]
+    assert [len(one) for one in usage.reread] == [1, 1], "words that the snapshot holds"
     assert usage.reread[1].means[0, :, 0].tolist() == [1.5, 0.0]
     assert not server.usage.parts()
     server.state.push(server.told([], usage=None, reread=(before(0, [0], 1.0),)))
