@@ -147,7 +147,11 @@ def _trained(corpus: PlantedCorpus, folder: Path, given: Namespace, seed: int) -
         "min_count": MIN_COUNT,
         "nodes": given.nodes,
         "model": ModelConfig(dim=given.dim, seed=seed),
-        "node": NodeConfig(replay_ratio=given.replay, block_tokens=given.block),
+        "node": NodeConfig(
+            replay_ratio=given.replay,
+            block_tokens=given.block,
+            past_windows=past_of(given).usage_windows,
+        ),
         "stream": StreamConfig(replay_tokens=given.memory),
     }
     train_corpus(validate(TrainRequest, request, "bench drift"))

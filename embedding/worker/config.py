@@ -46,6 +46,9 @@ class NodeConfig(Config):
     """Most tokens of the last windows that are remembered (16 bytes each), to be read again when a
     window begins: what moved is judged by both in one space (docs/trends.md). 0 remembers none."""
 
+    past_windows: int = Field(default=6, ge=1, le=1_000)
+    """Windows that are remembered so, beside the one that is being read."""
+
     source_weights: dict[str, Weight] = Field(default_factory=dict)
     """Factor of the learning rate for the text of a source, 1 for one that is not named
     (`yeoron trends bias` proposes them)."""

@@ -38,6 +38,7 @@ from embedding.worker.listening import Listener
 from embedding.worker.outstanding import Outstanding
 from embedding.worker.paced import PacedLearner
 from embedding.worker.pipeline import Pipeline, When
+from embedding.worker.rereading import PastTexts
 from embedding.worker.routing import make_route
 from embedding.worker.securing import secure
 from embedding.worker.spec import NodeSpec
@@ -116,7 +117,8 @@ class GradientProcess:
             welcome.young_mentions,
         )
         # Rows that nodes sum up among themselves cannot be asked for by one of them alone.
-        past = spec.node.past_tokens if spec.ring is None else 0
+        kept = spec.node.past_tokens if spec.ring is None else 0
+        past = PastTexts(self.learner.unit, kept, spec.node.past_windows) if kept else None
         self.learner.usage = UsageReader.of(spec.model, self.learner.unit, welcome.usage, past)
         if spec.evidence is not None:
             self.learner.lexicon.evidence = EvidenceKeeper(spec.evidence, spec.name)

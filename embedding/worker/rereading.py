@@ -31,8 +31,6 @@ from embedding.worker.slopes import MOST, add_usage
 
 PARTS = 8
 """Documents are dealt out to so many parts: how far these differ says how sure the past is."""
-WINDOWS = 6
-"""Windows before, at most."""
 SHARE = 8
 """Tokens that are read again, at most, for each fresh one: a window's first ticks do it."""
 TWICE = 2
@@ -102,8 +100,9 @@ class _Stretch:
 class PastTexts:
     """The texts of the last windows as row ids; `most` tokens, the oldest leave first."""
 
-    def __init__(self, unit: WindowUnit, most: int) -> None:
+    def __init__(self, unit: WindowUnit, most: int, windows: int) -> None:
         self.most = most
+        self.windows = windows
         self.tokens = 0
         self._unit = unit
         self._held: dict[int, deque[_Stretch]] = {}
@@ -132,13 +131,13 @@ class PastTexts:
     def before(self, window: int) -> dict[tuple[str, int], list[_Stretch]]:
         """What is remembered of the windows before one, by source and part."""
         found: dict[tuple[str, int], list[_Stretch]] = {}
-        for start in sorted(start for start in self._held if start < window)[-WINDOWS:]:
+        for start in sorted(start for start in self._held if start < window)[-self.windows :]:
             for stretch in self._held[start]:
                 found.setdefault((stretch.source, stretch.part), []).append(stretch)
         return found
 
     def _shorten(self) -> None:
-        while self.tokens > self.most or len(self._held) > WINDOWS + 1:
+        while self.tokens > self.most or len(self._held) > self.windows + 1:
             oldest = min(self._held)
             self.tokens -= len(self._held[oldest].popleft().ids)
             if not self._held[oldest]:
@@ -148,9 +147,10 @@ class PastTexts:
 class Rereading:
     """A node's compass, and what it has to read again by it."""
 
-    def __init__(self, window: int, unit: WindowUnit, most: int) -> None:
-        self.context = window
-        self.past = PastTexts(unit, most)
+    def __init__(self, context: int, past: PastTexts) -> None:
+        """context: words on each side."""
+        self.context = context
+        self.past = past
         self.compass: Compass | None = None
         self._window: int | None = None
         self._due: deque[tuple[str, int, list[_Stretch]]] = deque()

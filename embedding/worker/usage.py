@@ -26,7 +26,7 @@ from embedding.models.config import Model, ModelConfig
 from embedding.records import CodeArray, FloatArray, IntArray, Table, TokenBlock, WindowUnit
 from embedding.worker.counting import window_starts
 from embedding.worker.lexicon import Lexicon
-from embedding.worker.rereading import Compass, Rereading, Tables
+from embedding.worker.rereading import Compass, PastTexts, Rereading, Tables
 from embedding.worker.slopes import MOST, add_usage
 from embedding.worker.ticks import Begun, Prepared
 
@@ -38,18 +38,23 @@ class UsageReader:
     """Reads how words are used in the fresh text of a tick."""
 
     def __init__(
-        self, window: int, unit: WindowUnit, *, sample: float = 0.0, past: int = 0
+        self,
+        window: int,
+        unit: WindowUnit,
+        *,
+        sample: float = 0.0,
+        past: PastTexts | None = None,
     ) -> None:
-        """past: most tokens of windows before that are remembered; 0 reads nothing again."""
+        """past: where windows before are remembered; None reads nothing again."""
         self.window = window
         self.unit = unit
         self.sample = sample
-        self.again = Rereading(window, unit, past) if past else None
+        self.again = None if past is None else Rereading(window, past)
         self._newest: int | None = None
 
     @classmethod
     def of(
-        cls, model: ModelConfig, unit: WindowUnit, wanted: bool, past: int = 0
+        cls, model: ModelConfig, unit: WindowUnit, wanted: bool, past: PastTexts | None = None
     ) -> UsageReader | None:
         """None when the server does not want it or rows mean something else than in skip-gram."""
         if not wanted or model.model is not Model.SGNS:

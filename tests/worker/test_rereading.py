@@ -11,10 +11,10 @@ from embedding.models import ModelConfig
 from embedding.records import Table, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.rereading import PARTS, WINDOWS, Compass, PastTexts, Rereading
+from embedding.worker.rereading import PARTS, Compass, PastTexts, Rereading
 from embedding.worker.usage import UsageReader
 
-DAY, DIM, CONTEXT = 86_400, 5, 2
+DAY, DIM, CONTEXT, WINDOWS = 86_400, 5, 2, 6
 WORDS = "가나다라마"
 
 
@@ -34,7 +34,7 @@ def ids_of(one: TokenBlock) -> np.ndarray:
 
 
 def past_of(*blocks: TokenBlock, most: int = 1_000) -> PastTexts:
-    past = PastTexts(WindowUnit.DAY, most)
+    past = PastTexts(WindowUnit.DAY, most, WINDOWS)
     past.add(blocks, [ids_of(one) for one in blocks])
     return past
 
@@ -84,8 +84,7 @@ def test_memory_is_bounded_and_the_oldest_windows_leave_first():
 
 def test_sums_are_those_of_the_formula_by_the_tables_of_the_beginning():
     texts = [(1, "가나다/나가나"), (1, "다가라가"), (2, "가마")] * PARTS
-    again, tables = Rereading(CONTEXT, WindowUnit.DAY, 10_000), compass(words=4)
-    again.past = past_of(block("뉴스", texts))
+    again, tables = Rereading(CONTEXT, past_of(block("뉴스", texts))), compass(words=4)
     again.begin(2 * DAY, tables)
     found = again.read(10_000)
     assert [(one.window, one.source) for one in found] == [(2 * DAY, "뉴스")] * PARTS
@@ -104,8 +103,7 @@ def test_sums_are_those_of_the_formula_by_the_tables_of_the_beginning():
 
 
 def test_reading_again_is_spread_over_ticks_and_ends():
-    again = Rereading(CONTEXT, WindowUnit.DAY, 10_000)
-    again.past = past_of(block("뉴스", [(1, "가나가나가나")] * 8 * PARTS))
+    again = Rereading(CONTEXT, past_of(block("뉴스", [(1, "가나가나가나")] * 8 * PARTS)))
     again.begin(2 * DAY, compass())
     sizes = [len(again.read(12)) for _ in range(20)]
     assert sizes[0] == 2, "eight tokens of before for each fresh one, parts of 48"
@@ -120,7 +118,9 @@ class Stream:
         model = ModelConfig(dim=8, seed=seed, sample=0.0)
         server = ServerConfig(min_count=1, device="cpu", half_life_tokens=None, window="day")
         self.local = Local(model, NodeConfig(replay_ratio=0.0), server)
-        self.local.learner.usage = UsageReader.of(model, WindowUnit.DAY, True, past)
+        self.local.learner.usage = UsageReader.of(
+            model, WindowUnit.DAY, True, PastTexts(WindowUnit.DAY, past, WINDOWS) if past else None
+        )
         self.rng = np.random.default_rng(seed)
 
     def day(self, day: int, ticks: int = 3) -> None:
