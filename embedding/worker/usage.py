@@ -89,21 +89,18 @@ class UsageReader:
             return self.read(blocks, counts, block, vectors, contexts), ()
         if prepared.begun is not None:
             self._begin(self.again, prepared.begun, pull)
-        words = prepared.planned.words
-        # Without rows of their own, a block's are the whole table's: hogwild.
-        words = words if len(words) else np.arange(len(block.keep), dtype=np.int64)
+        lengths = [len(one.codes) for one in blocks]
+        own, words = _fresh(block, prepared.planned.words, sum(lengths))
         compass = self.again.compass
         if compass is None:
             found = self.read(blocks, counts, block, vectors, contexts)
         else:
             vectors, contexts, keep = compass.rows(words)
-            found = self.read(blocks, counts, replace(block, keep=keep), vectors, contexts)
-        fresh = sum(len(one.codes) for one in blocks)
-        reread = self.again.read(fresh)
-        tokens = block.tokens[:fresh]
-        ids = np.where(tokens >= 0, words[np.maximum(tokens, 0)], -1) if len(words) else tokens
-        ends = np.cumsum([len(one.codes) for one in blocks])[:-1]
-        self.again.past.add(blocks, np.split(ids.astype(np.int64), ends))
+            found = self.read(blocks, counts, replace(own, keep=keep), vectors, contexts)
+        reread = self.again.read(sum(lengths))
+        ids = np.full(len(own.tokens), -1, dtype=np.int64)
+        ids[own.tokens >= 0] = words[own.tokens[own.tokens >= 0]]
+        self.again.past.add(blocks, np.split(ids, np.cumsum(lengths)[:-1]))
         return found, reread
 
     @staticmethod
@@ -186,3 +183,17 @@ class UsageReader:
             windows = np.repeat(starts, lengths)
             for window in np.unique(starts).tolist():
                 yield at, np.flatnonzero(windows == window)
+
+
+def _fresh(block: LocalBlock, words: IntArray, tokens: int) -> tuple[LocalBlock, IntArray]:
+    """The first tokens of a block in rows of their own, and the ids int64 of these rows.
+
+    words  int64, ids of the block's rows; none: rows are those of the whole table (hogwild)
+    """
+    rows = block.tokens[:tokens]
+    if len(words):
+        return replace(block, tokens=rows), words
+    found, own = np.unique(rows, return_inverse=True)
+    unknown = int(len(found) > 0 and found[0] < 0)  # -1 comes first, and stays
+    ids = found[unknown:].astype(np.int64)
+    return replace(block, tokens=(own - unknown).astype(np.int32), ids=ids), ids

@@ -8,11 +8,12 @@ import pytest
 from benchmarks.local import Local
 from embedding.errors import RefusedError
 from embedding.models import ModelConfig
+from embedding.models.base import LocalBlock
 from embedding.records import Table, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.rereading import PARTS, Compass, PastTexts, Rereading
-from embedding.worker.usage import UsageReader
+from embedding.worker.usage import UsageReader, _fresh
 
 DAY, DIM, CONTEXT, WINDOWS = 86_400, 5, 2, 6
 WORDS = "가나다라마"
@@ -197,3 +198,17 @@ def test_a_word_evicted_in_between_costs_the_comparison_and_nothing_else():
     del learner._tables
     stream.day(3)
     assert set(stream.sums(3)) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("tokens", [[3, -1, 0, 3, 4], [-1, -1], [0, 1], []])
+def test_rows_of_a_whole_table_become_rows_of_the_tick(tokens):
+    block = LocalBlock(
+        tokens=np.array([*tokens, 9, 9], dtype=np.int32),
+        sentences=np.array([0, len(tokens), len(tokens) + 2], dtype=np.int32),
+        keep=np.ones(10, dtype=np.float32),
+        pool=np.empty(0, dtype=np.int32),
+        ids=None,
+    )
+    own, ids = _fresh(block, np.empty(0, dtype=np.int64), len(tokens))
+    assert [ids[row] if row >= 0 else -1 for row in own.tokens.tolist()] == tokens
+    assert ids.tolist() == sorted({token for token in tokens if token >= 0})
