@@ -40,7 +40,7 @@ mkdir -p var
 log=var/setup.log
 if ! PIP_CONSTRAINT="$PWD/infra/constraints.txt" PIP_DISABLE_PIP_VERSION_CHECK=1 \
     .venv/bin/python -m pip install -e '.[all]' >"$log" 2>&1; then
-  grep -E "ERROR|error:" "$log" | tail -n 8 >&2 || tail -n 8 "$log" >&2
+  grep -aE "ERROR|error:" "$log" | tail -n 8 >&2 || tail -n 8 "$log" >&2
   echo "setup: the installation failed; $log says more." >&2
   exit 1
 fi
