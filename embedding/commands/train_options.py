@@ -155,7 +155,11 @@ StateDir = Annotated[
 CheckpointEvery = Annotated[
     float, typer.Option(help="Seconds between two checkpoints in --state-dir.")
 ]
-Device = Annotated[str, typer.Option(help="cpu, cuda or auto.")]
+Device = Annotated[str, typer.Option(help="Where the server's tables are: cpu, cuda or auto.")]
+Trainer = Annotated[
+    str,
+    typer.Option(help="numba, or torch: on a GPU where there is one, else many times slower."),
+]
 
 
 def request_of(given: dict[str, Any]) -> TrainRequest:
@@ -164,7 +168,7 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
 
     context, unit = _windows(given["window"] or [], given["dated"])
     top = ("corpus", "out", "state_dir", "shards", "split", "nodes", "epochs", "tokens")
-    more = ("vocabulary", "min_count", "max_words", "device")
+    more = ("vocabulary", "min_count", "max_words", "device", "trainer")
     model = ("model", "dim", "negative", "sample", "seed", "learning_rate")
     exchange = (
         "pulls",

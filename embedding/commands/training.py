@@ -89,6 +89,7 @@ def train(
     tokens: options.Tokens = None,
     seed: options.Seed = 1,
     device: options.Device = "cpu",
+    trainer: options.Trainer = "numba",
     state_dir: options.StateDir = None,
     checkpoint_every: options.CheckpointEvery = 30.0,
     as_json: Json = False,

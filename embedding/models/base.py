@@ -180,8 +180,11 @@ class Trainer(Protocol):
         ...
 
 
-def make_trainer(config: ModelConfig) -> Trainer:
-    """The trainer that `config.model` names; its kernel is imported (not compiled) here."""
+def make_trainer(config: ModelConfig, *, torch: bool = False) -> Trainer:
+    """The trainer that `config.model` names; its kernel is imported (not compiled) here.
+
+    torch: the torch reference instead of the kernels, on a GPU where there is one.
+    """
     if config.model == "sppmi":
         raise ConfigError("sppmi is counted, not trained block by block: use CountModel.")
     try:
@@ -189,5 +192,8 @@ def make_trainer(config: ModelConfig) -> Trainer:
     except KeyError:
         known = ", ".join(_TRAINERS)
         raise ConfigError(f"model {config.model!r} is not known; {known} are accepted.") from None
+    if torch:
+        found: Trainer = import_module("embedding.models.reference").make_torch_trainer(config)
+        return found
     trainer: Trainer = getattr(import_module(module), name)(config)
     return trainer

@@ -84,6 +84,17 @@ class _Table:
         return None if self._squares is None else self._squares.cpu().numpy()
 
 
+BATCH = 256
+"""Examples of a step where nodes train by torch: the steps of a batch are summed, so that a
+frequent word takes as many at once as it occurs there."""
+
+
+def make_torch_trainer(config: ModelConfig) -> TorchTrainer:
+    """As nodes use it: on a GPU where there is one."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return TorchTrainer(config, device=device, batch=BATCH)
+
+
 class TorchTrainer:
     """A `Trainer` in torch for sgns, cbow, fasttext and glove.
 

@@ -40,6 +40,7 @@ OF_NODES = (
     "exchange",
     "topology",
     "device",
+    "trainer",
 )
 """Fields of a request that say how nodes train."""
 
@@ -58,6 +59,8 @@ def check_options(request: TrainRequest) -> None:
         _check_shards(request)
     if request.split == "columns":
         _check_columns(request)
+    if request.node_config.trainer == "torch":
+        _check_torch(request)
     if request.dated is not None:
         _check_dated(request)
     if request.text.tokenizer == "mecab":
@@ -77,6 +80,16 @@ def check_baseline(request: TrainRequest) -> None:
         raise ConfigError(
             "model sppmi with vocabulary growing: its words are counted first; counted is accepted."
         )
+
+
+def _check_torch(request: TrainRequest) -> None:
+    """Where nodes do not train on copies of rows."""
+    for found, what in (
+        (request.sync.policy == "hogwild", "sync hogwild: nodes write into one table at once"),
+        (request.split == "columns", "split columns: the shards train"),
+    ):
+        if found:
+            raise ConfigError(f"trainer torch with {what}; numba is accepted.")
 
 
 def _check_shards(request: TrainRequest) -> None:

@@ -55,6 +55,8 @@ class TrainRequest(Config):
     """Most words that have a row; beyond it the rarest have none."""
     device: Literal["cpu", "cuda", "auto"] = "cpu"
     """Where the server's tables live: cpu, cuda or auto."""
+    trainer: Literal["numba", "torch"] = "numba"
+    """What trains a block (NodeConfig.trainer), unless `node` says so."""
     model: ModelConfig = ModelConfig()
     """The model."""
     text: TextConfig = TextConfig(tokenizer="whitespace", mask=False)
@@ -88,7 +90,7 @@ class TrainRequest(Config):
         if self.node is not None:
             return self.node
         block = max(2_000, min(25_000, 50_000 // self.nodes))
-        return NodeConfig(replay_ratio=0.0, block_tokens=block)
+        return NodeConfig(replay_ratio=0.0, block_tokens=block, trainer=self.trainer)
 
     @property
     def usage_replicas(self) -> int:

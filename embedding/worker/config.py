@@ -39,6 +39,10 @@ class NodeConfig(Config):
     """Seconds after which a batch that is being tokenised is given up and tried again one document
     at a time; a document that takes so long twice is passed on without a word."""
 
+    trainer: Literal["numba", "torch"] = "numba"
+    """What trains a block: the kernels on CPU cores, or the torch reference, on a GPU where there
+    is one (without one it is many times slower)."""
+
     replay_ratio: float = Field(default=3.0, ge=0, le=100)
     """Replayed tokens learnt for each fresh one."""
 

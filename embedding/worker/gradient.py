@@ -96,7 +96,7 @@ class GradientProcess:
         replay = make_replay(spec.stream, spec.model.seed) if spec.node.replay_ratio else None
         self.learner = _kind_of(welcome)(
             self.route,
-            make_trainer(spec.model),
+            make_trainer(spec.model, torch=spec.node.trainer == "torch"),
             replay,
             node=spec.name,
             model=spec.model,

@@ -57,6 +57,21 @@ def test_topics_come_apart(process, topics: Path, tmp_path: Path, model: str, sy
         assert snapshot.neighbours("감염병원균", 1)[0][0] == "감염병"
 
 
+@pytest.mark.parametrize(
+    ("model", "epochs", "rate"), [("sgns", 3, "0.005"), ("cbow", 3, "0.005"), ("glove", 8, "0.2")]
+)
+def test_nodes_train_by_torch_where_they_are_told_to(
+    process, topics: Path, tmp_path: Path, model: str, epochs: int, rate: str
+) -> None:
+    options = ("--trainer", "torch", "--model", model, "--learning-rate", rate)
+    told, snapshot = train(process, topics, tmp_path / "store", *options, "--epochs", str(epochs))
+    assert told["tokens_trained"] == epochs * (2998 * 12 + 2)
+    for topic in TOPICS:
+        for word in topic:
+            near = [found for found, _ in snapshot.neighbours(word, 4) if found != "감염병원균"]
+            assert set(near[:3]) == set(topic) - {word}
+
+
 def test_the_count_baseline_separates_topics_too(process, topics: Path, tmp_path: Path) -> None:
     counted = ("--model", "sppmi", "--epochs", "1", "--dim", "4")
     told, snapshot = train(process, topics, tmp_path / "store", *counted)

@@ -170,6 +170,13 @@ def test_tables_a_kernel_cannot_update_are_refused(make_bench: Any) -> None:
         bench.block.check(np.ascontiguousarray(bench.vectors[:, :3]), bench.contexts)
 
 
+@pytest.mark.parametrize("model", ["sgns", "cbow", "glove", "fasttext"])
+def test_nodes_may_have_the_reference_instead_of_the_kernels(model: str) -> None:
+    config = ModelConfig(model=model)
+    assert isinstance(make_trainer(config, torch=True), TorchTrainer)
+    assert not isinstance(make_trainer(config), TorchTrainer)
+
+
 def test_sppmi_is_not_trained_by_blocks() -> None:
     with pytest.raises(ConfigError, match="CountModel"):
         make_trainer(ModelConfig(model=Model.SPPMI))
