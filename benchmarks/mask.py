@@ -4,8 +4,8 @@
 
 The sets are made by the grammars in tests/text: one from the official formats, one in another
 style, one from lines written by hand as comments are, one composed freely, one of boards, ads and
-complaints, one of live chats, replies and bios, one of forms and copied chats. Of a corpus only
-counts by kind are told, never a text.
+complaints, one of live chats, replies and bios, one of letters and notices of neighbourhoods, one
+of forms and copied chats. Of a corpus only counts by kind are told, never a text.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ STYLES = (
     "grammar_composed",
     "grammar_board",
     "grammar_casual",
+    "grammar_letters",
     "grammar_forms",  # never mended for
 )
 

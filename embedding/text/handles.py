@@ -88,6 +88,7 @@ _IS = r"(?:이?요|[이예]에?요|입니다|이고|인데|임)(?![가-힣])"
 _LINK = rf"{_WHERE}(?: ?{_ASKS}){{0,3}}(?: ?{NAMED}[은는]?)?{_MARK}"
 _ASKED = rf"{_WHERE}(?:(?: ?{_ASKS}){{1,3}}(?: ?{NAMED}[은는]?)?| ?{NAMED}[은는]?){_MARK}"
 _NEAR = r"[^A-Za-z0-9ㄱ-ㅎ\n#@<_.]{0,16}"  # 카톡 제 본계는, 인스타 →
+_NEXT = r"[ :은는=-]{0,3}\n"  # a label alone at the end of a line
 _FRONT = r"(?=[A-Za-z0-9_])(?<![A-Za-z0-9_.@-])"
 _BEHIND = rf"(?=(?:으?로)? ?(?:\({CHAT}\)|{CHAT} ?(?:{_ASKS}|{NAMED})))"
 _ASKED_FOR = (
@@ -103,7 +104,8 @@ _NO_NAME = (  # of code and of rooms, and a place to meet
     r"|nullable|suppress[a-z]*|entity|id|column|data|getter|setter|injectable|input|output|types)"
     r"(?![A-Za-z0-9_.-]))(?![a-z-]+/[a-z])"
     r"(?![가-힣]{1,8}(?:역|점|홀|공원|광장|센터|카페)(?:에서?)?(?![가-힣A-Za-z0-9_.-]))"
-    r"(?![가-힣]{2,6} (?:근처|앞|정모|모임))"
+    r"(?![가-힣]{2,8} (?:[0-9]{1,2}(?:차|단지|층|동|호)"
+    r"|근처|앞|정모|모임|카페|식당|공원|센터|광장))"
 )
 AT = (
     (
@@ -134,6 +136,11 @@ TAGGED = (
         r"((?:롤|라이엇|발로|발로란트|롤체) ?(?:닉네임|닉|아이디|친추)?[ :은는]{1,3})"
         r"[가-힣A-Za-z0-9_.]{2,16}#[가-힣A-Za-z0-9]{2,5}"
     ),
+    # a number that could be a year
+    (
+        r"((?:배틀태그|배틀넷|디스코드|디코) ?(?:닉네임|닉|아이디|친추)?[ :은는\n]{1,3})"
+        r"[가-힣A-Za-z0-9_.]{2,32}#[0-9]{4,5}(?![0-9A-Za-z#])"
+    ),
 )
 """Names of games and rooms with their number: gildong#1234, 길동#KR1."""
 
@@ -145,8 +152,8 @@ BESIDE = (
     rf"((?:{CHAT}|{NAMED}){_NEAR}){_SAID_LINE}",
     # 카톡 hong77, 텔레 추가 hong77, 아이디 hong_77
     rf"({CHAT}{_LINK}|{NAMED}[ :은는=]{{1,3}}){_ODD_NAME}",
-    # 인스타hong_77, 카톡 제 본계 hong77, 텔레 ❤ hong77
-    rf"((?:{CHAT}|{_SITE}|{NAMED}|{_OTHER}){_NEAR})(?:{_LOGIN}|{_ROMAN})",
+    # 인스타hong_77, 카톡 제 본계 hong77, 텔레 ❤ hong77, and on the next line
+    rf"((?:{CHAT}|{_SITE}|{NAMED}|{_OTHER})(?:{_NEXT}|{_NEAR}))(?:{_LOGIN}|{_ROMAN})",
     # 카톡 gildong, 인스타 맞팔해요 gildong; behind a network alone, and with more to come, it is
     # what is told of it: 트위터 trend 1위
     rf"({_MESSENGER}{_LINK}|{CHAT}{_ASKED}|아이디[ :은는=]{{1,3}}){_PLAIN_NAME}",
@@ -163,7 +170,7 @@ _WORD = (
     rf"A-Za-z])(?:{CHAT}|{NAMED}|{_SITE}|{_OTHER}))"
 )
 WORTH_A_LOOK = (
-    rf"{_WORD}[^A-Za-z0-9\n]{{0,16}}[0-9]{{0,8}}[A-Za-z_]"
+    rf"{_WORD}(?:{_NEXT}|[^A-Za-z0-9\n]{{0,16}})[0-9]{{0,8}}[A-Za-z_]"
     rf"|[A-Za-z0-9_] ?(?:(?:으?로|한테|에게) ?)?[(]?{_ASKED_FOR}|[a-z0-9_] ?님"
 )
 """What every text with a name of `BESIDE` holds."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from embedding.text import handles, shapes
 from embedding.text.neutral import NEUTRAL
 
-MASK_VERSION = "6"
+MASK_VERSION = "7"
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,21 @@ _PHONES = _compiled(("phone", shapes.PHONE))
 _NUMBERS = _CARDS + _PHONES
 _GLUED = _compiled(("account", shapes.GLUED))
 _ACCOUNTS = _compiled(("account", shapes.ACCOUNT))
+_HIDDEN = _compiled(("card", shapes.HIDDEN_CARD), ("phone", shapes.HIDDEN_PHONE))
+_HIDDEN_ACCOUNTS = _compiled(("account", shapes.HIDDEN_ACCOUNT))
 _CALLED = _compiled(("handle", handles.AT))
 _TAGGED = _compiled(("handle", handles.TAGGED))
 _NAMED = _compiled(("handle", handles.BESIDE))
 _TEN = re.compile(rf"[0-9](?:[{shapes.SIGN}, ]{{0,3}}[0-9]){{9}}")
+_HIDES = re.compile(shapes.HIDES)
 _SAID = re.compile(shapes.SAID)
 _DIGIT = re.compile(rf"[0-9{shapes.TOLD}]")
+# 010-OOOO-1234: so many letters for hidden digits that hardly a number is left
+_SHOWN = rf"(?:[^0-9{shapes.TOLD}]*+[0-9{shapes.TOLD}])"
+_EMPTY = re.compile(
+    rf"(?=.*[oO]{{4}})(?:{_SHOWN}{{0,6}}|(?=0[0-9]{{1,2}}[^0-9]){_SHOWN}{{7}})[^0-9{shapes.TOLD}]*",
+    re.DOTALL,
+)
 _CONTEXT = 24  # letters beside a number that is said in which a word may tell what it is
 _LABELLED = re.compile(shapes.LABELLED)
 # Digits of labelled numbers, while the shapes are asked: private letters, which normalising drops.
@@ -59,7 +68,7 @@ _BLANK = re.compile(r" ")
 _WORTH_A_LOOK = re.compile(
     r"[0-9](?:[^0-9\n]{0,4}[0-9]){5}|@|://|www\.|골뱅이|[A-Za-z0-9] ?[앳엣]"
     r"|[0공영][1일][0-9공영일육칠팔구]"
-    rf"|[0-9]{{2}}[^0-9\n]{{0,2}}[{shapes.CROSSED}]{{4}}|ㅇㅣ[ㅇ0-9]"
+    rf"|[0-9]{{2}}[^0-9\n]{{0,2}}[oO{shapes.CROSSED}]{{4}}|ㅇㅣ[ㅇ0-9]"
     r"|[oO○][1-7lIㅣ]|[공영일이삼사오육륙칠팔구]{6}"
     r"|[A-Za-z0-9] ?[#*&][a-z]"
     rf"|[{shapes.TOLD}]{{3}}{shapes.BETWEEN}[{shapes.TOLD}0-9]{{2}}"
@@ -97,15 +106,21 @@ def mask(text: str) -> Masked:
 def _plain(text: str, counts: Counter[str], named: bool) -> str:
     """The text with what is written plainly masked.
 
-    Accounts and names beside a cue are only looked for where there can be some: that costs less.
+    Accounts, names beside a cue and numbers partly crossed out are only looked for where there can
+    be some: that costs less.
     """
     long = _TEN.search(text) is not None
+    hides = _HIDES.search(text) is not None
+    if hides:
+        text = _apply(_HIDDEN, text, counts)
     text = _apply(_CARDS, text, counts)
     if long:
         text = _apply(_GLUED, text, counts)
     text = _apply(_PHONES, text, counts)
     if long:
         text = _apply(_ACCOUNTS, text, counts)
+    if hides:
+        text = _apply(_HIDDEN_ACCOUNTS, text, counts)
     if "#" in text:
         text = _apply(_TAGGED, text, counts)
     if "@" in text:
@@ -129,7 +144,7 @@ def _said(match: re.Match[str], counts: Counter[str]) -> str:
     """
     run = match[0]
     written = run.translate(shapes.DIGITS)
-    if written == run or not _DIGIT.search(run):  # OOO-OOOO-OOOO is nobody's
+    if written == run or not _DIGIT.search(run) or _EMPTY.fullmatch(run):  # OOO-OOOO-OOOO
         return run
     beside = _said_beside(match, written, _GLUED, counts)
     if beside != run:

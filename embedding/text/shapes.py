@@ -20,7 +20,7 @@ CROSSED = r"*xX×#●○◯■□•"  # what stands for a hidden digit
 _STAR = rf"[0-9{CROSSED}]"
 BETWEEN = rf"(?: ?[{SIGN})*,] ?-?| ?(?:에|다시|대시|하이픈) ?| )"
 _EITHER = rf"[0-9{_ALIKE}{TOLD}]"
-_BESIDE = "은행|뱅크|농협|신한|국민|우리|하나|기업|토스|카뱅|토뱅|케뱅|수협|신협|금고"
+_BESIDE = "은행|뱅크|농협|신한|국민|우리|하나|기업|토스|카뱅|토뱅|케뱅|수협|신협|금고|주민"
 SAID = (
     rf"(?:(?<![0-9A-Za-z가-힣])|(?<={_BESIDE})|(?<=[가-힣])(?=[0-9]|[oO○][1-7lI]))"
     rf"(?<![0-9][-.,]){_EITHER}(?:{BETWEEN}?{_EITHER}){{8,19}}(?![0-9{CROSSED}])"
@@ -98,8 +98,6 @@ PHONE = (
     # +82 10-1234-5678, 82-2-123-4567; other countries: +1 213-555-0123
     rf"{_FIRST}(?:\+ ?|00)?82{_MAY}\(?0?\)?{_MAY}(?:1[016789]|{_AREA}){_REST}",
     rf"(?<![0-9])\+[1-9][0-9]{{0,2}}(?:{_GAP}\(?[0-9]{{2,4}}\)?){{2,4}}{_LAST}",
-    # 010-1234-567X, 02-123-45**: an end crossed out
-    rf"{_FIRST}\(?0(?:1[016789]|{_AREA})\)?{_MAY}[0-9]{{3,4}}{_MAY}(?:[0-9]{{3}}[{CROSSED}]|[0-9]{{2}}[{CROSSED}]{{2}})(?!{_STAR})(?![A-Za-z])",
     # 010-1234-5678, (02) 123-4567, 031.123.4567, 0 1 0 1 2 3 4 5 6 7 8
     rf"{_FIRST}\(?0(?:1[016789]|{_AREA})\)?{_REST}",
     rf"{_FIRST}01[016789]{_ODD}[0-9]{{3,4}}{_ODD}[0-9]{{4}}{_LAST}",
@@ -108,7 +106,7 @@ PHONE = (
     rf"((?:{_CALL}|폰|문자|문의|번호)[^0-9\n]{{0,8}})\(?0{_AREA}\)?{_ODD}[0-9]{{3,4}}{_ODD}[0-9]{{4}}{_LAST}",
     rf"(){_FIRST}01[016789](?P<sign>[^A-Za-z0-9가-힣\n]{{1,3}})[0-9]{{3,4}}(?P=sign)[0-9]{{4}}{_LAST}",
     rf"{_FIRST}01[016789](?:[ .·/-]{{0,3}}[0-9]){{7,8}}{_LAST}",
-    rf"{_FIRST}0 1 [016789](?:[ .·/-]{{1,3}}[0-9]){{7,8}}{_LAST}",
+    rf"{_FIRST}0 1 [016789](?: ?\))?(?:[ .·/-]{{1,3}}[0-9]){{7,8}}{_LAST}",
     rf"{_FIRST}0 (?:2|[3-6] [1-5]|7 0|5 0 [2-8])(?: [0-9]){{7,8}}{_LAST}(?! [0-9](?![0-9]))",
     # A local number, only after a word that says so.
     (
@@ -121,7 +119,10 @@ PHONE = (
 _APART = rf"(?: ?[{SIGN}] ?-?| |, ?| ?(?:에|다시) ?)"
 CARD = (
     # One digit at a time, or the first group in brackets.
-    rf"{_FIRST}[3-69](?: [0-9]){{15}}{_LAST}(?! [0-9](?![0-9]))",
+    (
+        rf"{_FIRST}(?:[3-69](?: [0-9]){{15}}|(?<![0-9] )3 [47](?: [0-9]){{13}}){_LAST}"
+        r"(?! [0-9](?![0-9만천]))"
+    ),
     rf"{_FIRST}\([3-69][0-9]{{3}}\) ?(?:[0-9]{{4}}{_APART}?){{2}}[0-9]{{4}}{_LAST}",
     # 1234-5678-9012-3456, unless it is four years in a row.
     (
@@ -129,7 +130,12 @@ CARD = (
         rf"{_APART}[0-9]{{4}}{_APART}[0-9]{{4}}{_LAST}"
     ),
     rf"(카드[^0-9\n]{{0,10}})[3-69][0-9]{{3}}(?:{_APART}?[0-9]{{4}}){{3}}{_LAST}",
-    # Some of it crossed out: 1234-56**-****-7890, 123456******7890, 3712-******-12345.
+    rf"{_FIRST}3[47][0-9]{{2}}{_APART}?[0-9]{{6}}{_APART}?[0-9]{{5}}{_LAST}",
+    rf"{_FIRST}(?:[3-69][0-9]|2[2-7])[0-9]{{14}}{_LAST}",
+)
+
+HIDDEN_CARD = (
+    # 1234-56**-****-7890, 123456******7890, 3712-******-12345.
     (
         rf"{_FIRST}(?=[0-9 {SIGN}]{{4,18}}[{CROSSED}])[2-9][0-9]{{3}}{_APART}?{_STAR}{{4}}"
         rf"{_APART}?{_STAR}{{4}}{_APART}?{_STAR}{{4}}(?!{_STAR})"
@@ -138,9 +144,18 @@ CARD = (
         rf"{_FIRST}(?=[0-9 {SIGN}]{{4,18}}[{CROSSED}])3[47][0-9]{{2}}{_APART}?{_STAR}{{6}}"
         rf"{_APART}?{_STAR}{{5}}(?!{_STAR})"
     ),
-    rf"{_FIRST}3[47][0-9]{{2}}{_APART}?[0-9]{{6}}{_APART}?[0-9]{{5}}{_LAST}",
-    rf"{_FIRST}(?:[3-69][0-9]|2[2-7])[0-9]{{14}}{_LAST}",
 )
+HIDDEN_PHONE = (
+    # 010-36**-2144, 02-12*-*345, 010-1234-567X
+    (
+        rf"{_FIRST}(?:(?:\+ ?|00)?82{_MAY}\(?0?\)?{_MAY}|\(?0)(?:1[016789]|{_AREA})\)?{_MAY}"
+        rf"(?=[0-9 {SIGN}]{{1,9}}(?:[{CROSSED}][ {SIGN}]{{0,3}}[{CROSSED}]"
+        rf"|(?<=[0-9]{{3}})[{CROSSED}](?!{_STAR})))"
+        rf"(?=(?:[ {SIGN}{CROSSED}]{{0,5}}[0-9]){{5}})"
+        rf"{_STAR}{{3,4}}{_MAY}{_STAR}{{4}}(?!{_STAR})(?![A-Za-z])"
+    ),
+)
+"""Cards and phones of which some digits are crossed out."""
 
 _PARCEL = r"(?:송장|운송|택배|등기|소포|주문|예약|접수)"
 _BANK = (
@@ -203,6 +218,15 @@ ACCOUNT = (
     rf"({_NEAR})(?:{_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}|{_COMMAS}){_END}",
     rf"{_FIRST}(?:{_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}|{_COMMAS}){_BEHIND}",
 )
+# 110-7**-641590, 5811●●-●4-467511: seven digits or more are left to see
+_PARTLY = (
+    rf"{_NO_DATE}(?=[0-9-]{{2,9}}[{CROSSED}]-?[{CROSSED}])(?=(?:[{CROSSED}-]{{0,5}}[0-9]){{7}})"
+    rf"[0-9]{{2}}(?:-?{_STAR}){{8,14}}(?!-?{_STAR})(?![A-Za-z])"
+)
+HIDES = rf"[0-9][ {SIGN}]{{0,4}}[{CROSSED}]"
+"""What every number holds of which some digits are hidden."""
+HIDDEN_ACCOUNT = (rf"({_NEAR}){_PARTLY}", rf"{_FIRST}{_PARTLY}{_BEHIND}")
+"""Accounts of which some digits are crossed out."""
 
 LABELLED = (
     rf"(?:(?:{_PARCEL}|승인|거래|사건|문서|허가|신고|청원|관리|상품|제품|품목|모델|시리얼|일련|바코드|의안"

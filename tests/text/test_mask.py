@@ -8,6 +8,7 @@ import grammar_board
 import grammar_casual
 import grammar_composed
 import grammar_forms
+import grammar_letters
 import grammar_other
 import grammar_written
 import pytest
@@ -24,6 +25,7 @@ STYLES = [
     grammar_composed,
     grammar_board,
     grammar_casual,
+    grammar_letters,
 ]
 SEED, COUNT = 20200203, 4_000
 
@@ -135,6 +137,26 @@ def test_masking_twice_changes_nothing() -> None:
         ("@Override 빼먹음", "@Override 빼먹음"),
         ("7시 @강남역에서", "7시 @강남역에서"),
         ("유튜브 ytn24, 인스타 iphone15pro", "유튜브 ytn24, 인스타 iphone15pro"),
+        ("010 66**2867 확인", "<phone> 확인"),
+        ("061)50X-X611", "<phone>"),
+        ("해외라 +82-10-4056-0**8 로", "해외라 <phone> 로"),
+        ("0 1 0 ) 8 9 2 6 5 3 0 5", "<phone>"),
+        ("010-XXXX-XXXX, 010-****-1234", "010-XXXX-XXXX, 010-****-1234"),
+        ("010-OOOO-1234 당첨", "010-OOOO-1234 당첨"),
+        ("주민번호 020827-3OOOOOO", "주민번호 <resident>"),
+        ("상자 033x120x120", "상자 033x120x120"),
+        ("신한 110-7**-641590", "신한 <account>"),
+        ("5811●●-●4-467511 국민은행", "<account> 국민은행"),
+        ("우리은행 1002-***-******", "우리은행 1002-***-******"),
+        ("품번 110-7**-641590", "품번 110-7**-641590"),
+        ("카드 5400 OOOO OOOO 3954", "카드 <card>"),
+        ("아멕스 3 4 6 2 6 9 5 5 6 8 0 2 5 1 4 결제", "아멕스 <card> 결제"),
+        ("카카오톡 ID\nhong77 감사", "카카오톡 ID <handle> 감사"),
+        ("카카오톡\nwindows10 설치", "카카오톡 windows10 설치"),
+        ("트위터\ntrend 1위", "트위터 trend 1위"),
+        ("디코 hong504#1963 친추", "디코 <handle> 친추"),
+        ("#맛집#1963", "#맛집#1963"),
+        ("모임 @한신아파트 카페", "모임 @한신아파트 카페"),
         ("카톡 test.hwp, 인스타 user_id 컬럼", "카톡 test.hwp, 인스타 user_id 컬럼"),
         ("010-1234-567X", "<phone>"),
         ("010♡1234♡5678", "<phone>"),
@@ -205,6 +227,10 @@ def test_any_text_is_masked_without_an_error(text: str) -> None:
         "0○",
         "1,",
         "카톡 a1.",
+        "카톡\n",
+        "1*-",
+        "0OOOO",
+        "계좌 1**",
     ],
 )
 def test_long_repetitions_are_quick(piece: str) -> None:
