@@ -153,7 +153,7 @@ BESIDE = (
     # 카톡 hong77, 텔레 추가 hong77, 아이디 hong_77
     rf"({CHAT}{_LINK}|{NAMED}[ :은는=]{{1,3}}){_ODD_NAME}",
     # 인스타hong_77, 카톡 제 본계 hong77, 텔레 ❤ hong77, and on the next line
-    rf"((?:{CHAT}|{_SITE}|{NAMED}|{_OTHER})(?:{_NEXT}|{_NEAR}))(?:{_LOGIN}|{_ROMAN})",
+    rf"((?:{CHAT}|{NAMED})(?:{_NEXT}|{_NEAR})|(?:{_SITE}|{_OTHER}){_NEAR})(?:{_LOGIN}|{_ROMAN})",
     # 카톡 gildong, 인스타 맞팔해요 gildong; behind a network alone, and with more to come, it is
     # what is told of it: 트위터 trend 1위
     rf"({_MESSENGER}{_LINK}|{CHAT}{_ASKED}|아이디[ :은는=]{{1,3}}){_PLAIN_NAME}",
