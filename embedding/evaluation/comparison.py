@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from embedding.evaluation import runs
+from embedding.evaluation import provenance, runs
 from embedding.records import SnapshotRef
 
 _PARENT = "comparison"
 _CHILD = "training"
-_TAGS = {"policy", "model", "compression", "topology", "tokenizer", "corpus_digest"}
-"""Params that are tags too: MLflow filters and groups runs by these in its list."""
 
 
 def start_parent(
@@ -51,10 +49,7 @@ def track_training(
     """
     client = runs.connect(tracking_uri)
     title = name or " ".join(f"{key}={value}" for key, value in params.items()) or "training"
-    tags = {
-        runs.PARENT: parent_run,
-        **{f"yeoron.{key}": str(params[key]) for key in _TAGS & params.keys()},
-    }
+    tags = {runs.PARENT: parent_run, **provenance.tags(params)}
     if snapshot is not None:
         tags["yeoron.snapshot"] = snapshot.id
     with runs.reported(tracking_uri):

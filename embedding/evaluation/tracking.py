@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from embedding.evaluation import gate, registry, runs
+from embedding.evaluation import gate, provenance, registry, runs
 from embedding.evaluation.evaluate import Evaluation, evaluate_snapshot
 from embedding.evaluation.gate import Verdict
 from embedding.evaluation.plots import draw
@@ -149,7 +149,7 @@ def _said(verdict: Verdict) -> str:
 
 def lineage(manifest: Manifest) -> dict[str, str]:
     """Where a snapshot comes from, as tags of its run and of its model version."""
-    tags = {
+    known = {
         "parent": manifest.parent or "",
         "window": manifest.window.label,
         "window_start": manifest.window.start.isoformat(),
@@ -157,11 +157,13 @@ def lineage(manifest: Manifest) -> dict[str, str]:
         "sources": ",".join(sorted(manifest.tokens))[:4_000],
         "config_digest": manifest.config_digest,
         "tokenizer_digest": manifest.tokenizer_digest,
-        "corpus_digest": gate.corpus_digest(manifest) or "",
         "code_version": manifest.code_version,
         **{f"sha256.{name}": entry.sha256 for name, entry in manifest.files.items()},
     }
-    return {f"yeoron.{name}": value for name, value in tags.items()}
+    return {
+        **{f"yeoron.{name}": value for name, value in known.items()},
+        **provenance.tags(provenance.params(manifest)),
+    }
 
 
 def _stream(client: MlflowClient, experiment: str) -> str:
@@ -190,15 +192,10 @@ def _closing(client: MlflowClient, run_id: str) -> Iterator[None]:
 
 def _params(snapshot: Snapshot) -> dict[str, object]:
     manifest = snapshot.manifest
-    settings: Mapping[str, object] = runs.flatten(manifest.config)
     return {
         "snapshot": manifest.id,
         "window": manifest.window.label,
-        "dim": manifest.dim,
-        "config_digest": manifest.config_digest,
-        "tokenizer_digest": manifest.tokenizer_digest,
-        "code_version": manifest.code_version,
-        **{f"config.{name}": value for name, value in settings.items()},
+        **provenance.params(manifest),
     }
 
 

@@ -49,6 +49,11 @@ class TopologyConfig(Config):
     """How long a node waits for another one in an all-reduce; a peer whose process died is noticed
     at once, one that hangs after this time. For groups: how long the aggregator is waited for."""
 
+    @property
+    def name(self) -> str:
+        """`kind`, or `servers` where several server groups share the nodes."""
+        return "servers" if self.server_groups > 1 else self.kind
+
 
 class MeetingSpec(Config):
     """Where nodes that all-reduce meet, at the start and whenever one of them comes or goes."""

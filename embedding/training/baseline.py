@@ -161,7 +161,11 @@ def _publish(
         ),
         tokens={source: counted.tokens},
         documents={source: counted.documents},
-        config={"dim": request.model.dim, "model": request.model.model_dump(mode="json")},
+        config={
+            "dim": request.model.dim,
+            "model": request.model.model_dump(mode="json"),
+            "tokenizer": request.text.tokenizer,
+        },
         config_digest=request.model.digest(),
         tokenizer_digest=counted.digest,
     )

@@ -133,6 +133,8 @@ class GradientProcess:
 
     def run(self) -> None:
         """Until told to stop, or until the crawler has ended and everything it sent is learnt."""
+        # A snapshot says what its nodes trained with: the server knows it before it gets a push.
+        self._report()
         reporter = threading.Thread(target=self._report_forever, daemon=True)
         reporter.start()
         if self.learner.outstanding is not None:
@@ -350,6 +352,7 @@ class GradientProcess:
                 {
                     **crawl,
                     **asdict(self.counters),
+                    "setup": self.spec.setup.model_dump(mode="json"),
                     "topology": self.route.figures(),
                     **self.client.rows.figures(),
                     "source_weights": self.learner.mixing.weights,

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from embedding.config import Config
 from embedding.crawl.config import CrawlConfig
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.setup import Setup
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.models.config import Model, ModelConfig
 from embedding.records import WindowUnit
@@ -125,3 +126,14 @@ class NodeSpec(Config):
     def _consistent(self) -> NodeSpec:
         check_replay(self.model, self.stream, self.node)
         return self
+
+    @property
+    def setup(self) -> Setup:
+        """What this node trains with, for the server's snapshots."""
+        return Setup(
+            model=self.model,
+            compression=self.exchange.compression,
+            topology=self.topology.name,
+            tokenizer=self.text.tokenizer,
+            nodes=max(len(self.peers), 1) if self.corpus is None else self.corpus.count,
+        )

@@ -16,7 +16,6 @@ from embedding.errors import ConfigError
 if TYPE_CHECKING:
     from embedding.records import SnapshotRef
     from embedding.settings import Settings
-    from embedding.snapshots.format import Manifest
     from embedding.training import TrainRequest, TrainResult
 
 LIMIT = 32
@@ -120,13 +119,14 @@ def request_of(settings: Settings, setting: Mapping[str, Any], store: Path | Non
 
 def train_setting(
     settings: Settings, setting: Mapping[str, Any], store: Path
-) -> tuple[dict[str, float], SnapshotRef, dict[str, str]]:
+) -> tuple[dict[str, float], SnapshotRef, dict[str, object]]:
     """Train one setting to its end; its snapshot goes to the folder `store`.
 
     Returns the figures that trainings are compared by (`comparable`) with those of the snapshot,
-    the snapshot, and what it was trained on (`provenance`). Raises InputError for a corpus that
-    cannot be read, ConfigError for settings that do not go together.
+    the snapshot, and what it was made with (`provenance.params`). Raises InputError for a corpus
+    that cannot be read, ConfigError for settings that do not go together.
     """
+    from embedding.evaluation import provenance
     from embedding.evaluation.evaluate import evaluate_snapshot
     from embedding.snapshots.store import SnapshotStore
     from embedding.training import train_corpus
@@ -141,7 +141,7 @@ def train_setting(
     # A corpus too small to learn from has no loss, and an XCom takes finite numbers only.
     merged = {**judged.metrics, **comparable(result, judged.metrics)}
     finite = {name: value for name, value in merged.items() if math.isfinite(value)}
-    return finite, ref, provenance(request, snapshot.manifest)
+    return finite, ref, provenance.params(snapshot.manifest)
 
 
 def comparable(result: TrainResult, judged: Mapping[str, float]) -> dict[str, float]:
@@ -170,21 +170,6 @@ def comparable(result: TrainResult, judged: Mapping[str, float]) -> dict[str, fl
     if "nll" in judged:
         figures["held_out_loss"] = judged["nll"]
     return figures
-
-
-def provenance(request: TrainRequest, manifest: Manifest) -> dict[str, str]:
-    """What a training was made from: corpus by digest, the mix of its sources, tokenizer, code."""
-    from embedding.evaluation.gate import corpus_digest
-
-    total = max(sum(manifest.tokens.values()), 1)
-    mix = {source: round(n / total, 4) for source, n in sorted(manifest.tokens.items())}
-    return {
-        "corpus_digest": (corpus_digest(manifest) or "")[:16],
-        "source_mix": json.dumps(mix, ensure_ascii=False)[:4_000],
-        "tokenizer": request.text.tokenizer,
-        "tokenizer_digest": manifest.tokenizer_digest,
-        "code_version": manifest.code_version,
-    }
 
 
 def generated_corpus(settings: Settings) -> Path:

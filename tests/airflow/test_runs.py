@@ -203,6 +203,10 @@ def test_a_snapshot_is_evaluated_into_one_mlflow_run(place, streamed, dag_bag):
     client = MlflowClient(tracking_uri=place.settings.evaluation.tracking_uri)
     logged = client.get_run(seen["run_id"])
     assert logged.info.status == "FINISHED"
+    model, text = place.settings.model, place.settings.text
+    made = {"model": str(model.model), "dim": str(model.dim), "tokenizer": text.tokenizer}
+    assert {**made, "compression": "fp16", "topology": "ps"}.items() <= logged.data.params.items()
+    assert logged.data.params["nodes"] == str(place.settings.cluster.nodes)
     (link,) = xcom(first, "evaluate", "_link_MlflowLink")
     assert link.endswith(f"/#/experiments/{logged.info.experiment_id}/runs/{seen['run_id']}")
     assert {"id": ref["id"], "run_id": seen["run_id"]} in asset_events("yeoron://evaluations/")
@@ -288,6 +292,7 @@ def test_settings_are_compared_under_one_parent(place, dag_bag, tmp_path):
         assert child.metrics["words_per_second"] > 0
         assert child.metrics["bytes_per_token"] > 0
         same = {"compression": "fp16", "topology": "ps", "tokenizer": "whitespace", "nodes": "2"}
+        assert child.params["config.model.dim"] == "8"
         assert same.items() <= child.params.items()
         assert json.loads(child.params["source_mix"]) == {"corpus": 1.0}
     assert len({child.params["corpus_digest"] for child in children.values()}) == 1

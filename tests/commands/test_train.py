@@ -88,6 +88,10 @@ def test_one_node_and_one_seed_give_identical_bytes(process, corpus: Path, tmp_p
         export(SnapshotStore(tmp_path / name).open(), "word2vec", tmp_path / f"{name}.bin")
         files = (snapshot / "vectors.arrow", tmp_path / f"{name}.bin")
         seen.append([hashlib.sha256(file.read_bytes()).hexdigest() for file in files])
+        config = SnapshotStore(tmp_path / name).open().manifest.config
+        assert (config["model"]["model"], config["model"]["seed"]) == ("sgns", int(seed))
+        known = {"compression": "fp16", "topology": "ps", "tokenizer": "whitespace", "nodes": 1}
+        assert known.items() <= config.items()
     assert seen[0] == seen[1]
     assert seen[0][0] != seen[2][0]
     assert seen[0][1] != seen[2][1]
@@ -147,6 +151,7 @@ def test_a_snapshot_for_each_window(process, tmp_path: Path) -> None:
         snapshot = store.open(ref["id"])
         posts = [line for line in lines if line["date"].startswith(month)]
         assert snapshot.manifest.documents == {"corpus": len(posts)}
+        assert snapshot.manifest.config["model"]["window"] == 3
         assert snapshot.index(f"month{month[-2:]}") is not None
     assert [ref["parent"] for ref in refs] == [None, refs[0]["id"], refs[1]["id"]]
 

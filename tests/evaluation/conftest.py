@@ -47,7 +47,15 @@ def build(month: int = 2, nll: float = 2.5, parent: str | None = None) -> Snapsh
         documents={"청원": 3, "뉴스": 7},
         quality={"nll": nll, "nll.청원": nll + 0.1, "nll.뉴스": nll - 0.1, "pip": 0.5},
         parent=parent,
-        config={"model": {"name": "sgns", "dim": 8}, "sync": {"policy": "ssp"}},
+        config={
+            "model": {"model": "sgns", "dim": 8, "window": 5},
+            "sync": {"policy": "ssp"},
+            "server": {"corpus_digest": "d" * 64},
+            "compression": "onebit",
+            "topology": "ps",
+            "tokenizer": "kiwi",
+            "nodes": 2,
+        },
         config_digest="c" * 64,
         tokenizer_digest="t" * 64,
     )

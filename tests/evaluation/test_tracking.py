@@ -11,13 +11,14 @@ import subprocess
 import sys
 import time
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from embedding.errors import ConfigError, PlatformError
-from embedding.evaluation import comparison, registry, runs
+from embedding.evaluation import comparison, provenance, registry, runs
 from embedding.evaluation.config import EvaluationConfig
 from embedding.evaluation.tracking import track_snapshot
 
@@ -246,6 +247,51 @@ def test_compared_trainings_are_children(store, make, uri):
     comparison.finish(parent, tracking_uri=uri)
     comparison.finish(parent, tracking_uri=uri)
     assert client.get_run(parent).info.status == "FINISHED"
+
+
+def test_a_snapshot_and_a_compared_training_are_filtered_by_the_same_names(store, make, uri):
+    ref = store.publish(make())
+    other = replace(make(month=3), config={**make().config, "model": {"model": "glove"}})
+    tracked = track_snapshot(store, ref.id, tracking_uri=uri, device="cpu")
+    track_snapshot(store, store.publish(other).id, tracking_uri=uri, device="cpu")
+    parent = comparison.start_parent("비교", {}, tracking_uri=uri)
+    made = provenance.params(store.open(ref.id).manifest)
+    child = comparison.track_training(parent, made, {"nll": 2.0}, ref, tracking_uri=uri)
+    client = runs.connect(uri)
+    alike = {tracked.run_id, child}
+    named = {
+        "model": "sgns",
+        "dim": "8",
+        "policy": "ssp",
+        "compression": "onebit",
+        "topology": "ps",
+        "tokenizer": "kiwi",
+        "nodes": "2",
+        "corpus_digest": "d" * 64,
+        "source_mix": '{"뉴스": 0.7, "청원": 0.3}',
+        "tokenizer_digest": "t" * 64,
+        "config.model.window": "5",
+    }
+    for run_id in alike:
+        data = client.get_run(run_id).data
+        assert named.items() <= data.params.items()
+        for name in provenance.TAGS:
+            assert data.tags[f"yeoron.{name}"] == named[name]
+    for asked in ("params.model = 'sgns'", "tags.`yeoron.model` = 'sgns'"):
+        found = client.search_runs(["1"], f"{asked} and params.compression = 'onebit'")
+        assert {run.info.run_id for run in found} == alike
+    version = client.get_model_version("yeoron", tracked.model_version)
+    assert version.tags["yeoron.model"] == "sgns"
+
+
+def test_what_an_older_manifest_does_not_know_is_left_out(store, make, uri):
+    older = replace(make(), config={"sync": {"policy": "asp"}, "dim": 8}, tokens={})
+    tracked = track_snapshot(store, store.publish(older).id, tracking_uri=uri, device="cpu")
+    data = runs.connect(uri).get_run(tracked.run_id).data
+    assert (data.params["policy"], data.params["dim"]) == ("asp", "8")
+    unknown = {"model", "compression", "topology", "tokenizer", "nodes", "source_mix"}
+    assert not {*unknown, "corpus_digest"} & data.params.keys()
+    assert not {f"yeoron.{name}" for name in unknown} & data.tags.keys()
 
 
 def test_a_server_that_is_not_there(store, make, monkeypatch):

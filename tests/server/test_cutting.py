@@ -13,6 +13,7 @@ from named import joined, named
 
 from embedding.errors import RefusedError
 from embedding.exchange.payload import BlockCounts, RowDelta
+from embedding.models.config import ModelConfig
 from embedding.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
@@ -257,3 +258,42 @@ def test_training_goes_on_while_a_window_is_written(tmp_path, connect):
         snapshot = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id)
         # Every push adds one to every value of both tables: a torn copy would show.
         assert len(np.unique(snapshot.contexts)) == 1
+
+
+def told(compression: str, **changes: object) -> dict[str, object]:
+    setup = {"model": ModelConfig().model_dump(mode="json"), "compression": compression}
+    return {"setup": {**setup, "topology": "ps", "tokenizer": "kiwi", "nodes": 2, **changes}}
+
+
+def test_a_manifest_says_what_the_nodes_that_are_there_train_with(tmp_path, connect):
+    store = SnapshotStore(str(tmp_path / "snapshots"))
+    with running_server(config(tmp_path), dim=DIM) as server:
+        one, other, gone = (connect(server, name) for name in ("one", "other", "gone"))
+        for day in range(4):
+            one.push(counts=counted(["말"], 2, window=AT + day * DAY), window=AT + day * DAY)
+        one.words("말")
+
+        def cut(day: int) -> dict[str, object]:
+            start = START + timedelta(days=day)
+            return store.open(
+                one.client.cut(Window.holding(start, WindowUnit.DAY)).id
+            ).manifest.config
+
+        assert not {"model", "compression", "tokenizer"} & cut(0).keys()
+        gone.client.report(told("none"))
+        gone.client.close()
+        one.client.report(told("fp16"))
+        for nonsense in (told("onebit", nodes=-1), {"setup": "onebit"}, told("x" * 1000)):
+            other.client.report(nonsense)
+        known = cut(1)
+        assert known["model"] == ModelConfig().model_dump(mode="json")
+        assert (known["compression"], known["topology"]) == ("fp16", "ps")
+        assert (known["tokenizer"], known["nodes"]) == ("kiwi", 2)
+        other.client.report(told("onebit"))
+        both = cut(2)
+        assert (both["compression"], both["tokenizer"]) == ("fp16, onebit", "kiwi")
+        # A training's last window is cut when all its nodes have gone.
+        one.client.close()
+        other.client.close()
+        ref = server.cutter.cut(Window.holding(START + timedelta(days=3), WindowUnit.DAY))
+        assert store.open(ref.id).manifest.config["compression"] == "fp16, none, onebit"

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.topology import TopologyConfig
 from embedding.models.config import Model, ModelConfig
 from embedding.stream.config import StreamConfig
+from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.spec import NodeSpec
+from embedding.worker.spec import CorpusShare, NodeSpec
 
 
 def spec(model: Model, stream: StreamConfig, ratio: float) -> NodeSpec:
@@ -30,3 +33,20 @@ def test_without_replay_nothing_is_ranked() -> None:
     assert spec(Model.GLOVE, StreamConfig(replay="loss"), 0.0).node.replay_ratio == 0.0
     assert spec(Model.GLOVE, StreamConfig(), 1.0).stream.replay == "uniform"
     assert spec(Model.CBOW, StreamConfig(replay="loss"), 1.0).stream.replay == "loss"
+
+
+def test_what_a_node_trains_with() -> None:
+    peers = ("n", "m", "o")
+    told = spec(Model.CBOW, StreamConfig(), 1.0).model_copy(update={"peers": peers}).setup
+    assert (told.model.model, told.compression, told.topology) == ("cbow", "fp16", "ps")
+    assert (told.tokenizer, told.nodes) == ("auto", 3)
+    reader = NodeSpec(
+        name="n",
+        server="grpc://127.0.0.1:1",
+        corpus=CorpusShare(path="x", index=1, count=4),
+        exchange=ExchangeConfig(compression="topk"),
+        text=TextConfig(tokenizer="script"),
+        topology=TopologyConfig(server_groups=2),
+    ).setup
+    assert (reader.compression, reader.topology) == ("topk", "servers")
+    assert (reader.tokenizer, reader.nodes) == ("script", 4)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +28,7 @@ from embedding.records import (
 )
 from embedding.server.config import ServerConfig
 from embedding.server.cutting.gold import measure_gold
-from embedding.server.figures.reports import read_weights
+from embedding.server.figures.reports import read_setup, read_weights
 from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import TablesCopy
 from embedding.server.shards.leading import RemoteCopy
@@ -251,6 +252,7 @@ class Cutter:
             "server": self._config.model_dump(mode="json", exclude=hidden),
             "sync": self._state.machine.config.model_dump(mode="json"),
             "dim": self._state.dim,
+            **read_setup(self._reports() or self._state.reports.values()),
             **self._state.composer.described(),
         }
 
@@ -284,10 +286,14 @@ class Cutter:
     def _weights(self) -> dict[str, float]:
         """weight.SOURCE, as the nodes that are there tell of it."""
         with self._state.lock:
-            members = self._state.machine.board.members
-            there = {name for name, member in members.items() if member.present}
-            told = [one for name, one in self._state.reports.items() if name in there]
+            told = self._reports()
         return {f"weight.{name}": weight for name, weight in read_weights(told).items()}
+
+    def _reports(self) -> list[dict[str, Any]]:
+        """What the nodes that are there told last (under the lock)."""
+        members = self._state.machine.board.members
+        there = {name for name, member in members.items() if member.present}
+        return [one for name, one in self._state.reports.items() if name in there]
 
     def _parent(self, window: Window) -> str | None:
         before = [ref for ref in self.refs() if ref.window_end <= window.start]

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 
 from embedding.exchange.compression.halves import narrow
+from embedding.exchange.setup import Setup
 from embedding.records import FloatArray, HalfArray
 from embedding.server.rows.transfer import to_host
 
@@ -46,3 +48,22 @@ def read_weights(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
             if isinstance(weight, (int, float)) and 0 < weight < 1e12:
                 told.setdefault(str(name), []).append(float(weight))
     return {name: sum(each) / len(each) for name, each in sorted(told.items())}
+
+
+def read_setup(reports: Iterable[dict[str, Any]]) -> dict[str, object]:
+    """What the nodes that told of it train with (`Setup`), by name; else empty.
+
+    Where they differ all values are named, as `fp16, onebit`.
+    """
+    told: list[dict[str, object]] = []
+    for report in reports:
+        try:
+            told.append(Setup.model_validate(report.get("setup")).model_dump(mode="json"))
+        except ValidationError:
+            continue
+    return {name: _one([each[name] for each in told]) for name in Setup.model_fields if told}
+
+
+def _one(values: list[object]) -> object:
+    alike = all(value == values[0] for value in values)
+    return values[0] if alike else ", ".join(sorted({str(value) for value in values}))

@@ -1,0 +1,54 @@
+"""What runs are compared by: the same names for a snapshot's run and for a compared training's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from embedding.evaluation import gate, runs
+from embedding.snapshots.format import Manifest
+
+TAGS = ("policy", "model", "compression", "topology", "tokenizer", "corpus_digest")
+"""Params that are tags too: MLflow filters and groups runs by these in its list."""
+
+
+def params(manifest: Manifest) -> dict[str, object]:
+    """What a snapshot was made with and from, and `config.…`: every setting in its manifest.
+
+    What the manifest does not know (an older one, a stream's corpus) is left out.
+    """
+    known = {
+        "model": _at(manifest, "model", "model"),
+        "dim": manifest.dim,
+        "policy": _at(manifest, "sync", "policy"),
+        **{name: _at(manifest, name) for name in ("compression", "topology", "tokenizer", "nodes")},
+        "tokenizer_digest": manifest.tokenizer_digest,
+        "source_mix": _mix(manifest.tokens),
+        "corpus_digest": gate.corpus_digest(manifest),
+        "config_digest": manifest.config_digest,
+        "code_version": manifest.code_version,
+    }
+    return {
+        **{name: value for name, value in known.items() if value not in (None, "")},
+        **{f"config.{name}": value for name, value in runs.flatten(manifest.config).items()},
+    }
+
+
+def tags(params: Mapping[str, object]) -> dict[str, str]:
+    """Those of `params` that are tags too."""
+    return {f"yeoron.{name}": str(params[name]) for name in TAGS if name in params}
+
+
+def _at(manifest: Manifest, *path: str) -> object:
+    """One setting of the manifest; None where it has none."""
+    found: object = manifest.config
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def _mix(tokens: Mapping[str, int]) -> str | None:
+    """Share of the window's tokens by source, as JSON; None of an empty window."""
+    total = sum(tokens.values())
+    mix = {source: round(n / total, 4) for source, n in sorted(tokens.items())} if total else {}
+    return json.dumps(mix, ensure_ascii=False)[:4_000] if mix else None
