@@ -41,7 +41,7 @@ def test_loss_stays_and_bytes_go(tmp_path: Path) -> None:
         (("--pulls", "some"), ["pulls", "rows", "changes"]),
         (
             ("--pulls", "changes", "--shards", "2", "--split", "columns"),
-            ["cache_bytes", "split columns", "0 is accepted"],
+            ["pulls changes", "split columns", "rows is accepted"],
         ),
         (("--pulls", "changes", "--sync", "sandblaster"), ["sandblaster", "changes", "rows"]),
         (("--relative-threshold", "-1"), ["relative_threshold", "-1"]),

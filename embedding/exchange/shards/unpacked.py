@@ -13,6 +13,11 @@ def check_column_exchange(config: ExchangeConfig) -> None:
             f"compression {config.compression} with split columns: no row travels that could be "
             "packed; none and fp16 are accepted."
         )
+    if config.pulls != "rows":
+        raise ConfigError(
+            f"pulls {config.pulls} with split columns: nodes have no rows to keep; rows is "
+            "accepted."
+        )
     if config.cache_bytes:
         raise ConfigError(
             f"cache_bytes {config.cache_bytes} with split columns: nodes have no rows to keep; "
