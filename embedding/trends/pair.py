@@ -113,7 +113,7 @@ def pair_of(before: Snapshot, after: Snapshot, past: Sequence[Snapshot] = ()) ->
         seen_after=np.asarray(after.counts)[here].astype(np.int64),
         used_before=again[0] if again else _used(before, there),
         used_after=_used(after, here),
-        used_past=again[1:] or _past(past, before, column.take(pa.array(here))),
+        used_past=again[1:] if again else _past(past, before, column.take(pa.array(here))),
         reread=bool(again),
     )
 

@@ -146,6 +146,11 @@ def test_the_texts_that_a_window_read_again_stand_for_the_windows_before(store):
     pairs = [w.take(held).replicas("뉴스")[0] for w in (pair.used_before, *pair.used_past)]
     assert np.array_equal(pairs[0], past.pairs.astype(float))
     assert np.array_equal(pairs[1], (past.pairs + 1).astype(float))
+    one.__dict__["usage"] = past
+    other.__dict__["usage"] = replace(use, reread=(past,))
+    alone = pair_of(one, other, [one])
+    assert alone.reread
+    assert alone.used_past == (), "what was read in other tables does not stand beside it"
 
 
 def test_two_models_are_not_compared_by_usage(told):
