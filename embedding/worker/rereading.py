@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from embedding.errors import RefusedError
 from embedding.exchange.compression.halves import narrow
 from embedding.exchange.payload import Reread
 from embedding.records import (
@@ -28,6 +29,7 @@ from embedding.records import (
 )
 from embedding.worker.counting import window_starts
 from embedding.worker.slopes import MOST, add_usage
+from embedding.worker.ticks import Begun
 
 PARTS = 8
 """Documents are dealt out to so many parts: how far these differ says how sure the past is."""
@@ -155,10 +157,18 @@ class Rereading:
         self._window: int | None = None
         self._due: deque[tuple[str, int, list[_Stretch]]] = deque()
 
-    def begin(self, window: int, compass: Compass | None) -> None:
-        """A window begins; what was not read again for the one before it is left."""
-        self._window, self.compass = window, compass
-        texts = {} if compass is None else self.past.before(window)
+    def begin(self, begun: Begun, pull: Callable[[IntArray], Tables]) -> None:
+        """A window begins: take the tables as they are, if there is anything to compare it with.
+
+        What was not read again for the window before is left.
+        """
+        texts = self.past.before(begun.window) if len(begun.ids) else {}
+        self._window, self.compass = begun.window, None
+        try:
+            if texts:
+                self.compass = Compass.pulled(begun.ids, begun.keep, pull)
+        except RefusedError:  # a word was evicted meanwhile: this window goes without
+            texts = {}
         order = sorted(texts, key=lambda key: (key[1], key[0]))
         self._due = deque((*key, texts[key]) for key in order)
 

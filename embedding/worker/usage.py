@@ -18,7 +18,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.compression.halves import narrow
 from embedding.exchange.payload import BlockCounts, Reread, Usage
 from embedding.models.base import LocalBlock
@@ -26,7 +25,7 @@ from embedding.models.config import Model, ModelConfig
 from embedding.records import CodeArray, FloatArray, IntArray, Table, TokenBlock, WindowUnit
 from embedding.worker.counting import window_starts
 from embedding.worker.lexicon import Lexicon
-from embedding.worker.rereading import Compass, PastTexts, Rereading, Tables
+from embedding.worker.rereading import PastTexts, Rereading, Tables
 from embedding.worker.slopes import MOST, add_usage
 from embedding.worker.ticks import Begun, Prepared
 
@@ -88,7 +87,7 @@ class UsageReader:
         if self.again is None:
             return self.read(blocks, counts, block, vectors, contexts), ()
         if prepared.begun is not None:
-            self._begin(self.again, prepared.begun, pull)
+            self.again.begin(prepared.begun, pull)
         lengths = [len(one.codes) for one in blocks]
         own, words = _fresh(block, prepared.planned.words, sum(lengths))
         compass = self.again.compass
@@ -102,21 +101,6 @@ class UsageReader:
         ids[own.tokens >= 0] = words[own.tokens[own.tokens >= 0]]
         self.again.past.add(blocks, np.split(ids, np.cumsum(lengths)[:-1]))
         return found, reread
-
-    @staticmethod
-    def _begin(
-        again: Rereading,
-        begun: Begun,
-        pull: Callable[[IntArray], Tables],
-    ) -> None:
-        """Take the tables as they are, if there is anything to compare the window with."""
-        compass = None
-        if len(begun.ids) and again.past.before(begun.window):
-            try:
-                compass = Compass.pulled(begun.ids, begun.keep, pull)
-            except RefusedError:  # a word was evicted meanwhile: this window goes without
-                compass = None
-        again.begin(begun.window, compass)
 
     def read(
         self,

@@ -13,6 +13,7 @@ from embedding.records import Table, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.rereading import PARTS, Compass, PastTexts, Rereading
+from embedding.worker.ticks import Begun
 from embedding.worker.usage import UsageReader, _fresh
 
 DAY, DIM, CONTEXT, WINDOWS = 86_400, 5, 2, 6
@@ -44,6 +45,12 @@ def compass(words: int = len(WORDS), seed: int = 0) -> Compass:
     rng = np.random.default_rng(seed)
     vectors, contexts = (rng.normal(size=(words, DIM)).astype(np.float32) for _ in range(2))
     return Compass(np.arange(words), vectors, contexts, np.ones(words, np.float32))
+
+
+def begun(tables: Compass):
+    """The second day begins, with these tables at the server."""
+    day = Begun(2 * DAY, tables.ids, tables.keep)
+    return day, lambda ids: {Table.IN: tables.vectors[ids], Table.OUT: tables.contexts[ids]}
 
 
 def by_hand(sentences: list[str], word: str, tables: Compass) -> tuple[np.ndarray, float]:
@@ -86,7 +93,7 @@ def test_memory_is_bounded_and_the_oldest_windows_leave_first():
 def test_sums_are_those_of_the_formula_by_the_tables_of_the_beginning():
     texts = [(1, "가나다/나가나"), (1, "다가라가"), (2, "가마")] * PARTS
     again, tables = Rereading(CONTEXT, past_of(block("뉴스", texts))), compass(words=4)
-    again.begin(2 * DAY, tables)
+    again.begin(*begun(tables))
     found = again.read(10_000)
     assert [(one.window, one.source) for one in found] == [(2 * DAY, "뉴스")] * PARTS
     assert sorted(one.part for one in found) == list(range(PARTS))
@@ -105,7 +112,7 @@ def test_sums_are_those_of_the_formula_by_the_tables_of_the_beginning():
 
 def test_reading_again_is_spread_over_ticks_and_ends():
     again = Rereading(CONTEXT, past_of(block("뉴스", [(1, "가나가나가나")] * 8 * PARTS)))
-    again.begin(2 * DAY, compass())
+    again.begin(*begun(compass()))
     sizes = [len(again.read(12)) for _ in range(20)]
     assert sizes[0] == 2, "eight tokens of before for each fresh one, parts of 48"
     assert sum(sizes) == PARTS
