@@ -36,6 +36,13 @@ function placed(places, chart, taken) {
   });
 }
 
+// The box that a word's dot fills.
+function dot(place, chart) {
+  const [x, y] = chart.convertToPixel({ seriesId: "centre" }, [place.x, place.y]);
+  const size = symbol(place);
+  return [x - size / 2, y - size / 2, size, size];
+}
+
 function symbol(place) {
   return place.near ? 8 + 12 * Math.max(place.similarity, 0) : 6;
 }
@@ -45,13 +52,21 @@ function points(window, chosen, chart, word) {
   const [cx, cy] = chart.convertToPixel({ seriesId: "centre" }, [0, 0]);
   const own = word.length * 17;
   const taken = [[cx - own / 2, cy - 30, own, 40]];
-  return placed(order, chart, taken).map((place) => ({
+  // Labels of near words come first and keep clear of near dots; the others keep clear of all.
+  const named = [true, false].flatMap((near) => {
+    const some = order.filter((place) => place.near === near);
+    taken.push(...some.map((place) => dot(place, chart)));
+    return placed(some, chart, taken);
+  });
+  return named.map((place) => ({
     name: place.word,
     value: [place.x, place.y],
-    symbol: place.new ? "diamond" : place.near ? "circle" : "emptyCircle",
+    symbol: place.new ? "diamond" : "circle",
     symbolSize: symbol(place),
     itemStyle: {
-      color: place.new ? chosen.heat : place.near ? chosen.accent : chosen.gone,
+      color: place.new ? chosen.heat : place.near ? chosen.accent : chosen.card,
+      borderColor: chosen.gone,
+      borderWidth: place.near ? 0 : 1.5,
       opacity: place.near ? 0.9 : 0.7,
     },
     label: {
