@@ -111,10 +111,11 @@ def _open_routes(app: FastAPI, site: Site, static_guards: Sequence[Dependency]) 
 def _errors(app: FastAPI, site: Site) -> None:
     """Every failure becomes a sentence: JSON below api/, a page elsewhere."""
 
-    def answer(request: Request, status: int, about: str) -> Response:
+    def answer(request: Request, status: int, key: str = "", detail: str = "") -> Response:
+        """key: what a page says in the reader's language; detail: the sentence for programs."""
         if _path(request).startswith("/api/"):
-            return JSONResponse({"error": about or "there is no such answer."}, status)
-        return error_page(site, request, status, about)
+            return JSONResponse({"error": detail or "there is no such answer."}, status)
+        return error_page(site, request, status, site.words(request)(key) if key else "", detail)
 
     @app.exception_handler(LoginRequiredError)
     def login_required(request: Request, _: LoginRequiredError) -> Response:
@@ -127,28 +128,28 @@ def _errors(app: FastAPI, site: Site) -> None:
 
     @app.exception_handler(HTTPException)
     def http_error(request: Request, error: HTTPException) -> Response:
-        about = "" if error.status_code == 404 and error.detail == "Not Found" else error.detail
-        response = answer(request, error.status_code, str(about))
+        detail = "" if error.status_code == 404 and error.detail == "Not Found" else error.detail
+        key = "" if not detail else "not_yet" if error.status_code == 503 else "bad_address"
+        response = answer(request, error.status_code, key, str(detail))
         response.headers.update(error.headers or {})
         return response
 
     @app.exception_handler(RequestValidationError)
     def bad_request(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        return answer(request, 422, f"{first['loc'][-1]}: {first['msg']}.")
+        return answer(request, 422, "bad_address", f"{first['loc'][-1]}: {first['msg']}.")
 
     @app.exception_handler(YeoronError)
     def known_error(request: Request, error: YeoronError) -> Response:
-        status = 404 if isinstance(error, SnapshotError) else 400
-        status = status if isinstance(error, InputError) else 500
-        if isinstance(error, SnapshotError) and not _path(request).startswith("/api/"):
-            about = site.words(request)("snapshot_missing")
-            return error_page(site, request, status, about, str(error))
-        return answer(request, status, str(error))
+        if isinstance(error, SnapshotError):
+            return answer(request, 404, "snapshot_missing", str(error))
+        if isinstance(error, InputError):
+            return answer(request, 400, "bad_address", str(error))
+        return answer(request, 500, "server_error", str(error))
 
     @app.exception_handler(Exception)
     def unknown_error(request: Request, _: Exception) -> Response:
-        response = answer(request, 500, "")
+        response = answer(request, 500)
         response.headers.update(HEADERS)  # this answer is made outside the middleware
         return response
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from embedding.trends.contrast import SourceContrast
 from embedding.trends.rows import Note, TrendReport, TrendRow
 from embedding.web import formats
 from embedding.web.text import Words
+
+NAMED = 3
+"""Neighbours that a sentence names."""
 
 
 @dataclass(frozen=True)
@@ -31,21 +35,77 @@ def headline(report: TrendReport) -> list[str]:
 
 
 def lede(report: TrendReport, t: Words) -> list[str]:
-    """One sentence for each ranking that has something sure to say."""
+    """What moved, what is new, what rose: sentences with figures that can be quoted."""
     moved, born, risen = _sure(report)
-    out = []
-    if moved:
-        out.append(t("lede_moved", word=formats.short_word(moved[0].word)))
+    if report.compared_with is None:
+        return []
+    if not (moved or born or risen):
+        return [t("lede_none")]
+    out = [_sure_of(moved[0], _moved(moved[0], t))] if moved else []
+    if not moved and report.ranked.get("moved"):
+        out.append(t("lede_not_moved", n=formats.number(report.ranked["moved"])))
     if born:
-        key = "lede_born" if len(born) > 1 else "lede_born_one"
-        cut = len(born) == len(report.born) < report.ranked.get("born", 0)
-        more = f"{len(born)}+" if cut else str(len(born))
-        out.append(t(key, word=formats.short_word(born[0].word), n=more))
+        out.append(_sure_of(born[0], _born(report, born, t)))
     if risen:
-        out.append(_risen(risen[0], len(report.baseline), t))
-    if not out and report.compared_with is not None:
-        out.append(t("lede_none"))
+        out.append(_sure_of(risen[0], _risen(risen[0], len(report.baseline), t)))
     return out
+
+
+def read(report: TrendReport, t: Words) -> str:
+    """How much was read, up to when, and which sources are missing."""
+    documents = report.snapshot.documents
+    said = t(
+        "lede_read",
+        documents=formats.number(report.snapshot.total_documents),
+        sources=sum(1 for n in documents.values() if n),
+        end=formats.moment(report.snapshot.end),
+    )
+    missing = [formats.short_word(line.source, 30) for line in completeness(report) if line.missing]
+    return " ".join([said, t("lede_missing", sources=", ".join(missing))] if missing else [said])
+
+
+def differ(contrast: SourceContrast | None, t: Words) -> list[str]:
+    """The word that two sources use most differently, where one is clear."""
+    row = next((row for row in contrast.rows if row.significant), None) if contrast else None
+    if contrast is None or row is None:
+        return []
+    names = (formats.short_word(name, 24) for name in (contrast.first, contrast.second))
+    first, second = names
+    return [t("lede_differ", word=formats.short_word(row.word), first=first, second=second)]
+
+
+def _sure_of(row: TrendRow, sentence: str) -> str:
+    """The sentence with the row's q."""
+    q = formats.chance(row.q)
+    return f"{sentence.removesuffix('.')} (q {q if q.startswith('<') else f'= {q}'})."
+
+
+def _moved(row: TrendRow, t: Words) -> str:
+    said = [t("lede_moved", word=formats.short_word(row.word))]
+    if row.shift is not None and row.expected is not None:
+        said.append(t("lede_shift", shift=f"{row.shift:.2f}", expected=f"{row.expected:.2f}"))
+    near = [n.word for n in row.neighbours if n.changed][:NAMED]
+    if near:
+        said.append(t("lede_near", words=", ".join(formats.short_word(w, 20) for w in near)))
+    return " ".join(said)
+
+
+def _born(report: TrendReport, born: Sequence[TrendRow], t: Words) -> str:
+    cut = len(born) == len(report.born) < report.ranked.get("born", 0)
+    row, word = born[0], formats.short_word(born[0].word)
+    said = t(
+        "lede_born" if len(born) > 1 else "lede_born_one",
+        word=word,
+        n=f"{len(born)}+" if cut else str(len(born)),
+    )
+    figures = t(
+        "lede_documents",
+        word=word,
+        object=formats.particle(word, "을", "를"),
+        before=formats.number(row.documents_before),
+        now=formats.number(row.documents),
+    )
+    return f"{said} {figures}"
 
 
 def _risen(row: TrendRow, windows: int, t: Words) -> str:

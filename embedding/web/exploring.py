@@ -78,11 +78,11 @@ def exploring_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
 
 def _compare(site: Site, request: Request, a: str, b: str) -> HTMLResponse:
     if not a or not b:
-        return site.render(request, "compare.html", a=a, b=b, view=None, histories=())
+        return _no_pair(site, request, a, b, 200, ())
     histories = (site.reader.history(a), site.reader.history(b))
-    for history in histories:
-        if not history.known:
-            return unknown(site, request, history.word)
+    if not all(history.known for history in histories):
+        missing = _missing(site, request, a, b, [one.known for one in histories])
+        return _no_pair(site, request, a, b, 404, missing)
     points = [_last_known(history) for history in histories]
     sharp = [
         site.answers.exact(history.word, history.points[at], None)
@@ -91,7 +91,32 @@ def _compare(site: Site, request: Request, a: str, b: str) -> HTMLResponse:
     view = pair_view(
         *histories, (sharp[0], sharp[1]), site.answers.together(a, b), site.words(request)
     )
-    return site.render(request, "compare.html", a=a, b=b, view=view, histories=histories)
+    return site.render(
+        request, "compare.html", a=a, b=b, view=view, histories=histories, unknown=()
+    )
+
+
+def _no_pair(
+    site: Site, request: Request, a: str, b: str, code: int, missing: Sequence[dict[str, object]]
+) -> HTMLResponse:
+    """The fields for two words, and what is missing."""
+    return site.render(
+        request, "compare.html", code, a=a, b=b, view=None, histories=(), unknown=missing
+    )
+
+
+def _missing(
+    site: Site, request: Request, a: str, b: str, known: Sequence[bool]
+) -> list[dict[str, object]]:
+    """The words that no window knows, each with near spellings that lead to the same comparison."""
+    vocabulary, links = site.reader.vocabulary(), site.links(request)
+    found: list[dict[str, object]] = []
+    for at, word in enumerate((a, b)):
+        if not known[at]:
+            near = vocabulary.nearest_spellings(word)
+            to = [links.compare(*((one, b) if at == 0 else (a, one))) for one in near]
+            found.append({"word": word, "nearest": list(zip(near, to, strict=True))})
+    return found
 
 
 def _compare_csv(site: Site, request: Request, a: str, b: str) -> Response:
@@ -147,6 +172,7 @@ def _between(
         now=now,
         notes=brief.say(report.notes, report.snapshot.label, site.words(request)),
         rows=site.config.front_rows,
+        limit=site.config.trends.false_discovery,
     )
 
 

@@ -69,7 +69,10 @@ def change(now: float, before: float) -> str:
     if before <= 0:
         return "–"
     ratio = now / before
-    return f"×{ratio:.1f}" if ratio >= 3 else f"{(ratio - 1) * 100:+.0f} %".replace("-", "−")
+    if ratio >= 3:
+        return f"×{ratio:.1f}"
+    percent = round((ratio - 1) * 100)
+    return f"{percent:+d} %".replace("-", "−") if percent else "0 %"
 
 
 def moment(iso: str) -> str:
@@ -84,6 +87,16 @@ def moment(iso: str) -> str:
 def short_word(word: str, longest: int = LONGEST_WORD) -> str:
     """A word cut to a length that a page can hold."""
     return word if len(word) <= longest else word[: longest - 1] + "…"
+
+
+def particle(word: str, closed: str, opened: str) -> str:
+    """The Korean particle after a word: `closed` follows a final consonant (을), `opened` a vowel
+    (를); both, as 을(를), after what is no Hangul.
+    """
+    last = ord(word[-1:] or " ") - 0xAC00
+    if not 0 <= last < 11_172:
+        return f"{closed}({opened})"
+    return closed if last % 28 else opened
 
 
 def short_address(url: str, longest: int = 90) -> str:

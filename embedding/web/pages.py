@@ -20,7 +20,7 @@ from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
 from embedding.web.changeview import change_view
 from embedding.web.site import Site
-from embedding.web.wordview import word_view
+from embedding.web.wordview import said_of, word_view
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +123,8 @@ def _brief(
         "brief.html",
         report=report,
         headline=brief.headline(report),
-        lede=brief.lede(report, t),
+        lede=[*brief.lede(report, t), *brief.differ(contrast, t), brief.read(report, t)],
+        limit=site.config.trends.false_discovery,
         notes=notes,
         broken=sorted(broken),
         sources=brief.completeness(report),
@@ -153,6 +154,7 @@ def _word(
         evidence=_evidence(site, word, view.now),
         has_evidence=site.answers.has_evidence,
         axes=site.config.axes,
+        lede=said_of(history, t),
         latest=latest,
         before=history.points[-2] if len(history.points) > 1 else None,
         notes=brief.say(history.notes, latest.label, t),

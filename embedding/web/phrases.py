@@ -113,6 +113,37 @@ KO: Mapping[str, str] = {
     "watch_cut": "한 번에 {n}개까지만 보입니다.",
     "watch_unknown": "어느 창에도 없음",
     "watch_news": "이번 창의 소식",
+    "lede_shift": "움직임은 {shift}, 비슷한 빈도의 보통 낱말은 {expected}입니다.",
+    "lede_near": "새로 가까워진 말: {words}.",
+    "lede_not_moved": "뜻이 뚜렷이 움직인 말은 없습니다(낱말 {n}개를 견줌).",
+    "lede_documents": "‘{word}’{object} 쓴 문서는 앞 창 {before}건에서 {now}건이 되었습니다.",
+    "lede_differ": "{first}, {second} 두 소스가 가장 달리 쓴 말은 ‘{word}’입니다.",
+    "lede_read": "소스 {sources}곳의 문서 {documents}건을 {end}까지 읽었습니다.",
+    "lede_missing": "아무것도 읽지 못한 소스: {sources}.",
+    "how_to_read": "읽는 법: ‘뚜렷함’, z, q, 붉은 낱말",
+    "how_sure": "q가 {share} % 이하인 말. q는 이만큼 뚜렷한 말들 가운데 우연일 것으로 보이는 "
+    "몫입니다.",
+    "how_unsure": "우연만으로도 나올 수 있는 움직임. 접어 두지만 숨기지 않습니다.",
+    "how_z": "비슷한 말들이 흔히 흔들리는 폭의 몇 배인가. 0이면 보통입니다.",
+    "how_chip": "낱말",
+    "how_new": "앞 창에서는 가깝지 않다가 새로 가까워진 말.",
+    "how_lost": "앞 창에서는 가까웠다가 멀어진 말.",
+    "born_between": "먼저 온 창에는 없거나 드물던 말.",
+    "risen_between": "먼저 온 창보다 쓴 문서의 비율이 늘어난 말. 여러 소스에서 고루 늘어난 말이 "
+    "앞섭니다.",
+    "fallen_between": "먼저 온 창보다 쓴 문서의 비율이 줄어든 말.",
+    "said_rate": "{window}에 읽은 문서 {read}건 가운데 {documents}건이 이 말을 썼습니다"
+    "(1,000건당 {rate}).",
+    "said_rates": "{window}에 읽은 문서 {read}건 가운데 {documents}건이 이 말을 썼습니다"
+    "(1,000건당 {rate}, 앞 창 {before}).",
+    "said_shift": "앞 창과 견주어 가까운 말의 {shift} %가 바뀌었습니다(95 % 구간 {low}–{high} %).",
+    "said_within": "비슷한 빈도의 낱말이 흔히 바뀌는 폭({usual} %까지) 안입니다.",
+    "said_above": "비슷한 빈도의 낱말이 흔히 바뀌는 폭({usual} %까지)보다 큽니다.",
+    "snapshots_about": "창이 하나 닫힐 때마다 그때의 모델을 남깁니다. 창을 누르면 그 창의 브리프가 "
+    "열립니다.",
+    "over_windows": "창마다",
+    "unwatch": "빼기",
+    "unwatch_word": "‘{word}’ 목록에서 빼기",
     "png": "그림으로 저장",
 }
 
@@ -227,5 +258,37 @@ EN: Mapping[str, str] = {
     "watch_cut": "At most {n} words are shown at once.",
     "watch_unknown": "in no window",
     "watch_news": "News of this window",
+    "lede_shift": "Its shift is {shift}; a usual word of like frequency shows {expected}.",
+    "lede_near": "It came near {words}.",
+    "lede_not_moved": "No word moved clearly in meaning ({n} were compared).",
+    "lede_documents": "Documents that use “{word}” went from {before} in the window before "
+    "to {now}.",
+    "lede_differ": "{first} and {second} differ most clearly on “{word}”.",
+    "lede_read": "Read: {documents} documents of {sources} sources, up to {end}.",
+    "lede_missing": "Nothing was read from: {sources}.",
+    "how_to_read": "How to read this: clear, z, q, red words",
+    "how_sure": "q is at most {share} %: the expected share of chance finds among words this "
+    "clear.",
+    "how_unsure": "Movement that chance alone can give. It is folded away, not hidden.",
+    "how_z": "How many times what such words usually fluctuate by; 0 is usual.",
+    "how_chip": "word",
+    "how_new": "It was not among the nearest in the window before, and now is.",
+    "how_lost": "It was among the nearest in the window before, and is no more.",
+    "born_between": "Words that the earlier window had not, or hardly.",
+    "risen_between": "Words that a larger share of documents uses than in the earlier window; "
+    "spread over sources ranks first.",
+    "fallen_between": "Words that a smaller share of documents uses than in the earlier window.",
+    "said_rate": "{documents} of the {read} documents read in {window} use it ({rate} per 1,000).",
+    "said_rates": "{documents} of the {read} documents read in {window} use it ({rate} per 1,000; "
+    "{before} in the window before).",
+    "said_shift": "{shift} % of its nearest words were exchanged since the window before (95 % "
+    "interval {low}–{high} %).",
+    "said_within": "That is within what words of like frequency usually show (up to {usual} %).",
+    "said_above": "That is more than words of like frequency usually show (up to {usual} %).",
+    "snapshots_about": "One model is kept for each window that closed. A window’s name opens its "
+    "brief.",
+    "over_windows": "Over time",
+    "unwatch": "Remove",
+    "unwatch_word": "Remove “{word}” from the list",
     "png": "Save as picture",
 }

@@ -25,9 +25,9 @@ KO: Mapping[str, str] = {
     "lede_moved": "뜻이 가장 크게 움직인 말은 ‘{word}’입니다.",
     "lede_born": "새로 나타난 말은 ‘{word}’ 등 {n}개입니다.",
     "lede_born_one": "새로 나타난 말은 ‘{word}’입니다.",
-    "lede_risen": "가장 많이 는 말은 ‘{word}’입니다. "
-    "문서 1,000건 가운데 {now}건에 쓰였고, 앞선 창 {windows}개를 합치면 {usual}건이었습니다.",
-    "lede_risen_one": "가장 많이 는 말은 ‘{word}’입니다. "
+    "lede_risen": "가장 많이 늘어난 말은 ‘{word}’입니다. "
+    "문서 1,000건 가운데 {now}건에 쓰였고, 앞선 창 {windows}개를 통틀어서는 {usual}건이었습니다.",
+    "lede_risen_one": "가장 많이 늘어난 말은 ‘{word}’입니다. "
     "문서 1,000건 가운데 {now}건에 쓰였고, 바로 앞 창에서는 {usual}건이었습니다.",
     "lede_none": "이 창의 모든 움직임은 비슷한 빈도의 낱말들이 흔히 보이는 폭 안에 있습니다.",
     "moved": "움직인 말",
@@ -35,10 +35,10 @@ KO: Mapping[str, str] = {
     "born": "새 말",
     "born_about": "이 창까지 처음으로 여러 문서에 쓰인 말. 앞서는 없거나 드물었습니다.",
     "risen": "늘어난 말",
-    "risen_about": "앞선 창들을 합친 것보다 쓴 문서의 비율이 는 말. "
-    "여러 소스에 고루 는 말이 앞선다.",
+    "risen_about": "앞선 창들을 통틀어 본 것보다 쓴 문서의 비율이 늘어난 말. "
+    "여러 소스에서 고루 늘어난 말이 앞섭니다.",
     "fallen": "줄어든 말",
-    "fallen_about": "앞선 창들을 합친 것보다 쓴 문서의 비율이 준 말.",
+    "fallen_about": "앞선 창들을 통틀어 본 것보다 쓴 문서의 비율이 줄어든 말.",
     "empty_ranking": "이 창에는 없습니다.",
     "then": "그때",
     "now": "지금",
@@ -116,6 +116,10 @@ KO: Mapping[str, str] = {
     "computing_about": "이 창의 보고서가 아직 없어 지금 셈하는 중입니다. 잠시 뒤 저절로 "
     "새로 고칩니다.",
     "error_title": "보여 드릴 수 없습니다",
+    "bad_address": "이 주소의 값으로는 보일 것이 없습니다. 값을 고치거나 메뉴에서 다시 고르세요.",
+    "not_yet": "아직 셈하고 있습니다. 잠시 뒤 다시 여세요.",
+    "detail": "자세히",
+    "broken_one": "{window}: 파일이 모자라거나 만들 때와 달라서 빼고 보입니다.",
     "snapshot_missing": "찾는 스냅샷이 없거나 읽을 수 없습니다. 스냅샷 쪽에 있는 것을 고르세요.",
     "not_found_title": "그런 쪽이 없습니다",
     "not_found_about": "주소를 확인하거나 최근 브리프로 가세요.",
@@ -252,6 +256,11 @@ EN: Mapping[str, str] = {
     "computing_about": "There is no report of this window yet, so it is computed now. This page "
     "refreshes by itself.",
     "error_title": "This cannot be shown",
+    "bad_address": "There is nothing to show for the values in this address. Correct them, or "
+    "choose again from the menu.",
+    "not_yet": "It is still being computed. Open it again in a moment.",
+    "detail": "Detail",
+    "broken_one": "{window}: a file is missing or is not what was written, so it is left out.",
     "snapshot_missing": "This snapshot is not there or cannot be read. Choose one of those on the "
     "page Snapshots.",
     "not_found_title": "There is no such page",

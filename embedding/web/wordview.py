@@ -66,6 +66,40 @@ def word_view(
     )
 
 
+def said_of(history: WordHistory, t: Words) -> list[str]:
+    """The latest window in sentences: how often the word was used, and whether it moved."""
+    last = history.points[-1]
+    if not last.read_documents or last.per_1000_documents is None:
+        return []
+    before = history.points[-2].per_1000_documents if len(history.points) > 1 else None
+    said = [
+        t(
+            "said_rate" if before is None else "said_rates",
+            window=formats.window_name(last.label, t.language),
+            read=formats.number(last.read_documents),
+            documents=formats.number(last.documents),
+            rate=formats.rate(last.per_1000_documents),
+            before=formats.rate(before),
+        )
+    ]
+    figure = last.shift_previous
+    if figure is not None:
+        shares = {
+            name: f"{100 * value:.0f}"
+            for name, value in (("shift", figure.shift), ("low", figure.low), ("high", figure.high))
+        }
+        said.append(t("said_shift", **shares) + _against_usual(figure, t))
+    return said
+
+
+def _against_usual(figure: ShiftFigure, t: Words) -> str:
+    """Whether words of like frequency move as far; empty where no report says it."""
+    if figure.expected_high is None:
+        return ""
+    key = "said_above" if figure.shift > figure.expected_high else "said_within"
+    return " " + t(key, usual=f"{100 * figure.expected_high:.0f}")
+
+
 def sources_of(history: WordHistory) -> tuple[str, ...]:
     """The sources of all windows, as charts order and colour them."""
     return tuple(sorted({s.source for point in history.points for s in point.sources}))

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -95,7 +96,7 @@ async def test_from_the_brief_to_a_word_by_search(page_of, address):
         await page.fill("#q", "마스")
         await page.locator("#suggestions li").first.wait_for()
         await page.keyboard.press("ArrowDown")
-        assert await page.get_attribute("#q", "aria-activedescendant") == "suggestion-0"
+        assert await page.get_attribute("#q", "aria-activedescendant") == "suggestions-0"
         await page.keyboard.press("Enter")
         await page.wait_for_url("**/word/**")
         await headed(page, "마스크")
@@ -152,34 +153,7 @@ async def test_a_narrow_screen_needs_no_sideways_scrolling(page_of, address, pat
         assert small == 0
 
 
-CONTRAST = """
-() => {
-  const probe = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
-  const rgb = (c) => {
-    probe.fillStyle = c; probe.fillRect(0, 0, 1, 1);
-    return [...probe.getImageData(0, 0, 1, 1).data].slice(0, 3);
-  };
-  const light = (c) => rgb(c).map(v => v / 255)
-    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const ground = (e) => {
-    for (; e; e = e.parentElement) {
-      const c = getComputedStyle(e).backgroundColor;
-      if (c !== 'rgba(0, 0, 0, 0)' && c !== 'transparent') return c;
-    }
-    return getComputedStyle(document.body).backgroundColor;
-  };
-  const poor = [];
-  for (const e of document.querySelectorAll('main *, header *, footer *')) {
-    const own = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
-    if (!own || e.closest('svg') || !e.offsetParent) continue;
-    const [a, b] = [light(getComputedStyle(e).color), light(ground(e))];
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < 4.5) poor.push(`${e.className} ${e.textContent.slice(0, 20)} ${ratio.toFixed(2)}`);
-  }
-  return poor;
-}
-"""
+CONTRAST = Path(__file__).with_name("contrast.js").read_text().partition("\n")[2]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -352,6 +326,46 @@ async def test_half_a_syllable_suggests_the_word(page_of, address):
         await page.goto(address + "/")
         await page.fill("#q", "신천ㅈ")
         await playwright.expect(page.locator("#suggestions li").first).to_have_text("신천지")
+
+
+async def test_a_word_to_compare_is_completed_and_not_yet_sent(page_of, address):
+    async with page_of(viewport={"width": 390, "height": 844}) as page:
+        await page.goto(address + "/compare?a=코로나")
+        await page.fill("#word-b", "마ㅅ")
+        first = page.locator("#suggestions-b li").first
+        await playwright.expect(first).to_have_text("마스크")
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+        await page.keyboard.press("ArrowDown")
+        await page.keyboard.press("Enter")
+        assert await page.input_value("#word-b") == "마스크"
+        assert await first.is_hidden()
+        await page.keyboard.press("Enter")
+        await headed(page, "코로나·마스크")
+
+
+async def test_a_narrow_watch_list_shows_all_of_it_and_words_leave_it(page_of, address):
+    async with page_of(viewport={"width": 390, "height": 844}) as page:
+        for word in ("신천지", "코로나"):
+            await page.goto(address + f"/word/{word}")
+            await page.click("button.star")
+        await page.locator("header a[data-watch-page]").click()
+        await headed(page, "지켜보는 말")
+        table = page.locator("table.watch")
+        wide = await table.evaluate(
+            "e => [e.parentElement.scrollWidth, e.parentElement.clientWidth]"
+        )
+        assert wide[0] <= wide[1]
+        assert "95 % 구간" in await table.locator("td[data-label]").evaluate_all(
+            "all => all.map(e => getComputedStyle(e, '::before').content).join()"
+        )
+        await page.get_by_role("button", name="‘신천지’ 목록에서 빼기").click()
+        await playwright.expect(table).not_to_contain_text("신천지")
+        await playwright.expect(table).to_contain_text("코로나")
+        await page.goto(address + "/word/신천지")
+        assert await page.get_attribute("button.star", "aria-pressed") == "false"
+        # A list that somebody sent is not this browser's: nothing can be taken off it.
+        await page.goto(address + "/watch?w=마스크")
+        assert await page.locator("button[data-unwatch]:visible").count() == 0
 
 
 @pytest.mark.parametrize("name", ["script", "attribute", "emoji", "rtl", "template"])

@@ -71,6 +71,22 @@ def test_two_words_come_as_csv(client):
 def test_a_word_to_compare_that_is_unknown_or_missing(client):
     assert "첫째 낱말" in get(client, "/compare")
     assert "자료가 없습니다" in get(client, "/compare", 404, a="코로나", b="쀍쀍")
+    # A slip of the pen keeps the other word: the right spelling is one press away.
+    html = get(client, "/compare", 404, a="코로니", b="마스크")
+    assert f"/compare?a={quote('코로나')}&amp;b={quote('마스크')}" in html
+    assert html.count('role="note"') == 1
+
+
+def test_an_error_is_told_in_the_readers_language_with_the_sentence_as_detail(client, config):
+    first, last = (SnapshotStore(config.snapshots).list()[at].id for at in (0, -1))
+    for path, status, values, detail in (
+        ("/windows/moved.csv", 400, {"then": last, "now": first}, "the earlier window comes first"),
+        ("/compare.csv", 422, {"a": "코로나"}, "Field required"),
+    ):
+        html = get(client, path, status, **values)
+        assert "이 주소의 값으로는 보일 것이 없습니다" in html
+        told = html.partition('<span lang="en">')[2].partition("</span>")[0]
+        assert detail in told
 
 
 def test_any_two_windows_are_compared_and_come_as_csv(client, config):

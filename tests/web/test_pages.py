@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import time
 from html.parser import HTMLParser
 from urllib.parse import quote
@@ -107,6 +108,12 @@ def test_the_word_page_shows_frequency_shift_and_neighbours(client):
     html = client.get("/word/코로나").text
     assert html.count("data-chart=") == 2
     assert "나쁘다" in page.text
+    assert re.search(
+        r"2020년 3월에 읽은 문서 6,500건 가운데 [\d,]+건이 이 말을 썼습니다", page.text
+    )
+    assert re.search(r"가까운 말의 \d+ %가 바뀌었습니다\(95 % 구간 \d+–\d+ %\)", page.text)
+    assert "폭(" in page.text
+    assert "보다 큽니다." in page.text
 
 
 def test_two_windows_can_be_chosen(client, config):

@@ -77,6 +77,7 @@ def test_figures_are_written_for_people():
         "−10 %",
         "–",
     )
+    assert (formats.change(999, 1000), formats.change(1001, 1000)) == ("0 %", "0 %")
     assert (formats.chance(1e-9), formats.chance(0.02)) == ("< 0.001", "0.020")
     assert (formats.seconds(0.84), formats.seconds(200), formats.seconds(1e5)) == (
         "0.8 s",

@@ -1,8 +1,9 @@
 // Suggestions, the live panel, the watch list. Every page can be read without this file.
 "use strict";
 
+// A field with data-word leads to the page of what is chosen; another one takes it as its value.
 function suggestions(input) {
-  const list = document.getElementById("suggestions");
+  const list = document.getElementById(input.getAttribute("aria-controls"));
   let words = [];
   let at = -1;
   let timer = 0;
@@ -19,22 +20,28 @@ function suggestions(input) {
     input.setAttribute("aria-expanded", "false");
     input.removeAttribute("aria-activedescendant");
   };
+  const choose = (word) => {
+    if (input.dataset.word) return location.assign(address(word));
+    input.value = word;
+    asked += 1;
+    close();
+  };
   const mark = () => {
     [...list.children].forEach((item, i) => item.setAttribute("aria-selected", String(i === at)));
-    if (at >= 0) input.setAttribute("aria-activedescendant", `suggestion-${at}`);
+    if (at >= 0) input.setAttribute("aria-activedescendant", `${list.id}-${at}`);
     else input.removeAttribute("aria-activedescendant");
   };
   const show = () => {
     list.replaceChildren(
       ...words.map((word, i) => {
         const item = document.createElement("li");
-        item.id = `suggestion-${i}`;
+        item.id = `${list.id}-${i}`;
         item.setAttribute("role", "option");
         item.dir = "auto";
         item.textContent = word.slice(0, 80);
         item.addEventListener("mousedown", (event) => {
           event.preventDefault();
-          location.assign(address(word));
+          choose(word);
         });
         return item;
       }),
@@ -73,7 +80,7 @@ function suggestions(input) {
       event.preventDefault();
     } else if (event.key === "Enter" && at >= 0) {
       event.preventDefault();
-      location.assign(address(words[at]));
+      choose(words[at]);
     } else if (event.key === "Escape") {
       close();
     }
@@ -158,6 +165,19 @@ function star(button) {
   });
 }
 
+// Takes a word off the list of this browser; words of the settings' own list have no button.
+function unwatch(button) {
+  const word = button.dataset.unwatch;
+  button.hidden = !watched().includes(word);
+  button.addEventListener("click", () => {
+    const others = watched().filter((one) => one !== word);
+    localStorage.setItem(KEY, JSON.stringify(others));
+    const shown = new URLSearchParams(location.search).getAll("w").filter((one) => one !== word);
+    const query = new URLSearchParams(shown.map((one) => ["w", one])).toString();
+    location.replace(`${location.pathname}${query ? `?${query}` : ""}`);
+  });
+}
+
 function mine() {
   const words = watched();
   if (words.length === 0) return;
@@ -170,6 +190,7 @@ function mine() {
 }
 
 document.querySelectorAll("button[data-watch]").forEach(star);
+document.querySelectorAll("button[data-unwatch]").forEach(unwatch);
 mine();
 document.querySelectorAll("input[data-suggest]").forEach(suggestions);
 document.querySelectorAll("[data-stream]").forEach(live);
