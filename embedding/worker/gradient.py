@@ -133,8 +133,7 @@ class GradientProcess:
 
     def run(self) -> None:
         """Until told to stop, or until the crawler has ended and everything it sent is learnt."""
-        # A snapshot says what its nodes trained with: the server knows it before it gets a push.
-        self._report()
+        self._report()  # a snapshot says what its nodes trained with: told before the first push
         reporter = threading.Thread(target=self._report_forever, daemon=True)
         reporter.start()
         if self.learner.outstanding is not None:
@@ -157,10 +156,12 @@ class GradientProcess:
                 # A corpus may be learnt before the first report was due.
                 self._report()
                 secure(self.client, self.stop)
-        except ExchangeError:
+        except ExchangeError as error:
             # Told to stop, nodes that all-reduce leave each other as they come.
-            if self.spec.ring is None or not self.stop.is_set():
+            away = self.spec.ring is not None or isinstance(error, UnavailableError)
+            if not (away and self.stop.is_set()):
                 raise
+            logger.info("%s: told to stop: %s", self.spec.name, error)
         finally:
             self._write_evidence()
             self.stop.set()
@@ -382,10 +383,18 @@ def learn_forever(spec_json: str, queue: BlockQueue) -> None:
     stop = stop_on_signals()
     spec = NodeSpec.model_validate_json(spec_json)
     try:
-        GradientProcess(spec, queue, stop).run()
+        if (process := _begun(spec, queue, stop)) is not None:
+            process.run()
+    finally:
+        queue.close()
+
+
+def _begun(spec: NodeSpec, queue: BlockQueue, stop: threading.Event) -> GradientProcess | None:
+    """None when told to stop while the server is away."""
+    try:
+        return GradientProcess(spec, queue, stop)
     except UnavailableError as error:
         if not stop.is_set():
             raise
-        logger.info("%s: told to stop while the server is away: %s", spec.name, error)
-    finally:
-        queue.close()
+        logger.info("%s: told to stop: %s", spec.name, error)
+        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,21 @@ def test_a_node_and_the_server_killed_together_lose_nothing(tmp_path: Path) -> N
         found.kill_server()
         found.serve()
         [node.result(timeout=120) for node in found.nodes]
+        learnt_once(found, words)
+
+
+def test_a_server_that_is_away_for_longer_than_a_node_waits_ends_no_node(tmp_path: Path) -> None:
+    """A gradient process that gave up has not learnt its corpus: it is started again."""
+    path = tmp_path / "c.txt"
+    words = corpus(path, 20_000)
+    with chaos(tmp_path, "ssp") as (found, pool):
+        found.learn(pool, path, 2, connect_timeout_s=1.0)
+        found.reach(words.total() * 0.3)
+        found.kill_server()
+        time.sleep(3.0)
+        found.serve()
+        outcomes = [node.result(timeout=240) for node in found.nodes]
+        assert all(outcome.restarts for outcome in outcomes)
         learnt_once(found, words)
 
 
