@@ -38,7 +38,7 @@ from benchmarks.machine import RESULTS, facts, free_port, keep
 from embedding.cluster import dask_client
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.nodetask import node_task
+from embedding.nodetask import submit_node
 from embedding.platform.services import dask_services, server_service
 from embedding.platform.supervisor import Supervisor
 from embedding.records import Window
@@ -53,6 +53,8 @@ from embedding.worker.spec import CorpusShare, NodeSpec
 
 HELD_OUT = 0.02
 LIMIT_S = 3600.0
+PATIENCE_S = 180.0
+"""A server that was killed may take so long to come back on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +97,16 @@ def split(corpus: Path, words: int, folder: Path) -> tuple[Path, list[str], Coun
     held: list[str] = []
     counts: Counter[str] = Counter()
     dice = random.Random(0)
+    read = 0
     with corpus.open(encoding="utf-8") as file:
         for line in file:
             if dice.random() < HELD_OUT:
                 held.append(line)
                 continue
             taken.append(line)
-            counts.update(line.split())
-            if counts.total() >= words:
+            found = line.split()
+            counts.update(found)
+            if (read := read + len(found)) >= words:
                 break
     path = folder / "corpus.txt"
     path.write_text("".join(taken), encoding="utf-8")
@@ -140,6 +144,8 @@ mask = false
 [node]
 replay_ratio = 0.0
 restarts = 1000
+[exchange]
+connect_timeout_s = {PATIENCE_S}
 """,
         encoding="utf-8",
     )
@@ -192,6 +198,8 @@ class Killer:
             process = psutil.Process(int(self._supervisor.control("pid", name)))
             if what in ("reader", "gradient"):
                 pair = [p for p in process.children(recursive=True) if forked(p)]
+                if len(pair) < 2:  # the reader has come to its end, or both are starting
+                    return False
                 pair.sort(key=psutil.Process.create_time)
                 process = pair[("reader", "gradient").index(what)]
             elif what == "shard":
@@ -212,19 +220,11 @@ def train(corpus: Path, setting: Setting, kills: int, seed: int) -> dict[str, An
         placed(_request(settings, corpus, setting), settings.server_location) as placement,
     ):
         killer = Killer(supervisor, setting, seed)
-        line = ExchangeConfig(connect_timeout_s=180.0)
+        line = ExchangeConfig(connect_timeout_s=PATIENCE_S)
         with ParameterClient(settings.server_location, node="bench", config=line) as server:
             began = time.monotonic()
             futures = [
-                client.submit(
-                    node_task,
-                    spec.model_dump_json(),
-                    POOL,
-                    key=spec.name,
-                    resources={"node": 1},
-                    retries=1000,
-                    pure=False,
-                )
+                submit_node(client, spec.model_dump_json(), spec.name, POOL)
                 for spec in _specs(settings, corpus, setting, placement)
             ]
             total = setting.epochs * sum(1 for _ in _words(corpus))

@@ -3,7 +3,7 @@ leases in the pool's frontier say (`crawl/lease.py`).
 
 A node is one Dask task with a fixed key, so starting it twice gives the same task: whoever asks
 again (a retried Airflow task, a second person) attaches to what runs. Dask restarts the task on
-another worker when its worker is lost.
+another worker when its worker is lost, or on the one that comes in its place (`nodetask.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from embedding.crawl.config import TO_A_NODE, CrawlConfig
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.rewinding import Blocked, blocked
 from embedding.errors import PlatformError
-from embedding.nodetask import node_task
+from embedding.nodetask import submit_node
 from embedding.settings import Settings
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.worker.spec import NodeSpec
@@ -176,16 +176,8 @@ def _submit(client: Any, spec: NodeSpec, pool: str) -> None:
     """Start a node; returns when the scheduler has taken it, so that closing loses nothing."""
     from distributed import fire_and_forget
 
-    future = client.submit(
-        node_task,
-        spec.model_dump_json(context=TO_A_NODE),
-        pool,
-        key=spec.name,
-        resources={"node": 1},
-        retries=1000,
-        pure=False,
-    )
-    fire_and_forget(future)
+    told = spec.model_dump_json(context=TO_A_NODE)
+    fire_and_forget(submit_node(client, told, spec.name, pool))
     _wait(lambda: _states(client, pool).get(spec.name) not in {None, *ENDED}, spec.name, "start")
 
 

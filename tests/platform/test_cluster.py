@@ -7,14 +7,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from embedding import cluster
+from embedding import cluster, nodetask
 from embedding.errors import PlatformError
 from embedding.settings import Settings
+from embedding.worker.node import NodeOutcome
+from embedding.worker.spec import NodeSpec
 
 pytestmark = pytest.mark.slow
 
@@ -56,3 +58,60 @@ def test_a_scheduler_that_stands_still_is_not_waited_for(scheduler, monkeypatch)
             with pytest.raises(PlatformError, match=f"scheduler at {address} took longer"):
                 ask()
         process.send_signal(signal.SIGCONT)
+
+
+def test_a_node_whose_worker_is_gone_runs_on_the_one_that_comes_in_its_place(monkeypatch):
+    """Not behind the node of a worker that is still there, which may run for weeks."""
+    from distributed import Client, Event, LocalCluster, get_worker
+
+    ran: list[tuple[str, str]] = []
+    gone: set[str] = set()
+
+    def runs(spec: NodeSpec, should_stop: Callable[[], bool]) -> NodeOutcome:
+        here = get_worker().address
+        ran.append((spec.name, here))
+        while here not in gone and not should_stop():
+            time.sleep(0.05)
+        return NodeOutcome(spec.name, 0, 0.0)
+
+    monkeypatch.setattr(nodetask, "run_node", runs)
+    monkeypatch.setattr(nodetask, "AGAIN_SECONDS", 0.1)
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=2,
+            processes=False,
+            protocol="tcp",
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            resources={"node": 1},
+        ) as found,
+        Client(found, set_as_default=False) as client,
+    ):
+        names = ("p-node-0", "p-node-1")
+        specs = [NodeSpec(name=name, server="grpc://127.0.0.1:1") for name in names]
+        futures = [
+            nodetask.submit_node(client, spec.model_dump_json(), spec.name, "p") for spec in specs
+        ]
+        wait_until(lambda: len(ran) == 2)
+        before = dict(ran)
+        assert len(set(before.values())) == 2
+        lost = before["p-node-1"]
+        client.retire_workers([lost], close_workers=True, remove=True)
+        wait_until(lambda: lost not in client.scheduler_info(n_workers=-1)["workers"])
+        gone.add(lost)
+        time.sleep(0.5)
+        assert ran == list(before.items()), "the other worker has a node"
+        found.scale(3)  # it still counts the lost one
+        wait_until(lambda: len(ran) == 3)
+        assert ran[2][0] == "p-node-1"
+        assert ran[2][1] not in before.values()
+        Event("p-stop", client=client).set()
+        assert [future.result(timeout=60)["name"] for future in futures] == list(names)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
