@@ -45,8 +45,13 @@ def judge(
         "resent": status["duplicates"],
         "restarts_of_shards": [shard["restarts"] for shard in status["shards"]],
         **{name: ways[name] for name in ("regrouped", "lost_tokens", "from_server")},
-        **{name: value for name, value in figures.items() if name.startswith("similarity/")},
+        **{name: value for name, value in figures.items() if is_gold(name)},
     }
+
+
+def is_gold(name: str) -> bool:
+    """Whether a figure is that of a whole gold set, not of a section or its coverage."""
+    return name.startswith(("similarity/", "analogy/")) and name.count("/") == 1
 
 
 CALM = ("quiet", "again")
@@ -80,7 +85,7 @@ def verdict(groups: Sequence[dict[str, dict[str, Any]]]) -> dict[str, Any]:
     figures = [
         name
         for name, value in groups[0]["quiet"].items()
-        if name == "held_out_loss" or (name.startswith("similarity/") and isinstance(value, float))
+        if name == "held_out_loss" or (is_gold(name) and isinstance(value, float))
     ]
     told: dict[str, Any] = {
         "exact": all(exact(run) for group in groups for run in group.values()),

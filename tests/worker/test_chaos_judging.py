@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.chaos import Setting
-from benchmarks.chaosjudging import apart, verdict
+from benchmarks.chaosjudging import apart, is_gold, verdict
 
 EXACT = {
     "tokens": 10,
@@ -69,3 +69,8 @@ def test_without_a_second_quiet_run_nothing_is_said_of_noise():
 def test_each_seed_has_the_runs_that_are_asked_for():
     assert Setting(kills=4).runs == {"quiet": 0, "killed": 4}
     assert Setting(kills=4, calm=2).runs == {"quiet": 0, "killed": 4, "again": 0}
+
+
+def test_a_gold_set_is_judged_whole():
+    told = ["similarity/ws", "analogy/qw", "analogy/qw/gram1", "coverage/qw", "words"]
+    assert [name for name in told if is_gold(name)] == ["similarity/ws", "analogy/qw"]
