@@ -297,3 +297,31 @@ def test_a_manifest_says_what_the_nodes_that_are_there_train_with(tmp_path, conn
         other.client.close()
         ref = server.cutter.cut(Window.holding(START + timedelta(days=3), WindowUnit.DAY))
         assert store.open(ref.id).manifest.config["compression"] == "fp16, none, onebit"
+
+
+def test_a_window_cut_after_a_restart_says_what_nodes_train_with_before_they_report_again(
+    tmp_path, connect
+):
+    store = SnapshotStore(str(tmp_path / "snapshots"))
+    chosen = config(tmp_path, state_dir=tmp_path / "state")
+    with running_server(chosen, dim=DIM) as server:
+        node = connect(server, "one")
+        node.client.report({**told("fp16"), "source_weights": {"뉴스": 1.5}, "more": "gone"})
+        connect(server, "other").client.report({"setup": "nonsense"})
+        node.push(counts=counted(["말"], 2, window=AT), window=AT)
+        node.words("말")
+    with running_server(chosen, dim=DIM) as server:
+        node = connect(server, "one")
+        assert server.state.reports == told_again("fp16")
+        node.push(counts=counted(["말"], 2, window=AT), window=AT)
+        cut = node.client.cut(WINDOW)
+        known = store.open(cut.id).manifest
+        assert (known.config["compression"], known.config["nodes"]) == ("fp16", 2)
+        assert known.quality["weight.뉴스"] == 1.5
+        node.client.report(told("onebit"))
+        assert server.state.reports["one"] == told("onebit")
+
+
+def told_again(compression: str) -> dict[str, object]:
+    """What a checkpoint keeps of one node's report."""
+    return {"one": {**told(compression), "source_weights": {"뉴스": 1.5}}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -62,6 +62,20 @@ def read_setup(reports: Iterable[dict[str, Any]]) -> dict[str, object]:
         except ValidationError:
             continue
     return {name: _one([each[name] for each in told]) for name in Setup.model_fields if told}
+
+
+def lasting(reports: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What a snapshot needs of each node's report, where it told of it: its setup and its weights.
+
+    A checkpoint keeps this, so that a window cut after a restart, before nodes report again, says
+    what they trained with.
+    """
+    told = {
+        node: {"setup": read_setup([report]), "source_weights": read_weights([report])}
+        for node, report in reports.items()
+    }
+    kept = {node: {name: one for name, one in each.items() if one} for node, each in told.items()}
+    return {node: each for node, each in kept.items() if each}
 
 
 def _one(values: list[object]) -> object:

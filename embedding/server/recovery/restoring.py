@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from embedding.errors import ConfigError
 from embedding.records import Table
+from embedding.server.figures.reports import lasting
 from embedding.server.policies import Member
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.checkpointer import Checkpointer
@@ -128,6 +129,7 @@ def collect(state: ServerState) -> dict[str, Any]:
             "places": {name: e.applied_place for name, e in state.ledger.nodes.items()},
             "closed_vocabulary": vocabulary.closed,
             "tokenizers": list(accounts.tokenizers),
+            "told": lasting(state.reports),
             "usage": [list(key) for key in accounts.usage.parts()],
             "cut": sorted(accounts.cut),
             "closed": dict(accounts.closed),
@@ -219,6 +221,7 @@ def restore(state: ServerState, content: Content, where: str) -> None:
     sums = [(int(w), str(s), int(past[0]) if past else 0) for w, s, *past in facts.get("usage", [])]
     state.accounts.usage.restore(sums, content.arrays)
     _restore_accounts(state, content)
+    state.reports.update(facts.get("told", {}))
     for node, sequence in facts["applied"].items():
         tokens, places = facts["node_tokens"], facts.get("places", {})
         state.ledger.restore(node, sequence, tokens.get(node, 0), places.get(node, ""))
