@@ -217,10 +217,11 @@ def word(
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """One word over all windows: frequency by source, shift, neighbours.
+    """One word over all windows: frequency by source, shift, neighbours, and when it changed.
 
     Example: `yeoron trends word 코로나`
     """
+    from embedding.trends.dating import word_change
     from embedding.trends.history import word_history
     from embedding.trends.table import word_csv, word_json, word_table
 
@@ -231,7 +232,7 @@ def word(
     if as_json or as_csv:
         sys.stdout.write(word_json(history) if as_json else word_csv(history))
     else:
-        console.print(word_table(history))
+        console.print(word_table(history, word_change(store, word, chosen.trends)))
 
 
 def _report(snapshots: Path | None, id: str) -> TrendReport:  # noqa: A002

@@ -122,8 +122,12 @@ class SnapshotStore:
                 f"snapshot {id}: it was withdrawn on {gone.at:%Y-%m-%d} ({gone.reason}); "
                 f"`yeoron snapshot reinstate {id}` brings it back."
             )
-        if id not in self._place.names():
-            raise SnapshotError(f"snapshot {id}: there is none of that id in {self.uri}.")
+        if id not in (names := self._place.names()):
+            like = sorted(name for name in names if name.startswith(id))[:3]
+            raise SnapshotError(
+                f"snapshot {id}: there is none of that id in {self.uri}; "
+                + (f"{', '.join(like)} begins so." if like else "`yeoron snapshot list` names all.")
+            )
         return Snapshot(self._place.fetch(id), self._place.address(id))
 
     def withdraw(self, ids: Sequence[str], reason: str) -> None:

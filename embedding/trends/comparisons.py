@@ -13,7 +13,7 @@ from embedding.trends.bias import SourceBias
 from embedding.trends.contrast import SourceContrast
 from embedding.trends.history import WordHistory
 from embedding.trends.rows import to_plain
-from embedding.trends.table import as_csv, names_of, shortened
+from embedding.trends.table import as_csv, names_of, shortened, sure_note
 from embedding.trends.together import Together
 
 _CONTRAST = (
@@ -88,7 +88,9 @@ def contrast_table(found: SourceContrast, limit: int = 20) -> Table:
     first, second = escape(shortened(found.first)), escape(shortened(found.second))
     table = Table(
         title=f"{first} against {second} · {found.label}",
-        caption=None if found.rows else "no word was used often enough by both",
+        caption=sure_note(any(row.significant for row in found.rows))
+        if found.rows
+        else "no word was used often enough by both",
     )
     for title, right in (("#", True), ("word", False), ("z", True), ("q", True)):
         table.add_column(title, justify="right" if right else "left")

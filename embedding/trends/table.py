@@ -11,10 +11,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from embedding.errors import ConfigError
+from embedding.trends.dating import WordChange
 from embedding.trends.history import WordHistory
 from embedding.trends.rows import RANKINGS, TrendReport, TrendRow, to_plain
 
 LONGEST = 40
+MOST_SOURCES = 4
+"""Sources that have a column of their own; more do not fit a terminal."""
 _CSV = (
     *("rank", "word", "score", "z", "p", "q", "significant"),
     *("shift", "expected", "log_odds", "spread"),
@@ -42,8 +45,8 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
     """A ranking for the terminal."""
     before = report.compared_with.label if report.compared_with else "nothing"
     said = [note.text for note in report.notes]
-    if ranking(report, name) and not any(row.significant for row in ranking(report, name)):
-        said.append("No word is significant: chance alone can give such a ranking.")
+    if ranking(report, name):
+        said.append(sure_note(any(row.significant for row in ranking(report, name))))
     table = Table(
         title=f"{name} · {report.snapshot.label} against {before}", caption=" ".join(said) or None
     )
@@ -62,11 +65,19 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
             f"{row.z:.1f}",
             f"{row.q:.2g}",
             "" if figure is None else f"{figure:.2f}",
-            f"{row.documents_before} → {row.documents}",
-            *([row.since or "–"] if name == "moved" else []),
-            escape(f"{names_of(row.neighbours_before, 5)} → {names_of(row.neighbours, 5)}"),
+            f"{row.documents_before:,} → {row.documents:,}",
+            # Every word has a date; one within the noise says nothing.
+            *([(row.since if row.significant else None) or "–"] if name == "moved" else []),
+            escape(f"{names_of(row.neighbours_before, 5) or '–'} → {names_of(row.neighbours, 5)}"),
         )
     return table
+
+
+def sure_note(any_significant: bool) -> str:
+    """What the mark of significant words means, or that there is none."""
+    if any_significant:
+        return "* significant; q is the expected share of chance finds among words this clear."
+    return "No word is significant: chance alone can give such a ranking."
 
 
 def ranking_json(report: TrendReport, name: str, limit: int | None = None) -> str:
@@ -97,28 +108,52 @@ def ranking_csv(report: TrendReport, name: str, limit: int | None = None) -> str
     return as_csv(_CSV, lines)
 
 
-def word_table(history: WordHistory) -> Table:
-    """A word's history for the terminal, one line a window."""
+def word_table(history: WordHistory, change: WordChange | None = None) -> Table:
+    """A word's history for the terminal, one line a window; `change` is told below."""
+    notes = [note.text for note in history.notes]
     table = Table(
         title=escape(shortened(history.word)),
-        caption=" ".join(note.text for note in history.notes) or None,
+        caption=" ".join([*notes, *([] if change is None else [_dated(change)])]) or None,
     )
+    sources = sorted({s.source for point in history.points for s in point.sources})
+    shown = sources if 1 < len(sources) <= MOST_SOURCES else []
     table.add_column("window")
-    for title in ("count", "documents", "per 1,000", "shift", "95 %"):
+    for title in ("count", "documents", "per 1,000", *map(escape, map(shortened, shown))):
+        table.add_column(title, justify="right")
+    for title in ("shift", "95 %"):
         table.add_column(title, justify="right")
     table.add_column("neighbours", overflow="fold")
     for point in history.points:
         moved = point.shift_previous
+        rates = {one.source: one.per_1000_documents for one in point.sources}
         table.add_row(
             point.label,
-            str(point.count),
-            str(point.documents),
-            "–" if point.per_1000_documents is None else f"{point.per_1000_documents:.2f}",
+            f"{point.count:,}",
+            f"{point.documents:,}",
+            _rate(point.per_1000_documents),
+            *(_rate(rates.get(source)) for source in shown),
             "–" if moved is None else f"{moved.shift:.2f}",
             "–" if moved is None else f"{moved.low:.2f}–{moved.high:.2f}",
             escape(names_of(point.neighbours, 8)),
         )
     return table
+
+
+def _rate(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _dated(change: WordChange) -> str:
+    """When a word changed, or that no date stands out."""
+    like = "" if change.p is None else f" ({change.p:.1%} of like words divide as clearly)"
+    if change.date is None:
+        return "No date of change can be told: too few windows or uses."
+    if not change.clear:
+        return f"No date of change stands out{like}."
+    ends = (
+        "" if change.date.low == change.date.high else f", {change.date.low} – {change.date.high}"
+    )
+    return f"Changed: {change.date.since}{ends}{like}."
 
 
 def word_json(history: WordHistory) -> str:

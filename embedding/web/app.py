@@ -142,6 +142,9 @@ def _errors(app: FastAPI, site: Site) -> None:
     @app.exception_handler(YeoronError)
     def known_error(request: Request, error: YeoronError) -> Response:
         if isinstance(error, SnapshotError):
+            if not site.reader.listing().refs and not _path(request).startswith("/api/"):
+                broken = site.reader.listing().broken
+                return site.render(request, "empty.html", 404, broken=broken)
             return answer(request, 404, "snapshot_missing", str(error))
         if isinstance(error, InputError):
             return answer(request, 400, "bad_address", str(error))

@@ -126,7 +126,8 @@ KO: Mapping[str, str] = {
     "server_error": "예상하지 못한 오류입니다. 기록은 서버의 로그에 있습니다.",
     "back": "최근 브리프로",
     "login_title": "들어가기",
-    "login_about": "이 쪽을 띄운 사람이 토큰 파일의 자리를 알고 있습니다.",
+    "login_about": "‘yeoron web’이 시작할 때 알려 준 토큰, 또는 토큰 파일의 한 줄을 붙여 넣으세요. "
+    "이 쪽을 띄운 사람이 알고 있습니다.",
     "token": "토큰",
     "login_button": "들어가기",
     "login_wrong": "토큰이 맞지 않습니다. 토큰 파일의 한 줄을 그대로 붙여 넣으세요.",
@@ -268,7 +269,8 @@ EN: Mapping[str, str] = {
     "server_error": "Something unexpected went wrong. The server’s log holds the details.",
     "back": "To the latest brief",
     "login_title": "Log in",
-    "login_about": "Whoever started this page knows where its token file is.",
+    "login_about": "Paste the token that `yeoron web` printed when it started, or the line of its "
+    "token file. Whoever started this page has it.",
     "token": "Token",
     "login_button": "Log in",
     "login_wrong": "That is not the token. Paste the one line of the token file as it is.",

@@ -12,6 +12,7 @@ from rich.console import Console
 from embedding.errors import ConfigError
 from embedding.trends import table
 from embedding.trends.config import TrendsConfig
+from embedding.trends.dating import ChangeDate, WordChange
 from embedding.trends.history import word_history
 from embedding.trends.report import build_report
 
@@ -92,7 +93,25 @@ def test_tables_name_the_words(report, history):
     assert "코로나 *" in moved
     assert "2020-01" in moved
     assert "신천지" in text_of(table.ranking_table(report, "born"))
-    assert "2019-11" in text_of(table.word_table(history))
+    last = moved.splitlines()[-3]
+    assert "–" in last  # within the noise: no date
+    born = text_of(table.ranking_table(report, "born"))
+    assert "– → " in born
+
+
+def test_a_words_table_has_its_sources_and_its_date(history):
+    shown = text_of(table.word_table(history))
+    assert "2019-11" in shown
+    assert all(source in shown for source in ("뉴스", "게시판", "댓글"))
+    rate = next(s for s in history.points[-1].sources if s.source == "댓글").per_1000_documents
+    assert f"{rate:.2f}" in shown
+    date = ChangeDate("2020-02", "2020-01", "2020-02")
+    for change, said in (
+        (WordChange("말", date, 0.005, clear=True), "Changed: 2020-02, 2020-01 – 2020-02 (0.5%"),
+        (WordChange("말", date, 0.2, clear=False), "No date of change stands out (20.0%"),
+        (WordChange("말", None, None, clear=False), "No date of change can be told"),
+    ):
+        assert said in text_of(table.word_table(history, change))
 
 
 def test_json_is_canonical(report, history):

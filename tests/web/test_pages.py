@@ -284,7 +284,8 @@ def test_an_empty_store_says_what_to_wait_for(tmp_path, client_of):
         client = client_of(create_app(config, dependencies=[Depends(let_in)]))
         assert "아직 창이 하나도 닫히지 않았습니다" in read(client, "/").text
         assert read(client, "/snapshots").text
-        assert "no snapshot" in read(client, "/word/코로나", status=404).text
+        assert "아직 창이 하나도" in read(client, "/word/코로나", status=404).text
+        assert "no snapshot" in client.get("/api/word/코로나").json()["error"]
         assert client.get("/search?q=코").status_code == 404
         assert client.get("/api/suggest?q=코").json()["words"] == []
 
