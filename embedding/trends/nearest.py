@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from embedding.positions import positions
 from embedding.records import FloatArray, IntArray
 
 
@@ -21,7 +22,7 @@ def nearest(
     k = max(min(k, len(candidates) - 1), 0)
     found = np.empty((len(queries), k), dtype=np.int64)
     pool = torch.from_numpy(np.ascontiguousarray(vectors[candidates])).T.contiguous()
-    own = own_place(queries, candidates)
+    own = positions(candidates, queries)
     for at in range(0, len(queries), block):
         part = slice(at, at + block)
         cosines = torch.from_numpy(np.ascontiguousarray(vectors[queries[part]])) @ pool
@@ -29,15 +30,6 @@ def nearest(
         cosines[mine, torch.from_numpy(own[part])[mine]] = -torch.inf
         found[part] = candidates[cosines.topk(k, dim=1).indices.numpy()]
     return found
-
-
-def own_place(queries: IntArray, candidates: IntArray) -> IntArray:
-    """int64 [q]: where each query stands among the sorted candidates, −1 when it is not one."""
-    place = np.searchsorted(candidates, queries)
-    place[place == len(candidates)] = 0
-    same = candidates[place] == queries if len(candidates) else np.zeros(len(queries), bool)
-    own: IntArray = np.where(same, place, -1).astype(np.int64)
-    return own
 
 
 def shared(first: IntArray, second: IntArray, n: int, block: int = 2048) -> IntArray:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from embedding.positions import positions
 from embedding.records import FloatArray, IntArray
 from embedding.snapshots.usage import Usage
 from embedding.trends.significance import Figures
@@ -36,8 +37,8 @@ class UsedWords:
         if own is None or not len(own):
             return pairs, means
         held = self.usage.rows[own]
-        at = np.minimum(np.searchsorted(held, self.rows), len(held) - 1)
-        there = np.flatnonzero(held[at] == self.rows)
+        at = positions(held, self.rows)
+        there = np.flatnonzero(at >= 0)
         pairs[there] = self.usage.pairs[own[at[there]]]
         means[there] = self.usage.means[own[at[there]]]
         return pairs, means

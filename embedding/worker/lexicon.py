@@ -10,6 +10,7 @@ import numpy as np
 from embedding.exchange.protocol import VocabularyDelta
 from embedding.exchange.testimony import Attestation
 from embedding.models.sampling import NoiseTable, keep_probabilities
+from embedding.positions import positions
 from embedding.records import FloatArray, IntArray, TimeArray, TokenBlock
 from embedding.worker.evidence import EvidenceKeeper
 from embedding.worker.listening import Listener
@@ -99,10 +100,7 @@ class Lexicon:
 
     def known(self, rows: IntArray) -> IntArray:
         """The same ids, -1 for those of evicted words, which a replay memory may still hold."""
-        if not len(self.ids):
-            return np.full(len(rows), -1, dtype=np.int64)
-        places = np.minimum(np.searchsorted(self.ids, rows), len(self.ids) - 1)
-        return np.where(self.ids[places] == rows, rows, -1)
+        return np.where(positions(self.ids, rows) >= 0, rows, -1)
 
     def names(self, rows: IntArray) -> list[str]:
         """The words of ids; "" for one that is not known. Takes time with the whole lexicon."""

@@ -10,7 +10,7 @@ import torch
 from embedding.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig
 from embedding.server.cutting.gold import measure_gold
-from embedding.server.cutting.quality import Cooccurrence, PairRing, ScoreKeeper, positions
+from embedding.server.cutting.quality import Cooccurrence, PairRing, ScoreKeeper
 from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import Optimizer, Tables, pick_device
 
@@ -120,11 +120,6 @@ def test_co_occurrences_survive_a_change_of_the_followed_words():
     assert counts.tolist() == [[0, 0], [1, 0]]
     together.follow(ints(5, 9))
     assert together.table()[1].tolist() == [[0, 0], [0, 0]]
-
-
-def test_positions_of_ids():
-    assert positions(ints(2, 5, 9), ints(9, 3, 2)).tolist() == [2, -1, 0]
-    assert positions(ints(), ints(1)).tolist() == [-1]
 
 
 def test_a_gold_file_is_measured_and_a_missing_one_only_noted(tmp_path, caplog):

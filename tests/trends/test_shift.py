@@ -12,7 +12,7 @@ import pytest
 
 from embedding.errors import InputError
 from embedding.trends.config import EstimatorName, TrendsConfig
-from embedding.trends.nearest import nearest, own_place, shared
+from embedding.trends.nearest import nearest, shared
 from embedding.trends.pair import Pair, unit
 from embedding.trends.shift import ESTIMATORS, SCALES, fit_rotation, shift
 
@@ -111,8 +111,7 @@ def test_nearest_agrees_with_brute_force_and_leaves_the_word_out():
         assert list(found[query]) == best
 
 
-def test_own_place_and_shared():
-    assert list(own_place(np.asarray([1, 4, 9]), np.asarray([0, 4, 5]))) == [-1, 1, -1]
+def test_shared_rows_of_each_line():
     first, second = np.asarray([[0, 1, 2], [3, 4, 5]]), np.asarray([[2, 1, 9], [0, 1, 2]])
     assert list(shared(first, second, 10, block=1)) == [2, 0]
 

@@ -24,6 +24,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.split import places
+from embedding.positions import positions
 from embedding.records import FloatArray, HalfArray, IntArray, Table
 
 Rows = tuple[IntArray, FloatArray]
@@ -133,9 +134,8 @@ class Feedback:
         left = np.zeros_like(values)
         held.add_to(ids, left)
         last, residual = self._before[table]
-        at = np.minimum(np.searchsorted(last, ids), max(len(last) - 1, 0))
-        known = last[at] == ids if len(last) else np.zeros(len(ids), dtype=np.bool_)
-        left[known] = residual[at[known]]
+        at = positions(last, ids)
+        left[at >= 0] = residual[at[at >= 0]]
         values += left
 
     def keep(self, alive: IntArray) -> None:

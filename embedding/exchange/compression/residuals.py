@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from embedding.models.jit import kernel
+from embedding.positions import positions
 from embedding.records import FloatArray, IntArray
 
 
@@ -114,19 +115,13 @@ class Residuals:
 
     def keep(self, alive: IntArray) -> None:
         """Forget rows whose ids are not among `alive` (increasing): they were evicted."""
-        if not len(self._ids):
-            return
-        at = np.searchsorted(alive, self._ids)
-        gone = alive[np.minimum(at, len(alive) - 1)] != self._ids if len(alive) else self._ids >= 0
-        self._drop(np.flatnonzero(gone))
+        self._drop(np.flatnonzero(positions(alive, self._ids) < 0))
 
     def _find(self, ids: IntArray) -> IntArray:
         """Places of ids, -1 for one that is not held."""
-        if not len(self._ids):
-            return np.full(len(ids), -1, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
-        found: IntArray = np.where(self._ids[at] == ids, self._places[at], -1)
-        return found
+        at = positions(self._ids, ids)
+        at[at >= 0] = self._places[at[at >= 0]]
+        return at
 
     def _insert(self, ids: IntArray) -> IntArray:
         """Places for new ids (increasing)."""

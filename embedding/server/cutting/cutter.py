@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from embedding.errors import RefusedError, UnavailableError, YeoronError
 from embedding.exchange.protocol import no_counts
+from embedding.positions import positions
 from embedding.records import (
     FloatArray,
     HalfArray,
@@ -98,10 +99,9 @@ class Copied:
         order = np.argsort(ids, kind="stable")
         parts: dict[int, list[tuple[IntArray, SourceUsage, IntArray]]] = {0: []}
         for part in self.used:
-            at = np.minimum(np.searchsorted(ids[order], part.ids), len(ids) - 1)
-            rows = order[at]
-            there = np.flatnonzero(ids[rows] == part.ids)
-            parts.setdefault(part.past, []).append((rows[there], part, there))
+            at = positions(ids[order], part.ids)
+            there = np.flatnonzero(at >= 0)
+            parts.setdefault(part.past, []).append((order[at[there]], part, there))
         if not parts[0]:
             return None
         reread = tuple(_usage(parts[past]) for past in sorted(parts) if past)

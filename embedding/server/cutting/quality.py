@@ -16,6 +16,7 @@ import torch
 
 from embedding.evaluation.likelihood import nll
 from embedding.evaluation.pip import pip_loss
+from embedding.positions import positions
 from embedding.records import FloatArray, IntArray, ScorePairs, Table, TimeArray, Window
 from embedding.server.config import ServerConfig
 from embedding.server.rows.composing import Composer
@@ -262,12 +263,3 @@ class Cooccurrence:
 def _pick(rows: torch.Tensor, at: IntArray, device: torch.device) -> torch.Tensor:
     """Rows [..., d] at places [...], on `device`."""
     return rows[torch.from_numpy(at).to(rows.device)].to(device)
-
-
-def positions(ids: IntArray, wanted: IntArray) -> IntArray:
-    """Places of `wanted` in the sorted `ids`; -1 for one that is not there."""
-    if not len(ids):
-        return np.full(wanted.shape, -1, dtype=np.int64)
-    at = np.searchsorted(ids, wanted)
-    at = np.where(at < len(ids), at, 0)
-    return np.where(ids[at] == wanted, at, -1)

@@ -20,6 +20,7 @@ from embedding.exchange.groups.entry import Entry, merged
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push, VocabularyDelta, Welcome
 from embedding.exchange.testimony import Attestation
+from embedding.positions import positions
 from embedding.records import FloatArray, HalfArray, IntArray, Table, TimeArray
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.groups.config import WRONG_POLICIES
@@ -342,10 +343,8 @@ def _occurrences(parts: Sequence[Push]) -> dict[str, Any]:
 def _of(read: dict[str, Any], ids: IntArray) -> TimeArray:
     """Occurrences of some words, float64 [n]; 0 for those that were noise alone."""
     found = np.zeros(len(ids), dtype=np.float64)
-    if len(read["ids"]):
-        at = np.minimum(np.searchsorted(read["ids"], ids), len(read["ids"]) - 1)
-        hit = read["ids"][at] == ids
-        found[hit] = read["times"][at[hit]]
+    at = positions(read["ids"], ids)
+    found[at >= 0] = read["times"][at[at >= 0]]
     return found
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 
-import numpy as np
-
 from embedding.errors import RefusedError
+from embedding.positions import positions
 from embedding.records import FloatArray, IntArray, Table
 from embedding.server.rows.slotmap import SlotMap
 from embedding.server.rows.tables import Tables
@@ -44,8 +43,8 @@ class HeldCopy:
             raise RefusedError("the copy of the shard's rows could not be completed.")
         if table is Table.SUB:
             return self._rows.pick(table, self._grams.places(ids, "copied rows"))
-        at = np.searchsorted(self._ids, ids)
-        if len(ids) and (at.max() >= len(self._ids) or bool(np.any(self._ids[at] != ids))):
+        at = positions(self._ids, ids)
+        if bool((at < 0).any()):
             raise RefusedError("copied rows: an id that had no row then.")
         return self._rows.pick(table, self._slots[at])
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from embedding.positions import positions
 from embedding.records import IntArray
 
 
@@ -59,8 +60,7 @@ class Evictions:
         """The word of each evicted id; None for one that is forgotten."""
         found: list[str | None] = [None] * len(ids)
         for eviction in self._held:
-            places = np.searchsorted(eviction.ids, ids)
-            places[places == len(eviction.ids)] = 0
-            for at in np.flatnonzero(eviction.ids[places] == ids).tolist():
+            places = positions(eviction.ids, ids)
+            for at in np.flatnonzero(places >= 0).tolist():
                 found[at] = eviction.words[int(places[at])]
         return found

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from embedding.exchange.protocol import Push
 from embedding.models.contextsums import ContextSums
 from embedding.models.inference import Frame
+from embedding.positions import positions
 from embedding.records import FloatArray, IntArray, TimeArray
 from embedding.server.config import ServerConfig
 from embedding.server.words.vocabulary import Vocabulary
@@ -65,10 +66,9 @@ class Taught:
     def frame(self, ids: IntArray, vectors: FloatArray) -> Frame | None:
         """What they teach, by vectors [m, dim] of ids int64 [m]; None when it is too little."""
         order = np.argsort(ids, kind="stable")
-        place = np.minimum(np.searchsorted(ids[order], self.ids), max(len(ids) - 1, 0))
-        at = order[place] if len(ids) else place[:0]
-        there = ids[at] == self.ids if len(ids) else np.zeros(len(self.ids), np.bool_)
-        return Frame.of(vectors[at[there]], self.sums[there], self.weights[there])
+        place = positions(ids[order], self.ids)
+        there = place >= 0
+        return Frame.of(vectors[order[place[there]]], self.sums[there], self.weights[there])
 
 
 class Overlay:

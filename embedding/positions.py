@@ -1,0 +1,16 @@
+"""Where ids lie among others that are in order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from embedding.records import IntArray
+
+
+def positions(ids: IntArray, wanted: IntArray) -> IntArray:
+    """Places of `wanted`, int64 of any shape, in `ids` (increasing); -1 for one not among them."""
+    if not len(ids):
+        return np.full(wanted.shape, -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    found: IntArray = np.where(ids[at] == wanted, at, -1)
+    return found
