@@ -101,16 +101,20 @@ def _play(
 
 
 def _wait_for_nodes(settings: Settings, timeout: float = 180.0) -> None:
-    """Wait until every node's crawler reports: only then does the past begin to play."""
+    """Wait until every node reads and has its analyser loaded: then the past begins to play.
+
+    What is published before is late by as long as that takes.
+    """
     deadline = time.monotonic() + timeout
     while True:
         status = httpx.get(settings.server_status_url, timeout=10, trust_env=False).json()
-        nodes = status["nodes"].values()
-        if sum("event_now" in (node["report"] or {}) for node in nodes) >= settings.cluster.nodes:
+        reports = [node["report"] or {} for node in status["nodes"].values()]
+        ready = [one for one in reports if "event_now" in one and one.get("prepared")]
+        if len(ready) >= settings.cluster.nodes:
             return
         if time.monotonic() > deadline:
             raise PlatformError(
-                f"{len(nodes)} of {settings.cluster.nodes} nodes reported within {timeout:.0f} s; "
+                f"{len(ready)} of {settings.cluster.nodes} nodes are ready after {timeout:.0f} s; "
                 f"see {settings.paths.logs}/dask-worker-0.log and opinion_stream in Airflow."
             )
         time.sleep(1)
