@@ -37,8 +37,8 @@ from embedding.worker.lifetime import end_with_parent, peak_memory
 from embedding.worker.listening import Listener
 from embedding.worker.outstanding import Outstanding
 from embedding.worker.paced import PacedLearner
+from embedding.worker.past import PastTexts
 from embedding.worker.pipeline import Pipeline, When
-from embedding.worker.rereading import PastTexts
 from embedding.worker.routing import make_route
 from embedding.worker.securing import secure
 from embedding.worker.spec import NodeSpec
@@ -117,8 +117,7 @@ class GradientProcess:
             welcome.young_mentions,
         )
         # Rows that nodes sum up among themselves cannot be asked for by one of them alone.
-        kept = spec.node.past_tokens if spec.ring is None else 0
-        past = PastTexts(self.learner.unit, kept, spec.node.past_windows) if kept else None
+        past = PastTexts.of(spec.node, self.learner.unit) if spec.ring is None else None
         self.learner.usage = UsageReader.of(spec.model, self.learner.unit, welcome.usage, past)
         if spec.evidence is not None:
             self.learner.lexicon.evidence = EvidenceKeeper(spec.evidence, spec.name)
@@ -357,6 +356,7 @@ class GradientProcess:
                     "topology": self.route.figures(),
                     **self.client.rows.figures(),
                     "source_weights": self.learner.mixing.weights,
+                    "past_left": 0 if self.learner.usage is None else self.learner.usage.left,
                     "queue": self.queue.depth,
                     "queue_capacity": self.queue.capacity,
                     "rss_mb": round(psutil.Process().memory_info().rss / 2**20, 1),

@@ -21,7 +21,6 @@ from embedding.models.config import Model, Optimiser
 from embedding.records import FloatArray, IntArray, Table
 from embedding.worker.learner import Learner
 from embedding.worker.planning import Part, Plan, offsets
-from embedding.worker.rereading import Tables
 from embedding.worker.ticks import Prepared, Trained, check_loss
 from embedding.worker.young import RowCounts
 
@@ -80,11 +79,6 @@ class HogwildLearner(Learner):
         check_loss(self.node, self.model, loss)
         young = self._surroundings(prepared, self.tables.contexts)
         return Trained(prepared, rows.clock, (), loss, young, usage=used[0], reread=used[1])
-
-    def _tables(self, clock: int, ids: IntArray) -> Tables:
-        """Copies of rows as they are at this moment."""
-        del clock
-        return {Table.IN: self.tables.vectors[ids], Table.OUT: self.tables.contexts[ids]}
 
     def _ids(self) -> IntArray | None:
         """A row's id is its place; needed where the trainer keeps state between blocks."""

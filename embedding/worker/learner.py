@@ -37,6 +37,7 @@ from embedding.stream.replay import ReplayMemory
 from embedding.worker.authors import Authors
 from embedding.worker.batch import BatchWork
 from embedding.worker.combining import Steps, Usual, share, steps_of
+from embedding.worker.compass import Tables
 from embedding.worker.config import NodeConfig
 from embedding.worker.counting import count_words
 from embedding.worker.deltas import moved, with_own
@@ -47,7 +48,6 @@ from embedding.worker.mixing import Mixing
 from embedding.worker.outstanding import Outstanding
 from embedding.worker.planning import Part, Plan, plan
 from embedding.worker.rehearsal import Rehearsal, Rehearsed
-from embedding.worker.rereading import Tables
 from embedding.worker.scoring import PairSampler
 from embedding.worker.stopwatch import Stopwatch
 from embedding.worker.ticks import Learnt, Prepared, Trained, check_loss, hash_seed, progress
@@ -326,8 +326,8 @@ class Learner:
             return None, ()
         return self.usage.tick(prepared, base, partial(self._tables, clock))
 
-    def _tables(self, clock: int, ids: IntArray) -> Tables:
-        return self.server.pull(ids, ids, clock=clock).by_table()
+    def _tables(self, clock: int, vectors: IntArray, contexts: IntArray) -> Tables:
+        return self.server.pull(vectors, contexts, clock=clock).by_table()
 
     def _keep(self, words: IntArray) -> FloatArray:
         return self.lexicon.keep(words, self.model.sample)

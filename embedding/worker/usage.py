@@ -13,7 +13,7 @@ context that the row expects has little to say. What is trained does not change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,9 +23,12 @@ from embedding.exchange.payload import BlockCounts, Reread, Usage
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig
 from embedding.records import CodeArray, FloatArray, IntArray, Table, TokenBlock, WindowUnit
+from embedding.worker.compass import Pull
 from embedding.worker.counting import window_starts
 from embedding.worker.lexicon import Lexicon
-from embedding.worker.rereading import PastTexts, Rereading, Tables
+from embedding.worker.past import PastTexts
+from embedding.worker.planning import Plan
+from embedding.worker.rereading import Rereading
 from embedding.worker.slopes import MOST, add_usage
 from embedding.worker.ticks import Begun, Prepared
 
@@ -71,32 +74,34 @@ class UsageReader:
         ids = lexicon.ids.copy()
         return Begun(newest, ids, lexicon.keep(ids, self.sample))
 
-    def tick(
-        self,
-        prepared: Prepared,
-        base: Mapping[Table, FloatArray],
-        pull: Callable[[IntArray], Tables],
-    ) -> Used:
-        """What a tick says of its words, and texts of the windows before where one begins.
+    @property
+    def left(self) -> int:
+        """Tokens of the windows before that are to be read again for this window."""
+        return 0 if self.again is None else self.again.left
+
+    def tick(self, prepared: Prepared, base: Mapping[Table, FloatArray], pull: Pull) -> Used:
+        """What a tick says of its words, and some texts of the windows before where one begins.
 
         base  float32, the tick's rows of `in` and `out` before training, only read
-        pull  these rows of some ids
+        pull  rows of some ids as they are now
         """
-        blocks, counts, block = prepared.blocks, prepared.counts, prepared.planned.block
+        blocks, counts, planned = prepared.blocks, prepared.counts, prepared.planned
         vectors, contexts = base[Table.IN], base[Table.OUT]
         if self.again is None:
-            return self.read(blocks, counts, block, vectors, contexts), ()
+            return self.read(blocks, counts, planned.block, vectors, contexts), ()
         if prepared.begun is not None:
-            self.again.begin(prepared.begun, pull)
+            self.again.begin(prepared.begun, contexts.shape[1])
         lengths = [len(one.codes) for one in blocks]
-        own, words = _fresh(block, prepared.planned.words, sum(lengths))
+        own, words = _fresh(planned.block, planned.words, sum(lengths))
         compass = self.again.compass
         if compass is None:
-            found = self.read(blocks, counts, block, vectors, contexts)
+            found = self.read(blocks, counts, planned.block, vectors, contexts)
         else:
+            for table, ids in _rows(planned, base).items():
+                compass.see(table, ids, base[table])
             vectors, contexts, keep = compass.rows(words)
             found = self.read(blocks, counts, replace(own, keep=keep), vectors, contexts)
-        reread = self.again.read(sum(lengths))
+        reread = self.again.read(sum(lengths), pull)
         ids = np.full(len(own.tokens), -1, dtype=np.int64)
         ids[own.tokens >= 0] = words[own.tokens[own.tokens >= 0]]
         self.again.past.add(blocks, np.split(ids, np.cumsum(lengths)[:-1]))
@@ -167,6 +172,13 @@ class UsageReader:
             windows = np.repeat(starts, lengths)
             for window in np.unique(starts).tolist():
                 yield at, np.flatnonzero(windows == window)
+
+
+def _rows(planned: Plan, base: Mapping[Table, FloatArray]) -> dict[Table, IntArray]:
+    """Ids of the rows of a tick; without words these are the whole table's (hogwild)."""
+    if len(planned.words):
+        return planned.rows()
+    return {table: np.arange(len(rows), dtype=np.int64) for table, rows in base.items()}
 
 
 def _fresh(block: LocalBlock, words: IntArray, tokens: int) -> tuple[LocalBlock, IntArray]:

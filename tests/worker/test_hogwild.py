@@ -15,6 +15,8 @@ from embedding.server.config import SyncConfig
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
 from embedding.worker.hogwild import HogwildLearner, MappedTables
+from embedding.worker.past import PastTexts
+from embedding.worker.usage import UsageReader
 
 DIM = 4
 MODEL = ModelConfig(dim=DIM, window=2, sample=0.0, learning_rate=0.1)
@@ -62,6 +64,30 @@ def test_a_node_writes_to_the_servers_rows_and_pushes_none(state: ServerState) -
     assert all(push.deltas == () for push in line.pushes)
     assert all(push.tokens == 200 for push in line.pushes)
     assert sum(line.counts().values()) == 400
+
+
+def test_a_window_has_copies_of_the_whole_tables_that_it_begins_with(state: ServerState) -> None:
+    learner, line = make(state)
+    past = PastTexts(WindowUnit.DAY, 10_000, 6)
+    learner.usage = UsageReader.of(MODEL, WindowUnit.DAY, True, past)
+    for seed in range(3):
+        learner.learn([block(seed)])
+    before = held(state)
+    words = [["말1", "말2", "말3"] * 5]
+    for day in (1, 1):
+        moment = [day * 86_400.0]
+        learner.learn([TokenBlock.build("뉴스", [words], published=moment, keys=["새"])])
+    assert learner.usage is not None
+    assert learner.usage.again is not None
+    compass = learner.usage.again.compass
+    assert compass is not None
+    assert compass.whole
+    at = state.vocabulary.slots(compass.ids, "test")
+    assert np.array_equal(compass.vectors, before[0][at])
+    assert np.array_equal(compass.contexts, before[1][at])
+    assert not np.array_equal(held(state)[1], before[1]), "training went on in the server's memory"
+    told = [part for push in line.pushes for part in push.reread]
+    assert len({part.part for part in told}) == len(told) == 3, "a part for each document"
 
 
 def test_two_nodes_see_each_others_steps_at_once(state: ServerState) -> None:

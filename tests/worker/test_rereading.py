@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -11,8 +13,12 @@ from embedding.models import ModelConfig
 from embedding.models.base import LocalBlock
 from embedding.records import Table, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig
+from embedding.worker import compass as compass_room
+from embedding.worker import rereading
+from embedding.worker.compass import Compass, Pull
 from embedding.worker.config import NodeConfig
-from embedding.worker.rereading import PARTS, Compass, PastTexts, Rereading
+from embedding.worker.past import PARTS, PastTexts, Sentences, Stretch
+from embedding.worker.rereading import Rereading
 from embedding.worker.ticks import Begun
 from embedding.worker.usage import UsageReader, _fresh
 
@@ -43,14 +49,23 @@ def past_of(*blocks: TokenBlock, most: int = 1_000) -> PastTexts:
 
 def compass(words: int = len(WORDS), seed: int = 0) -> Compass:
     rng = np.random.default_rng(seed)
-    vectors, contexts = (rng.normal(size=(words, DIM)).astype(np.float32) for _ in range(2))
-    return Compass(np.arange(words), vectors, contexts, np.ones(words, np.float32))
+    held = Compass(np.arange(words), np.ones(words, np.float32), DIM)
+    for table in (Table.IN, Table.OUT):
+        held.see(table, held.ids, rng.normal(size=(words, DIM)).astype(np.float32))
+    return held
 
 
-def begun(tables: Compass):
-    """The second day begins, with these tables at the server."""
-    day = Begun(2 * DAY, tables.ids, tables.keep)
-    return day, lambda ids: {Table.IN: tables.vectors[ids], Table.OUT: tables.contexts[ids]}
+def begin(again: Rereading, tables: Compass, day: int = 2) -> None:
+    """A day begins, with the words of these tables."""
+    again.begin(Begun(day * DAY, tables.ids, tables.keep), DIM)
+
+
+def server(tables: Compass) -> Pull:
+    """A server that has these tables."""
+    return lambda ids, others: {
+        Table.IN: tables.vectors[ids],
+        Table.OUT: tables.contexts[others],
+    }
 
 
 def by_hand(sentences: list[str], word: str, tables: Compass) -> tuple[np.ndarray, float]:
@@ -93,8 +108,9 @@ def test_memory_is_bounded_and_the_oldest_windows_leave_first():
 def test_sums_are_those_of_the_formula_by_the_tables_of_the_beginning():
     texts = [(1, "가나다/나가나"), (1, "다가라가"), (2, "가마")] * PARTS
     again, tables = Rereading(CONTEXT, past_of(block("뉴스", texts))), compass(words=4)
-    again.begin(*begun(tables))
-    found = again.read(10_000)
+    begin(again, tables)
+    found = again.read(10_000, server(tables))
+    assert again.left == 0
     assert [(one.window, one.source) for one in found] == [(2 * DAY, "뉴스")] * PARTS
     assert sorted(one.part for one in found) == list(range(PARTS))
     seen: dict[int, set[int]] = {}
@@ -110,19 +126,113 @@ def test_sums_are_those_of_the_formula_by_the_tables_of_the_beginning():
     assert all(WORDS.find("마") not in own for own in seen.values()), "younger than the compass"
 
 
-def test_reading_again_is_spread_over_ticks_and_ends():
-    again = Rereading(CONTEXT, past_of(block("뉴스", [(1, "가나가나가나")] * 8 * PARTS)))
-    again.begin(*begun(compass()))
-    sizes = [len(again.read(12)) for _ in range(20)]
-    assert sizes[0] == 2, "eight tokens of before for each fresh one, parts of 48"
-    assert sum(sizes) == PARTS
-    assert sizes[-1] == 0
+@pytest.fixture
+def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tick may read again eight tokens for each fresh one, and pulls a few rows."""
+    monkeypatch.setattr(rereading, "LEAST", 0)
+    monkeypatch.setattr(rereading, "PULLED", 0)
+
+
+def long_past() -> PastTexts:
+    rng = np.random.default_rng(7)
+    texts = [(1, "/".join("".join(rng.choice(list(WORDS), 6)) for _ in range(9)))] * 3 * PARTS
+    return past_of(block("뉴스", texts), block("글판", texts[:PARTS]), most=10_000)
+
+
+@pytest.mark.usefixtures("slowly")
+def test_slices_of_a_part_give_the_sums_of_the_whole_once():
+    tables, sums = compass(), []
+    for fresh in (10_000, 3):
+        again = Rereading(CONTEXT, long_past())
+        begin(again, tables)
+        found, left = [], again.left
+        while again.left:
+            found += again.read(fresh, server(tables))
+            assert left - again.left <= max(6, 8 * fresh), "eight tokens for each fresh one"
+            left = again.left
+        assert again.read(fresh, server(tables)) == ()
+        sums.append({(one.source, one.part): one for one in found})
+        assert len(found) == len(sums[-1]) == 2 * PARTS
+    for key, whole in sums[0].items():
+        assert np.array_equal(whole.ids, sums[1][key].ids)
+        assert np.array_equal(whole.slopes, sums[1][key].slopes)
+        assert np.array_equal(whole.pairs, sums[1][key].pairs)
+
+
+@pytest.mark.usefixtures("slowly")
+def test_a_part_that_was_not_finished_when_the_next_window_begins_is_left():
+    past, tables = long_past(), compass()
+    again = Rereading(CONTEXT, past)
+    begin(again, tables)
+    found = [one for _ in range(4) for one in again.read(12, server(tables))]
+    assert 0 < len(found) < 2 * PARTS
+    held = past.before(3 * DAY)
+    assert again.left > 0
+    begin(again, tables, day=3)
+    assert again.left == sum(len(s.ids) for own in held.values() for s in own), (
+        "all, from the first"
+    )
+    later = []
+    while again.left:
+        later += again.read(12, server(tables))
+    assert {one.window for one in found} == {2 * DAY}
+    assert [one.window for one in later] == [3 * DAY] * 2 * PARTS
+
+
+def test_any_tick_reads_some_of_the_past_again():
+    again, tables = Rereading(CONTEXT, long_past()), compass()
+    begin(again, tables)
+    assert len(again.read(0, server(tables))) == 2 * PARTS
+
+
+@pytest.mark.parametrize("most", [1, 4, 5, 6, 7, 11, 13, 100])
+def test_sentences_are_taken_whole_and_in_order(most):
+    stretches = [
+        Stretch("뉴스", 0, np.arange(0, 9), np.array([0, 2, 3, 9])),
+        Stretch("뉴스", 0, np.arange(9, 14), np.array([0, 5])),
+    ]
+    sentences, taken, lengths = Sentences(stretches), [], []
+    while sentences.tokens:
+        ids, offsets = sentences.take(most)
+        assert len(ids) <= most or len(offsets) == 2, "one sentence may be longer"
+        taken += ids.tolist()
+        lengths += np.diff(offsets).tolist()
+    assert taken == list(range(14))
+    assert lengths == [2, 1, 6, 5]
+    assert len(sentences.take(most)[0]) == 0
+
+
+def test_the_compass_keeps_what_it_saw_first_and_asks_for_the_rest(monkeypatch):
+    monkeypatch.setattr(compass_room, "PULLED", 4)
+    asked: list[tuple[list[int], list[int]]] = []
+    held = Compass(np.array([3, 4, 7, 8, 9, 12]), np.ones(6, np.float32), DIM)
+
+    def pull(vectors: np.ndarray, contexts: np.ndarray) -> dict[Table, np.ndarray]:
+        asked.append((vectors.tolist(), contexts.tolist()))
+        return {
+            Table.IN: np.repeat(vectors[:, None], DIM, 1).astype(np.float16),
+            Table.OUT: np.repeat(contexts[:, None] * 10, DIM, 1).astype(np.float16),
+        }
+
+    held.see(Table.IN, np.array([4, 5, 8]), np.full((3, DIM), 0.5, np.float32))
+    held.see(Table.IN, np.array([8]), np.full((1, DIM), 0.7, np.float32))
+    held.ask(pull, 4)
+    assert asked == [([3, 7, 9, 12], [3, 4, 7, 8])]
+    assert not held.whole
+    held.ask(pull, 100)
+    assert asked[1:] == [([], [9, 12])]
+    assert held.whole
+    held.ask(pull, 100)
+    assert len(asked) == 2
+    assert held.vectors[:, 0].tolist() == [3, 0.5, 7, 0.5, 9, 12]
+    assert held.contexts[:, 1].tolist() == [30, 40, 70, 80, 90, 120]
+    assert held.places(np.array([12, 5, 3])).tolist() == [5, -1, 0]
 
 
 class Stream:
     """A learner that adds up use over days, against a real server's state."""
 
-    def __init__(self, past: int = 100_000, seed: int = 3) -> None:
+    def __init__(self, past: int = 100_000, seed: int = 3, words: Sequence[str] = WORDS) -> None:
         model = ModelConfig(dim=8, seed=seed, sample=0.0)
         server = ServerConfig(min_count=1, device="cpu", half_life_tokens=None, window="day")
         self.local = Local(model, NodeConfig(replay_ratio=0.0), server)
@@ -130,10 +240,11 @@ class Stream:
             model, WindowUnit.DAY, True, PastTexts(WindowUnit.DAY, past, WINDOWS) if past else None
         )
         self.rng = np.random.default_rng(seed)
+        self.words = list(words)
 
-    def day(self, day: int, ticks: int = 3) -> None:
+    def day(self, day: int, ticks: int = 3, words: int | None = None) -> None:
         for _ in range(ticks):
-            sentences = [list(self.rng.choice(list(WORDS), 6)) for _ in range(40)]
+            sentences = [list(self.rng.choice(self.words[:words], 6)) for _ in range(40)]
             self.local.learn(sentences, [float(day * DAY + 60)] * len(sentences))
 
     def sums(self, day: int):
@@ -190,20 +301,46 @@ def test_fresh_text_is_read_by_the_tables_of_the_beginning():
     assert reader.again.compass is not held
 
 
-def test_a_word_evicted_in_between_costs_the_comparison_and_nothing_else():
-    stream = Stream()
+def many_words() -> Stream:
+    """More words than one tick of the second day has rows of."""
+    return Stream(words=[f"낱말{at}" for at in range(400)])
+
+
+def test_a_compass_that_takes_several_ticks_is_that_of_the_beginning(monkeypatch):
+    for room in (rereading, compass_room):
+        monkeypatch.setattr(room, "PULLED", 30)
+    stream = many_words()
+    stream.day(1, ticks=6)
+    state, reader = stream.local.state, stream.local.learner.usage
+    ids = state.vocabulary.alive()
+    slots = state.vocabulary.slots(ids, "test")
+    before = {table: state.tables.read(table, slots).copy() for table in (Table.IN, Table.OUT)}
+    ticks = 0
+    while reader.again.compass is None or not reader.again.compass.whole:
+        stream.day(2, ticks=1, words=20)
+        ticks += 1
+    assert ticks > 1
+    held = reader.again.compass
+    assert np.array_equal(held.ids, ids)
+    assert np.array_equal(held.vectors, before[Table.IN])
+    assert np.array_equal(held.contexts, before[Table.OUT])
+    assert not np.array_equal(state.tables.read(Table.IN, slots), held.vectors), "training went on"
+
+
+def test_a_server_that_does_not_know_the_words_costs_the_comparison_and_nothing_else():
+    stream = many_words()
     stream.day(1)
     learner = stream.local.learner
 
-    def refuse(clock: int, ids: np.ndarray) -> dict:
-        del clock, ids
+    def refuse(clock: int, vectors: np.ndarray, contexts: np.ndarray) -> dict:
+        del clock, vectors, contexts
         raise RefusedError("pull: row 3 is not known.")
 
     learner._tables = refuse  # type: ignore[method-assign]
-    stream.day(2)
+    stream.day(2, words=20)
     assert set(stream.sums(2)) == {0}
     del learner._tables
-    stream.day(3)
+    stream.day(3, words=20)
     assert set(stream.sums(3)) == {0, 1, 2}
 
 

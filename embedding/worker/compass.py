@@ -1,0 +1,84 @@
+"""The tables as they are when a window begins, held while training goes on (Di Carlo et al. 2019).
+
+Nothing waits for all rows at once. A tick moves the rows that it trains and no others: these are
+kept as they come, before they are trained for the first time, and the others are asked for in the
+ticks that follow. For one node this is the tables of the window's beginning to the row; among
+several nodes a row that comes later holds what the others pushed in those first ticks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from embedding.positions import positions
+from embedding.records import FloatArray, HalfArray, IntArray, Table
+
+Tables = Mapping[Table, FloatArray | HalfArray]
+"""Rows [n, dim] of `in` and of `out`."""
+Pull = Callable[[IntArray, IntArray], Tables]
+"""Rows of some ids of `in`, and of some of `out`."""
+PULLED = 8_192
+"""Rows of a table in one request."""
+
+
+class Compass:
+    """The tables when a window begins.
+
+    ids                int64 [v], increasing
+    keep               float32 [v], probability to keep a word
+    vectors, contexts  float32 [v, dim], rows of `in` and `out`; zeros until they are there
+    """
+
+    def __init__(self, ids: IntArray, keep: FloatArray, dim: int) -> None:
+        self.ids = ids
+        self.keep = keep
+        self.vectors, self.contexts = (np.zeros((len(ids), dim), np.float32) for _ in range(2))
+        self._lacks = {table: np.ones(len(ids), np.bool_) for table in (Table.IN, Table.OUT)}
+
+    @property
+    def whole(self) -> bool:
+        """Whether all rows are there."""
+        return not self._lacks
+
+    def see(self, table: Table, ids: IntArray, rows: FloatArray | HalfArray) -> None:
+        """Keep rows [n, dim] as they are now; those that are there already stay as they were."""
+        lacks = self._lacks.get(table)
+        if lacks is None:
+            return
+        at = self.places(ids)
+        new = np.flatnonzero((at >= 0) & lacks[at])
+        kept = self.vectors if table is Table.IN else self.contexts
+        kept[at[new]] = rows[new]
+        lacks[at[new]] = False
+        if not lacks.any():
+            del self._lacks[table]
+
+    def ask(self, pull: Pull, most: int) -> None:
+        """Have rows that are not there yet pulled, about `most` of each table."""
+        while most > 0 and not self.whole:
+            wanted = {
+                table: self.ids[np.flatnonzero(lacks)[: min(most, PULLED)]]
+                for table, lacks in self._lacks.items()
+            }
+            none = self.ids[:0]
+            rows = pull(wanted.get(Table.IN, none), wanted.get(Table.OUT, none))
+            for table, ids in wanted.items():
+                self.see(table, ids, rows[table])
+            most -= PULLED
+
+    def places(self, ids: IntArray) -> IntArray:
+        """int64 [n], the row of each id; -1 for a word that is younger than the compass."""
+        return positions(self.ids, ids)
+
+    def rows(self, ids: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Vectors and contexts float32 [n, dim] and keep [n]; zeros for a younger word."""
+        at = self.places(ids)
+        there = at >= 0
+        found = []
+        for table in (self.vectors, self.contexts, self.keep):
+            rows = np.zeros((len(ids), *table.shape[1:]), dtype=np.float32)
+            rows[there] = table[at[there]]
+            found.append(rows)
+        return found[0], found[1], found[2]
