@@ -8,7 +8,6 @@ import pytest
 
 from embedding.errors import SnapshotError
 from embedding.snapshots.catalogue import Catalogue
-from embedding.snapshots.store import SnapshotStore
 
 
 @pytest.fixture
@@ -59,9 +58,9 @@ def test_unknown(folder, months):
 def test_a_window_in_place_of_an_id_is_told_its_ids(folder, months):
     january = months[0]
     with pytest.raises(SnapshotError, match=f"none of that id in .*; {january.id} begins so"):
-        SnapshotStore(str(folder)).open(january.id.rpartition("-")[0])
+        folder.open(january.id.rpartition("-")[0])
     with pytest.raises(SnapshotError, match="snapshot list` names all"):
-        SnapshotStore(str(folder)).open("1999-01-00000000")
+        folder.open("1999-01-00000000")
 
 
 def test_empty(folder):
