@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from embedding.errors import InputError
 from embedding.snapshots.usage import Usage
+from embedding.trends import combined as combining
 from embedding.trends.combined import combined
 from embedding.trends.config import TrendsConfig
 from embedding.trends.noise import exposure
@@ -124,6 +126,26 @@ def test_the_ranking_hears_of_a_change_that_the_vectors_do_not_show(told):
     assert told.words[int(combined(usage, told, rows, exposures, config).argmax())] == "도배"
     values = shift(told, rows, config, "usage")
     assert told.words[int(values.argmax())] == "도배"
+
+
+def test_the_model_reorders_only_what_texts_read_again_say_too(told, monkeypatch):
+    """By its noise alone two trainings on the same text would name other words."""
+    rows = np.arange(len(told), dtype=np.int64)
+    exposures = np.zeros(len(told))
+    usage = np.linspace(-2.0, 6.0, len(told))
+    usage[3] = 0.0
+    noise = np.random.default_rng(1).normal(0, 3.0, len(told))
+    monkeypatch.setattr(combining, "noise_floor", lambda *_: SimpleNamespace(z=lambda *_: noise))
+    plain = combined(usage, told, rows, exposures, TrendsConfig())
+    again = combined(usage, replace(told, reread=True), rows, exposures, TrendsConfig())
+    assert np.allclose(plain, (usage + 0.5 * noise) / np.hypot(1.0, 0.5))
+    sure, unseen = usage >= combining.SURE, usage < 0.0
+    assert np.allclose(again[sure], plain[sure])
+    assert np.allclose(again[unseen], usage[unseen])
+    assert again[3] == pytest.approx(plain[3]), "a word too rare for usage is judged by the model"
+    at = int(np.argmin(np.abs(usage - combining.SURE / 2)))
+    weight = combining.MODEL * usage[at] / combining.SURE
+    assert again[at] == pytest.approx((usage[at] + weight * noise[at]) / np.hypot(1.0, weight))
 
 
 def test_what_was_read_again_is_compared_whatever_the_model_did(told):
