@@ -14,6 +14,7 @@ import numpy as np
 
 from embedding.positions import positions
 from embedding.records import FloatArray, HalfArray, IntArray, Table
+from embedding.worker.smoothing import RowMeans
 
 Tables = Mapping[Table, FloatArray | HalfArray]
 """Rows [n, dim] of `in` and of `out`."""
@@ -55,8 +56,8 @@ class Compass:
         if not lacks.any():
             del self._lacks[table]
 
-    def ask(self, pull: Pull, most: int) -> None:
-        """Have rows that are not there yet pulled, about `most` of each table."""
+    def ask(self, pull: Pull, most: int, means: RowMeans) -> None:
+        """Have rows that are not there yet pulled, about `most` of each table; means: theirs."""
         while most > 0 and not self.whole:
             wanted = {
                 table: self.ids[np.flatnonzero(lacks)[: min(most, PULLED)]]
@@ -65,7 +66,7 @@ class Compass:
             none = self.ids[:0]
             rows = pull(wanted.get(Table.IN, none), wanted.get(Table.OUT, none))
             for table, ids in wanted.items():
-                self.see(table, ids, rows[table])
+                self.see(table, ids, means.smooth(table, ids, rows[table]))
             most -= PULLED
 
     def places(self, ids: IntArray) -> IntArray:

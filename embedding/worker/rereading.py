@@ -22,10 +22,11 @@ import numpy as np
 from embedding.errors import RefusedError
 from embedding.exchange.compression.halves import narrow
 from embedding.exchange.payload import Reread
-from embedding.records import CodeArray, FloatArray, IntArray
+from embedding.records import CodeArray, FloatArray, IntArray, Table
 from embedding.worker.compass import PULLED, Compass, Pull
 from embedding.worker.past import PastTexts, Sentences, Stretch
 from embedding.worker.slopes import MOST, add_usage
+from embedding.worker.smoothing import RowMeans
 from embedding.worker.ticks import Begun
 
 SHARE = 8
@@ -105,6 +106,7 @@ class Rereading:
         self.context = context
         self.past = past
         self.compass: Compass | None = None
+        self._means: RowMeans | None = None
         self._window = 0
         self._due: deque[PartSums] = deque()
 
@@ -118,17 +120,28 @@ class Rereading:
         texts = self.past.before(begun.window) if len(begun.ids) else {}
         self._window, self.compass = begun.window, None
         self._due = deque()
+        means = self._means = self._means or RowMeans(dim)
+        means.begin(begun.ids)
         if texts:
             self.compass = Compass(begun.ids, begun.keep, dim)
             order = sorted(texts, key=lambda key: (key[1], key[0]))
             self._due.extend(PartSums(self.compass, *key, texts[key]) for key in order)
 
+    def see(self, table: Table, ids: IntArray, rows: FloatArray) -> FloatArray:
+        """The means of rows [n, dim] that a tick is about to train, with these, float32."""
+        if self._means is None:
+            return rows
+        means = self._means.smooth(table, ids, rows)
+        if self.compass is not None:
+            self.compass.see(table, ids, means)
+        return means
+
     def read(self, fresh: int, pull: Pull) -> tuple[Reread, ...]:
         """Go on in a tick of `fresh` tokens; the parts that are finished with it."""
-        if self.compass is None or not self._due:
+        if self.compass is None or self._means is None or not self._due:
             return ()
         try:
-            self.compass.ask(pull, max(PULLED, fresh))
+            self.compass.ask(pull, max(PULLED, fresh), self._means)
         except RefusedError:  # the server lost words that it had given: this window goes without
             self._due.clear()
         found = []

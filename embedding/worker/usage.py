@@ -86,21 +86,24 @@ class UsageReader:
         pull  rows of some ids as they are now
         """
         blocks, counts, planned = prepared.blocks, prepared.counts, prepared.planned
-        vectors, contexts = base[Table.IN], base[Table.OUT]
         if self.again is None:
+            vectors, contexts = base[Table.IN], base[Table.OUT]
             return self.read(blocks, counts, planned.block, vectors, contexts), ()
         if prepared.begun is not None:
-            self.again.begin(prepared.begun, contexts.shape[1])
+            self.again.begin(prepared.begun, base[Table.OUT].shape[1])
         lengths = [len(one.codes) for one in blocks]
         own, words = _fresh(planned.block, planned.words, sum(lengths))
+        seen = {
+            table: self.again.see(table, ids, rows)
+            for table, (ids, rows) in _rows(planned, words, base).items()
+        }
         compass = self.again.compass
-        if compass is None:
-            found = self.read(blocks, counts, planned.block, vectors, contexts)
-        else:
-            for table, ids in _rows(planned, base).items():
-                compass.see(table, ids, base[table])
+        if compass is not None:
             vectors, contexts, keep = compass.rows(words)
             found = self.read(blocks, counts, replace(own, keep=keep), vectors, contexts)
+        else:
+            block = planned.block if len(planned.words) else own
+            found = self.read(blocks, counts, block, seen[Table.IN], seen[Table.OUT])
         reread = self.again.read(sum(lengths), pull)
         ids = np.full(len(own.tokens), -1, dtype=np.int64)
         ids[own.tokens >= 0] = words[own.tokens[own.tokens >= 0]]
@@ -174,11 +177,15 @@ class UsageReader:
                 yield at, np.flatnonzero(windows == window)
 
 
-def _rows(planned: Plan, base: Mapping[Table, FloatArray]) -> dict[Table, IntArray]:
-    """Ids of the rows of a tick; without words these are the whole table's (hogwild)."""
+def _rows(
+    planned: Plan, words: IntArray, base: Mapping[Table, FloatArray]
+) -> dict[Table, tuple[IntArray, FloatArray]]:
+    """Ids and rows of a tick; of a whole table (hogwild) those of the fresh words."""
+    tables = (Table.IN, Table.OUT)
     if len(planned.words):
-        return planned.rows()
-    return {table: np.arange(len(rows), dtype=np.int64) for table, rows in base.items()}
+        ids = planned.rows()
+        return {table: (ids[table], base[table]) for table in tables}
+    return {table: (words, base[table][words]) for table in tables}
 
 
 def _fresh(block: LocalBlock, words: IntArray, tokens: int) -> tuple[LocalBlock, IntArray]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 from in_process import InProcess, make_state
@@ -73,18 +75,21 @@ def test_a_window_has_copies_of_the_whole_tables_that_it_begins_with(state: Serv
     for seed in range(3):
         learner.learn([block(seed)])
     before = held(state)
+    assert learner.usage is not None
+    assert learner.usage.again is not None
+    means = deepcopy(learner.usage.again._means)
+    assert means is not None
     words = [["말1", "말2", "말3"] * 5]
     for day in (1, 1):
         moment = [day * 86_400.0]
         learner.learn([TokenBlock.build("뉴스", [words], published=moment, keys=["새"])])
-    assert learner.usage is not None
-    assert learner.usage.again is not None
     compass = learner.usage.again.compass
     assert compass is not None
     assert compass.whole
     at = state.vocabulary.slots(compass.ids, "test")
-    assert np.array_equal(compass.vectors, before[0][at])
-    assert np.array_equal(compass.contexts, before[1][at])
+    means.begin(compass.ids)
+    assert np.array_equal(compass.vectors, means.smooth(Table.IN, compass.ids, before[0][at]))
+    assert np.array_equal(compass.contexts, means.smooth(Table.OUT, compass.ids, before[1][at]))
     assert not np.array_equal(held(state)[1], before[1]), "training went on in the server's memory"
     told = [part for push in line.pushes for part in push.reread]
     assert len({part.part for part in told}) == len(told) == 3, "a part for each document"

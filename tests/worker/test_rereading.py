@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from embedding.worker.compass import Compass, Pull
 from embedding.worker.config import NodeConfig
 from embedding.worker.past import PARTS, PastTexts, Sentences, Stretch
 from embedding.worker.rereading import Rereading
+from embedding.worker.smoothing import RowMeans
 from embedding.worker.ticks import Begun
 from embedding.worker.usage import UsageReader, _fresh
 
@@ -205,7 +207,9 @@ def test_sentences_are_taken_whole_and_in_order(most):
 def test_the_compass_keeps_what_it_saw_first_and_asks_for_the_rest(monkeypatch):
     monkeypatch.setattr(compass_room, "PULLED", 4)
     asked: list[tuple[list[int], list[int]]] = []
-    held = Compass(np.array([3, 4, 7, 8, 9, 12]), np.ones(6, np.float32), DIM)
+    ids = np.array([3, 4, 7, 8, 9, 12])
+    held, means = Compass(ids, np.ones(6, np.float32), DIM), RowMeans(DIM)
+    means.begin(ids)
 
     def pull(vectors: np.ndarray, contexts: np.ndarray) -> dict[Table, np.ndarray]:
         asked.append((vectors.tolist(), contexts.tolist()))
@@ -216,13 +220,13 @@ def test_the_compass_keeps_what_it_saw_first_and_asks_for_the_rest(monkeypatch):
 
     held.see(Table.IN, np.array([4, 5, 8]), np.full((3, DIM), 0.5, np.float32))
     held.see(Table.IN, np.array([8]), np.full((1, DIM), 0.7, np.float32))
-    held.ask(pull, 4)
+    held.ask(pull, 4, means)
     assert asked == [([3, 7, 9, 12], [3, 4, 7, 8])]
     assert not held.whole
-    held.ask(pull, 100)
+    held.ask(pull, 100, means)
     assert asked[1:] == [([], [9, 12])]
     assert held.whole
-    held.ask(pull, 100)
+    held.ask(pull, 100, means)
     assert len(asked) == 2
     assert held.vectors[:, 0].tolist() == [3, 0.5, 7, 0.5, 9, 12]
     assert held.contexts[:, 1].tolist() == [30, 40, 70, 80, 90, 120]
@@ -314,7 +318,10 @@ def test_a_compass_that_takes_several_ticks_is_that_of_the_beginning(monkeypatch
     state, reader = stream.local.state, stream.local.learner.usage
     ids = state.vocabulary.alive()
     slots = state.vocabulary.slots(ids, "test")
+    means = deepcopy(reader.again._means)
+    means.begin(ids)
     before = {table: state.tables.read(table, slots).copy() for table in (Table.IN, Table.OUT)}
+    before = {table: means.smooth(table, ids, rows) for table, rows in before.items()}
     ticks = 0
     while reader.again.compass is None or not reader.again.compass.whole:
         stream.day(2, ticks=1, words=20)
