@@ -3,8 +3,10 @@
     python -m benchmarks.windowbegin
 
 A real client and a parameter server in a process of its own, on loopback. A node learns Zipf
-tokens of one month until it remembers `--past` of them, then those of the next month in small
-ticks, as a stream brings them. Told are the times of these ticks, and of as many before them.
+tokens of one month until it remembers `--past` of them, then blocks that come every so many
+seconds, first of that month and then of the next. Told of each month are the seconds of its ticks,
+by the clock and of the node's processor time, and the lag: from a block's coming until its push was
+acknowledged.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +36,14 @@ PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 MONTHS = (1_700_000_000.0, 1_703_000_000.0)
 SENTENCE, DOCUMENT, LARGE = 16, 16, 65_536
 """Tokens of a sentence, sentences of a document, tokens of a tick that only fills the past."""
+
+
+class Tick(NamedTuple):
+    """Seconds."""
+
+    wall: float
+    cpu: float
+    lag: float
 
 
 class Text:
@@ -74,7 +84,7 @@ def learner_of(client: ParameterClient, given: argparse.Namespace) -> Learner:
 
 
 def measure(given: argparse.Namespace) -> dict[str, Any]:
-    """Seconds of the ticks before and after a window begins, by the clock and of the processor."""
+    """The ticks before and after a window begins."""
     text = Text(given.words, 1)
     with (
         process("--serve", str(given.dim), "--threads", "1") as (_, location),
@@ -83,33 +93,40 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         learner = learner_of(client, given)
         for _ in range(-(-given.past // LARGE)):
             learner.learn([text.block(LARGE, MONTHS[0])])
-        before, after = (
-            [timed(learner, text.block(given.block, month)) for _ in range(given.ticks)]
-            for month in MONTHS
-        )
+        before, after = (played(learner, text, month, given) for month in MONTHS)
         words = len(learner.lexicon)
     return {
         "words": words,
         "before": summary(before),
         "after": summary(after),
-        "first_ticks": after[: given.ticks // 4],
+        "ticks": after,
     }
 
 
-def timed(learner: Learner, block: TokenBlock) -> tuple[float, float]:
-    began, used = time.perf_counter(), time.process_time()
-    learner.learn([block])
-    return round(time.perf_counter() - began, 4), round(time.process_time() - used, 4)
+def played(learner: Learner, text: Text, month: float, given: argparse.Namespace) -> list[Tick]:
+    """Learn blocks as they come."""
+    blocks = [text.block(given.block, month) for _ in range(given.ticks)]
+    found = []
+    start = time.perf_counter()
+    for at, block in enumerate(blocks):
+        comes = start + at * given.every
+        time.sleep(max(0.0, comes - time.perf_counter()))
+        began, used = time.perf_counter(), time.process_time()
+        learner.learn([block])
+        now = time.perf_counter()
+        seconds = now - began, time.process_time() - used, now - comes
+        found.append(Tick(*(round(each, 4) for each in seconds)))
+    return found
 
 
-def summary(ticks: Sequence[tuple[float, float]]) -> dict[str, float]:
-    found = {}
-    for name, seconds in zip(("wall", "cpu"), zip(*ticks, strict=True), strict=True):
+def summary(ticks: Sequence[Tick]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, seconds in zip(Tick._fields, zip(*ticks, strict=True), strict=True):
         ordered = sorted(seconds)
         found |= {
-            f"{name}_median_s": statistics.median(ordered),
+            f"{name}_median_s": round(statistics.median(ordered), 4),
+            f"{name}_p95_s": ordered[int(0.95 * len(ordered))],
             f"{name}_longest_s": ordered[-1],
-            f"{name}_all_s": round(sum(ordered), 3),
         }
     return found
 
@@ -119,7 +136,8 @@ def main(results: Path = RESULTS) -> None:
     parser.add_argument("--past", type=int, default=2_000_000, help="tokens that are remembered")
     parser.add_argument("--words", type=int, default=50_000, help="of the Zipf text")
     parser.add_argument("--block", type=int, default=2_048, help="tokens of a tick")
-    parser.add_argument("--ticks", type=int, default=300)
+    parser.add_argument("--ticks", type=int, default=80, help="of each month")
+    parser.add_argument("--every", type=float, default=1.0, help="seconds between two blocks")
     parser.add_argument("--dim", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()
