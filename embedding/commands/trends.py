@@ -232,7 +232,8 @@ def word(
     if as_json or as_csv:
         sys.stdout.write(word_json(history) if as_json else word_csv(history))
     else:
-        console.print(word_table(history, word_change(store, word, chosen.trends)))
+        change = word_change(store, word, chosen.trends)
+        console.print(word_table(history, change, console.width))
 
 
 def _report(snapshots: Path | None, id: str) -> TrendReport:  # noqa: A002

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Iterable, Sequence
 
+from rich.cells import cell_len
 from rich.markup import escape
 from rich.table import Table
 
@@ -16,8 +17,8 @@ from embedding.trends.history import WordHistory
 from embedding.trends.rows import RANKINGS, TrendReport, TrendRow, to_plain
 
 LONGEST = 40
-MOST_SOURCES = 4
-"""Sources that have a column of their own; more do not fit a terminal."""
+REST, RATE = 92, 6
+"""Cells that a word's table takes without its sources, and those of a rate."""
 _CSV = (
     *("rank", "word", "score", "z", "p", "q", "significant"),
     *("shift", "expected", "log_odds", "spread"),
@@ -108,15 +109,19 @@ def ranking_csv(report: TrendReport, name: str, limit: int | None = None) -> str
     return as_csv(_CSV, lines)
 
 
-def word_table(history: WordHistory, change: WordChange | None = None) -> Table:
-    """A word's history for the terminal, one line a window; `change` is told below."""
-    notes = [note.text for note in history.notes]
-    table = Table(
-        title=escape(shortened(history.word)),
-        caption=" ".join([*notes, *([] if change is None else [_dated(change)])]) or None,
-    )
+def word_table(history: WordHistory, change: WordChange | None = None, width: int = 120) -> Table:
+    """A word's history for the terminal, one line a window; `change` is told below.
+
+    width  cells of the terminal; where they do, each source has a column with its rate
+    """
+    said = [note.text for note in history.notes]
     sources = sorted({s.source for point in history.points for s in point.sources})
-    shown = sources if 1 < len(sources) <= MOST_SOURCES else []
+    wanted = sum(max(cell_len(shortened(source)), RATE) + 3 for source in sources)
+    shown = sources if len(sources) > 1 and REST + wanted <= width else []
+    if len(sources) > 1 and not shown:
+        said.append("Rates by source: --csv, or a wider terminal.")
+    said += [] if change is None else [_dated(change)]
+    table = Table(title=escape(shortened(history.word)), caption=" ".join(said) or None)
     table.add_column("window")
     for title in ("count", "documents", "per 1,000", *map(escape, map(shortened, shown))):
         table.add_column(title, justify="right")

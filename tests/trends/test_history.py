@@ -99,12 +99,22 @@ def test_tables_name_the_words(report, history):
     assert "– → " in born
 
 
+def word_table_at(history, width: int) -> str:
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(table.word_table(history, width=width))
+    return console.export_text()
+
+
 def test_a_words_table_has_its_sources_and_its_date(history):
     shown = text_of(table.word_table(history))
     assert "2019-11" in shown
     assert all(source in shown for source in ("뉴스", "게시판", "댓글"))
     rate = next(s for s in history.points[-1].sources if s.source == "댓글").per_1000_documents
     assert f"{rate:.2f}" in shown
+    narrow = word_table_at(history, 80)
+    assert "댓글" not in narrow
+    assert "Rates by source: --csv" in narrow
+    assert "2019-11" in narrow
     date = ChangeDate("2020-02", "2020-01", "2020-02")
     for change, said in (
         (WordChange("말", date, 0.005, clear=True), "Changed: 2020-02, 2020-01 – 2020-02 (0.5%"),
