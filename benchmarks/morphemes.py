@@ -15,7 +15,7 @@ from pathlib import Path
 
 from embedding.errors import YeoronError
 from embedding.text import TextConfig, TextPipeline
-from embedding.worker.reading import dated_lines
+from embedding.worker.corpus import dated_lines
 from embedding.worker.spec import CorpusShare
 
 

@@ -18,7 +18,7 @@ from embedding.records import Window
 from embedding.server.shards.unsplit import check_column_policy
 from embedding.text.tokenizer import make_tokenizer
 from embedding.training.request import TrainRequest
-from embedding.worker.reading import Stretch, dated_line, dated_lines, stretches
+from embedding.worker.corpus import Stretch, dated_line, dated_lines, stretches
 from embedding.worker.spec import CorpusShare
 
 NODES_A_CORE = 4

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from embedding.errors import InputError
 from embedding.records import TokenBlock, WindowUnit
 from embedding.text.config import TextConfig
-from embedding.worker import reading
+from embedding.worker import corpus
 from embedding.worker.config import NodeConfig
 from embedding.worker.place import Place
 from embedding.worker.reading import blocks
@@ -49,7 +49,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(autouse=True)
 def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "STRETCH_BYTES", 700)
+    monkeypatch.setattr(corpus, "STRETCH_BYTES", 700)
 
 
 @settings(deadline=None, max_examples=40)

@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from embedding.errors import InputError
 from embedding.records import TokenBlock, WindowUnit
 from embedding.text.config import TextConfig
-from embedding.worker import reading
+from embedding.worker import corpus
 from embedding.worker.config import NodeConfig
+from embedding.worker.corpus import dated_lines, open_corpus, stretches
 from embedding.worker.place import Place
-from embedding.worker.reading import blocks, dated_lines, open_corpus, stretches
+from embedding.worker.reading import FIRST_TOKENS, blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 PLAIN = TextConfig(tokenizer="whitespace", mask=False)
@@ -88,7 +89,7 @@ def test_shares_cover_the_corpus_without_overlap(
         return
     path = write(tmp_path_factory.mktemp("corpus") / f"c.txt{suffix}", text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "STRETCH_BYTES", size)
+        patch.setattr(corpus, "STRETCH_BYTES", size)
         parts = [list(stretches(share(path, index=i, count=count))) for i in range(count)]
     found = sorted((each for part in parts for each in part), key=lambda each: each.first)
     assert "".join(each.text for each in found) == text
@@ -111,7 +112,7 @@ def test_shares_of_a_long_file_are_alike(tmp_path: Path) -> None:
         sum(len(each.text) for each in stretches(share(path, index=i, count=3))) for i in range(3)
     ]
     assert sum(parts) == len(text)
-    assert max(parts) - min(parts) <= reading.STRETCH_BYTES + 100
+    assert max(parts) - min(parts) <= corpus.STRETCH_BYTES + 100
 
 
 def test_dated_lines_carry_their_time_and_bad_ones_are_reported(
@@ -141,7 +142,7 @@ def test_dated_lines_carry_their_time_and_bad_ones_are_reported(
 def test_the_number_of_a_bad_line_is_right_beyond_the_first_stretch(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "STRETCH_BYTES", 100)
+    monkeypatch.setattr(corpus, "STRETCH_BYTES", 100)
     good = dated("2020-02-01")
     path = write(tmp_path / "c.jsonl", good * 10 + "[]\n" + good)
     with caplog.at_level(logging.WARNING):
@@ -154,7 +155,7 @@ def test_the_number_of_a_bad_line_is_right_beyond_the_first_stretch(
 def test_a_line_that_is_not_utf8_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, at: int
 ) -> None:
-    monkeypatch.setattr(reading, "STRETCH_BYTES", 64)
+    monkeypatch.setattr(corpus, "STRETCH_BYTES", 64)
     lines = ["한국어 문장 하나".encode() for _ in range(40)]
     lines[at] = "옛 글자".encode("cp949")
     data = b"\n".join(lines)
@@ -195,7 +196,7 @@ def test_epochs_repeat_and_tokens_bound(tmp_path: Path) -> None:
     assert total() == 60_000
     assert total(epochs=3) == 180_000
     # Whole blocks; none is cut before its last stretch.
-    one = reading.STRETCH_BYTES // len("하나 둘 셋\n".encode()) * 3 + 3
+    one = corpus.STRETCH_BYTES // len("하나 둘 셋\n".encode()) * 3 + 3
     assert 30_000 <= total(tokens=30_000) < 30_000 + one
 
 
@@ -204,7 +205,7 @@ def test_epochs_repeat_and_tokens_bound(tmp_path: Path) -> None:
 def test_progress_rises_to_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, options: dict[str, int]
 ) -> None:
-    monkeypatch.setattr(reading, "STRETCH_BYTES", 500)
+    monkeypatch.setattr(corpus, "STRETCH_BYTES", 500)
     body = dated("2020-02-01") if name.endswith("jsonl") else "하나 둘 셋\n"
     found = read(write(tmp_path / name, body * 400), block_tokens=64, **options)
     progress = [block.progress for block in found]
@@ -252,7 +253,7 @@ def test_a_block_of_plain_text_is_one_document_of_the_files_last_change(tmp_path
 def test_both_ways_of_coding_plain_text_give_the_same_words_and_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mask: bool
 ) -> None:
-    monkeypatch.setattr(reading, "STRETCH_BYTES", 300)
+    monkeypatch.setattr(corpus, "STRETCH_BYTES", 300)
     text = "".join(f"낱말{i}  문장!!!!! …\n" for i in range(100))
     path = write(tmp_path / "c.txt", text)
     config = TextConfig(tokenizer="whitespace", mask=mask)
@@ -297,7 +298,7 @@ def test_blocks_come_near_the_size_that_is_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, size: int
 ) -> None:
     """Judged by characters; the first block is cut before anything is known about the text."""
-    monkeypatch.setattr(reading, "STRETCH_BYTES", 1_000)
+    monkeypatch.setattr(corpus, "STRETCH_BYTES", 1_000)
     word = "가" * size
     body = " ".join([word] * 10)
     line = dated("2020-02-01", body=body) if name.endswith("jsonl") else body + "\n"
@@ -326,10 +327,10 @@ def test_one_of_several_nodes_begins_with_small_blocks(tmp_path: Path, growth: f
     if not growth:
         assert beside[0] > 4_000
         return
-    assert beside[0] <= 3 * reading.FIRST_TOKENS, "too, by twice and more in Korean"
+    assert beside[0] <= 3 * FIRST_TOKENS, "too, by twice and more in Korean"
     read = 0
     for size in beside:
-        assert size <= max(3 * reading.FIRST_TOKENS, 0.11 * read + 10)
+        assert size <= max(3 * FIRST_TOKENS, 0.11 * read + 10)
         read += size
     going_on = sizes(3, Place(line=30_000, tokens=180_000, characters=3.0))
     assert going_on[0] > 7_000, "who starts again is behind its beginning"
@@ -338,7 +339,7 @@ def test_one_of_several_nodes_begins_with_small_blocks(tmp_path: Path, growth: f
 def test_from_the_third_node_on_no_block_is_filled_up_with_a_stretch(tmp_path: Path) -> None:
     """A stretch and a bit are wanted: one node takes two stretches, four take what is wanted."""
     path = write(tmp_path / "c.txt", "some words of plain text in a line\n" * 60_000)
-    wanted = round(1.1 * reading.STRETCH_BYTES / 35 * 8)
+    wanted = round(1.1 * corpus.STRETCH_BYTES / 35 * 8)
     sizes = {
         count: [b.n_tokens for b in read(path, block_tokens=wanted, growth=0.0, count=count)]
         for count in (1, 4)
