@@ -139,6 +139,13 @@ Dated = Annotated[
         help="Learn JSONL in time order, in one pass, and cut a snapshot for each window.",
     ),
 ]
+Sources = Annotated[
+    int,
+    typer.Option(
+        help="--dated: most sources that lines name (`source`) and that are told apart, those with "
+        "the most text; the others are counted as `other`. 0: one source, whatever lines say."
+    ),
+]
 LearningRate = Annotated[float, typer.Option(help="Learning rate at the start.")]
 Schedule = Annotated[
     str | None,
@@ -167,7 +174,7 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
     from embedding.training import TrainRequest
 
     context, unit = _windows(given["window"] or [], given["dated"])
-    top = ("corpus", "out", "state_dir", "shards", "split", "nodes", "epochs", "tokens")
+    top = ("corpus", "out", "state_dir", "shards", "split", "nodes", "epochs", "tokens", "sources")
     more = ("vocabulary", "min_count", "max_words", "device", "trainer")
     model = ("model", "dim", "negative", "sample", "seed", "learning_rate")
     exchange = (

@@ -84,6 +84,7 @@ def train(
     tokenizer: options.Tokenizer = "whitespace",
     vocabulary: options.Vocabulary = None,
     dated: options.Dated = False,
+    sources: options.Sources = 32,
     learning_rate: options.LearningRate = 0.025,
     schedule: options.Schedule = None,
     tokens: options.Tokens = None,

@@ -166,6 +166,10 @@ class ServerConfig(Config):
     source_idle_s: float = Field(default=300.0, gt=0)
     """A source without news for so long, and with nothing pending, holds no watermark back."""
 
+    in_step: bool = False
+    """All sources are read by one reading in time order, as those of a corpus file: how far one has
+    come says how far all have, so that no window waits for a source that is silent."""
+
     min_count: int = Field(default=5, ge=1)
     """A word gets a row when it was read so often (decayed count)."""
 

@@ -14,10 +14,11 @@ import psutil
 from embedding.errors import ConfigError, InputError
 from embedding.exchange.shards.unpacked import check_column_exchange
 from embedding.models.config import Model
-from embedding.records import Window
+from embedding.records import Window, WindowUnit
 from embedding.server.shards.unsplit import check_column_policy
 from embedding.text.tokenizer import make_tokenizer
 from embedding.training.request import TrainRequest
+from embedding.training.sources import SourceCount
 from embedding.worker.corpus import Stretch, dated_line, dated_lines, stretches
 from embedding.worker.spec import CorpusShare
 
@@ -143,8 +144,11 @@ def _check_dated(request: TrainRequest) -> None:
         )
 
 
-def check_corpus(request: TrainRequest) -> None:
-    """Raises InputError for a file that cannot be read or holds no text of the kind wanted."""
+def check_corpus(request: TrainRequest) -> tuple[str, ...]:
+    """The sources that are told apart, of a dated corpus whose lines name them; else none.
+
+    Raises InputError for a file that cannot be read or holds no text of the kind wanted.
+    """
     path = request.corpus
     if path.is_dir():
         raise InputError(f"{path}: a folder; a text or JSONL file (plain or .xz) is expected.")
@@ -154,7 +158,7 @@ def check_corpus(request: TrainRequest) -> None:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}.") from error
     if first is None or not first.text.strip():
         # What is blank so far may go on with words: the training itself finds out.
-        return
+        return ()
     if "\0" in first.text:
         raise InputError(f"{path}: binary data; UTF-8 text, one sentence a line, is expected.")
     if request.lines_are_dated:
@@ -164,8 +168,7 @@ def check_corpus(request: TrainRequest) -> None:
             f"{path}: its first line is JSON with a date and a text, and a file of this name is "
             "read as plain text; name it with .jsonl at the end (or .jsonl.xz)."
         )
-    if request.dated is not None:
-        _check_order(request)
+    return () if request.dated is None else _check_lines(request, request.dated)
 
 
 def _stretches(path: Path) -> Iterator[Stretch]:
@@ -189,13 +192,12 @@ def _is_dated(line: str) -> bool:
     return True
 
 
-def _check_order(request: TrainRequest) -> None:
+def _check_lines(request: TrainRequest, unit: WindowUnit) -> tuple[str, ...]:
     """Windows are cut as the dates pass: an earlier date after a later window comes too late."""
-    unit = request.dated
-    if unit is None:
-        return
     start = end = latest = -math.inf
+    sources = SourceCount(request.corpus, request.sources)
     for line in dated_lines(CorpusShare(path=str(request.corpus)), report=False):
+        sources.add(line)
         if line.when >= end:
             window = Window.holding(datetime.fromtimestamp(line.when, UTC), unit)
             start, end = window.start.timestamp(), window.end.timestamp()
@@ -206,6 +208,7 @@ def _check_order(request: TrainRequest) -> None:
                 "date."
             )
         latest = max(latest, line.when)
+    return sources.named()
 
 
 def _shown(when: float) -> str:

@@ -28,8 +28,10 @@ SHOW_SECONDS = 0.5
 END_SECONDS = 30.0
 
 
-def node_specs(request: TrainRequest, location: str) -> list[NodeSpec]:
-    """The nodes, each with its share of the corpus."""
+def node_specs(
+    request: TrainRequest, location: str, sources: tuple[str, ...] = ()
+) -> list[NodeSpec]:
+    """The nodes, each with its share of the corpus, of which some sources are told apart."""
     share = None if request.tokens is None else max(1, request.tokens // request.nodes)
     return [
         NodeSpec(
@@ -42,6 +44,7 @@ def node_specs(request: TrainRequest, location: str) -> list[NodeSpec]:
                 epochs=request.epochs,
                 tokens=share,
                 window=request.dated,
+                sources=sources,
             ),
             text=request.text,
             stream=request.stream,
@@ -86,9 +89,15 @@ class Run:
     """
 
     def __init__(
-        self, request: TrainRequest, server: ParameterServer, client: Any, placement: Placement
+        self,
+        request: TrainRequest,
+        server: ParameterServer,
+        client: Any,
+        placement: Placement,
+        specs: Sequence[NodeSpec],
     ) -> None:
         self._request = request
+        self._specs = specs
         self._placement = placement
         self._server = server
         self._client = client
@@ -105,8 +114,7 @@ class Run:
         shown = time.monotonic()
         reader = ProgressReader(self._server, total)
         try:
-            plain = node_specs(self._request, self._server.location)
-            specs = [self._placement.put(spec, i) for i, spec in enumerate(plain)]
+            specs = [self._placement.put(spec, i) for i, spec in enumerate(self._specs)]
             for spec in specs:
                 self._expect(spec)
             for spec in specs:

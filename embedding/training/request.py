@@ -21,6 +21,9 @@ from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.spec import check_rounds
 
+MOST_SOURCES = 32
+"""Each has a block of its own in every tick that holds it, and sums of its own in a window."""
+
 
 class TrainRequest(Config):
     """One training: what is read, by how many nodes, with which model and policy."""
@@ -46,6 +49,9 @@ class TrainRequest(Config):
     """Tokens after which the training ends; None reads all."""
     dated: WindowUnit | None = None
     """Cut a snapshot for each window of this unit, learning in time order in one pass."""
+    sources: int = Field(default=MOST_SOURCES, ge=0, le=1_000)
+    """Dated: most sources that lines can name (`source`) and be told apart by, those with the most
+    text; the others are counted as one. 0: all text is of one source, whatever lines say."""
     vocabulary: Literal["counted", "growing"] | None = None
     """counted: count the corpus first, so that each word has its row from the start; growing: a
     word gets its row as soon as it was read min_count times; None counts where that is cheap."""

@@ -20,7 +20,7 @@ from embedding.server.figures.ways import led_total
 from embedding.server.service import ParameterServer
 from embedding.training.checks import INITIAL_ROWS
 from embedding.training.grouping import refresh
-from embedding.training.nodes import Run, local_cluster
+from embedding.training.nodes import Run, local_cluster, node_specs
 from embedding.training.placing import placed
 from embedding.training.request import Progress, TrainRequest, TrainResult
 from embedding.training.resume import Resume
@@ -37,8 +37,12 @@ def train(
     progress: Progress,
     resume: Resume | None,
     count: Counting | Counted | None,
+    sources: tuple[str, ...] = (),
 ) -> TrainResult:
-    """Start the server and the nodes, have the words counted, and see the nodes through."""
+    """Start the server and the nodes, have the words counted, and see the nodes through.
+
+    sources  those that are told apart (`sources.py`)
+    """
     with (
         tempfile.TemporaryDirectory(prefix="yeoron-shards-") as rows,
         _server(request, store, resume, Path(rows)) as server,
@@ -54,7 +58,8 @@ def train(
                 resume.counted(total // request.epochs)
         refresh(placement.servers)
         before = server.state.meters.tokens
-        seconds = Run(request, server, client, placement).finish(total, progress)
+        specs = node_specs(request, server.location, sources)
+        seconds = Run(request, server, client, placement, specs).finish(total, progress)
         status = server.status()
         if not status["vocabulary"] or not status["tokens"]:
             raise nothing_admitted(request)
@@ -72,6 +77,7 @@ def _server(
         snapshots=str(store),
         window=request.dated or (WindowUnit.MONTH if request.lines_are_dated else WindowUnit.DAY),
         cut="manual" if request.dated is None else "watermark",
+        in_step=True,
         min_count=request.min_count,
         young_mentions=request.young_mentions,
         usage_replicas=request.usage_replicas,

@@ -21,6 +21,8 @@ STRETCH_BYTES = 1 << 16
 """A file is dealt out to the nodes in stretches of so many bytes, up to the next line end."""
 FIRST_YEAR, LAST_YEAR = 1600, 2300
 """A date before or behind these stands for none."""
+MOST_NAME = 80
+"""Characters of a source's name, at most, as in sources.toml."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,18 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Line:
-    """One dated line of a corpus; `when` is in Unix seconds."""
+    """One dated line of a corpus.
+
+    when    Unix seconds
+    done    share of the reading that is done with it
+    source  what it says of its source, as it stands there: see `named_source`
+    """
 
     number: int
     text: str
     when: float
     done: float
+    source: object = None
 
 
 def open_corpus(path: Path) -> IO[bytes]:
@@ -162,7 +170,23 @@ def dated_line(number: int, text: str, done: float) -> Line:
     if not isinstance(body, str) or when is None:
         raise InputError('needs "date" (ISO, 1600 to 2300) and "text" or "content".')
     title = record.get("title")
-    return Line(number, f"{title}\n{body}" if title else body, when, done)
+    return Line(number, f"{title}\n{body}" if title else body, when, done, record.get("source"))
+
+
+def named_source(line: Line) -> str:
+    """The name of the source that a line names, "" where it names none; InputError for no name."""
+    name = "" if line.source is None else line.source
+    if not isinstance(name, str):
+        raise InputError(
+            f'"source" is no text; a name of at most {MOST_NAME} characters is accepted, or none.'
+        )
+    name = name.strip()
+    if len(name) > MOST_NAME or not name.isprintable():
+        raise InputError(
+            f'"source" {name[:40]!r}: a name of at most {MOST_NAME} characters without control '
+            "characters is accepted, or none."
+        )
+    return name
 
 
 def _when(value: Any) -> float | None:

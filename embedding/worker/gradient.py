@@ -171,7 +171,8 @@ class GradientProcess:
     def _gather(self) -> Iterator[list[TokenBlock]]:
         """Blocks for one tick: until `block_tokens` are there or `flush_seconds` have passed.
 
-        The reader of a corpus has cut ticks already, the same in every run.
+        The reader of a corpus has cut ticks already, the same in every run; each ends with the
+        block that has a place, and one that is not whole is left.
         """
         corpus = self.spec.corpus is not None
         limit = math.inf if corpus else self.spec.node.flush_seconds
@@ -180,7 +181,7 @@ class GradientProcess:
             blocks: list[TokenBlock] = []
             tokens = 0
             deadline = time.monotonic() + limit
-            while tokens < enough and not self.stop.is_set():
+            while (tokens < enough or self._open(blocks)) and not self.stop.is_set():
                 wait = deadline - time.monotonic()
                 if wait <= 0:
                     break
@@ -189,16 +190,20 @@ class GradientProcess:
                 except QueueEmpty:
                     continue
                 except (PeerLost, QueueClosed):
-                    if blocks:
+                    if blocks and not self._open(blocks):
                         yield blocks
                     return
                 blocks.append(block)
                 tokens += block.n_tokens
-            if blocks:
+            if blocks and not self._open(blocks):
                 self._idle = False
                 yield blocks
             else:
                 self._rest()
+
+    def _open(self, blocks: list[TokenBlock]) -> bool:
+        """Whether more blocks of this tick of a corpus are to come."""
+        return self.spec.corpus is not None and not blocks[-1].place
 
     def _when(self) -> When:
         """When to pull the rows of the next block."""

@@ -24,7 +24,7 @@ from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.queue import BlockQueue
 from embedding.text.pipeline import TextPipeline
 from embedding.text.plain import code_lines
-from embedding.worker.corpus import Line, dated_lines, stretches
+from embedding.worker.corpus import Line, dated_lines, named_source, stretches
 from embedding.worker.lifetime import end_with_parent, peak_memory
 from embedding.worker.place import Place
 from embedding.worker.spec import CorpusShare, NodeSpec
@@ -45,11 +45,13 @@ def blocks(
     start: Place | None = None,
     wanted: Callable[[], int] | None = None,
 ) -> Iterator[TokenBlock]:
-    """Token blocks of a share, each a tick: epochs in turn, at most `tokens` tokens.
+    """Token blocks of a share, in ticks: epochs in turn, at most `tokens` tokens.
 
-    start   the place behind the last block that was learnt; None reads from the beginning
-    wanted  tokens that the next block shall hold; None takes the node's `block_tokens`
+    start   the place behind the last tick that was learnt; None reads from the beginning
+    wanted  tokens that the next tick shall hold; None takes the node's `block_tokens`
 
+    A tick is one block, or one of each source where lines name theirs. Its last block alone has a
+    place: what comes before it is learnt with it or not at all.
     Text without dates is one document a block; it is read as of the file's last change.
     """
     place = start or Place()
@@ -66,22 +68,24 @@ def blocks(
         if share.tokens is not None and read >= share.tokens:
             return
         since = place.line if epoch == place.epoch else 0
-        for block in cutter.dated(since) if cutter.is_dated else cutter.plain(since):
-            read += block.n_tokens
-            done = (epoch + block.progress) / share.epochs
+        for tick in cutter.dated(since) if cutter.is_dated else cutter.plain(since):
+            read += sum(block.n_tokens for block in tick)
+            done = (epoch + tick[-1].progress) / share.epochs
             if share.tokens is not None:
                 done = max(done, read / share.tokens)
-            behind = Place(epoch, cutter.line, read, cutter.characters)
-            yield replace(block, progress=min(done, 1.0), place=str(behind))
+            behind = str(Place(epoch, cutter.line, read, cutter.characters))
+            for block in tick:
+                last = block is tick[-1]
+                yield replace(block, progress=min(done, 1.0), place=behind if last else "")
             if share.tokens is not None and read >= share.tokens:
                 return
 
 
 class _Cutter:
-    """Cuts a share into blocks of about the tokens that are wanted, judged by characters.
+    """Cuts a share into ticks of about the tokens that are wanted, judged by characters.
 
-    line        the line behind the last block
-    characters  characters a token took in the last block
+    line        the line behind the last tick
+    characters  characters a token took in the last tick
     """
 
     def __init__(
@@ -96,10 +100,10 @@ class _Cutter:
         self._pipeline = TextPipeline(spec.text)
         self._undated = Path(share.path).stat().st_mtime
 
-    def plain(self, since: int = 0) -> Iterator[TokenBlock]:
-        """Blocks of plain text from line `since`: whole stretches, or parts where that is much.
+    def plain(self, since: int = 0) -> Iterator[list[TokenBlock]]:
+        """Ticks of plain text from line `since`: whole stretches, or parts where that is much.
 
-        From the third node on always parts: their blocks are to be small.
+        Each is one block. From the third node on always parts: their blocks are to be small.
         """
         texts: list[str] = []
         size, first, enough = 0, 0, self._enough()
@@ -113,26 +117,26 @@ class _Cutter:
                 size += len(part.text)
                 self.line = part.end
                 if size >= enough:
-                    yield self._plain(texts, first, part.done)
+                    yield [self._plain(texts, first, part.done)]
                     texts, size, enough = [], 0, self._enough()
         if texts:
-            yield self._plain(texts, first, 1.0)
+            yield [self._plain(texts, first, 1.0)]
 
-    def dated(self, since: int = 0) -> Iterator[TokenBlock]:
-        """Blocks of dated lines from line `since`; none holds lines of two windows."""
+    def dated(self, since: int = 0) -> Iterator[list[TokenBlock]]:
+        """Ticks of dated lines from line `since`; none holds lines of two windows."""
         batch: list[Line] = []
         size, enough = 0, self._enough()
         for line in dated_lines(self._share, since):
             if batch and self._window(line) != self._window(batch[-1]):
-                yield self._documents(batch)
+                yield self._by_source(batch)
                 batch, size, enough = [], 0, self._enough()
             batch.append(line)
             size += len(line.text)
             if size >= enough:
-                yield self._documents(batch)
+                yield self._by_source(batch)
                 batch, size, enough = [], 0, self._enough()
         if batch:
-            yield self._documents(batch)
+            yield self._by_source(batch)
 
     def _enough(self) -> float:
         """Characters that the next block shall have at least."""
@@ -147,10 +151,10 @@ class _Cutter:
         key = f"{self._share.source}#{first + 1}"
         config = self._config
         if config.tokenizer != "whitespace" or config.mask:
-            line, lines = self.line, [Line(first, text, self._undated, done)]
-            block = self._documents(lines)
-            self.line = line
-            return replace(block, keys=(key,))
+            lines = [Line(first, text, self._undated, done)]
+            block = self._documents(self._share.source, lines)
+            self._learn_size(len(text), block.n_tokens)
+            return replace(block, keys=(key,), progress=done)
         coded = code_lines(text.split("\n"), config)
         self._learn_size(len(text), len(coded.codes))
         when = np.full(1, self._undated)
@@ -170,22 +174,36 @@ class _Cutter:
             progress=done,
         )
 
-    def _documents(self, lines: list[Line]) -> TokenBlock:
+    def _by_source(self, lines: list[Line]) -> list[TokenBlock]:
+        """A tick: a block for each source, in the order in which they come."""
+        groups: dict[str, list[Line]] = {}
+        for line in lines:
+            groups.setdefault(self._source(line), []).append(line)
+        found = [self._documents(source, group) for source, group in groups.items()]
+        self.line = lines[-1].number + 1
+        tokens = sum(block.n_tokens for block in found)
+        self._learn_size(sum(len(line.text) for line in lines), tokens)
+        return [replace(block, progress=lines[-1].done) for block in found]
+
+    def _source(self, line: Line) -> str:
+        """The name under which a line's words are counted."""
+        share = self._share
+        name = named_source(line) if share.sources else ""
+        return name if name in share.sources else share.rest if name else share.source
+
+    def _documents(self, source: str, lines: list[Line]) -> TokenBlock:
         fetched = datetime.now(UTC)
         documents = [
             Document(
                 url=f"{self._share.source}#{line.number + 1}",
-                source=self._share.source,
+                source=source,
                 text=line.text,
                 published_at=datetime.fromtimestamp(line.when, UTC),
                 fetched_at=fetched,
             )
             for line in lines
         ]
-        self.line = lines[-1].number + 1
-        block = self._pipeline.block(documents, [fetched.timestamp()] * len(lines))
-        self._learn_size(sum(len(line.text) for line in lines), block.n_tokens)
-        return replace(block, progress=lines[-1].done)
+        return self._pipeline.block(documents, [fetched.timestamp()] * len(lines))
 
     def _learn_size(self, characters: int, tokens: int) -> None:
         """Characters a token, so that the next block has the size that is wanted."""

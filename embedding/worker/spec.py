@@ -25,7 +25,12 @@ class CorpusShare(Config):
     path: str
     """Text (one sentence a line) or dated JSONL, plain or .xz."""
     source: str = "corpus"
-    """Name under which its words are counted."""
+    """Name under which its words are counted, unless a line names a source."""
+    sources: tuple[str, ...] = ()
+    """Sources that dated lines may name; what others wrote is counted as `rest`. None: all text is
+    of one source, whatever lines say."""
+    rest: str = "other"
+    """Name under which the words of all other sources are counted."""
     index: int = Field(default=0, ge=0)
     """Which share this is, from 0."""
     count: int = Field(default=1, ge=1)

@@ -55,7 +55,10 @@ class Accounts:
         self.usage = UsageSums(dim, replicas=config.usage_replicas, limit=config.usage_words)
         self.windows = WindowCounts(vocabulary.names)
         self.tracker = WindowTracker(
-            config.window, idle_s=config.source_idle_s, lateness_s=config.allowed_lateness_s
+            config.window,
+            idle_s=config.source_idle_s,
+            lateness_s=config.allowed_lateness_s,
+            in_step=config.in_step,
         )
         self.meters = Meters()
         self.tokenizers: dict[str, None] = {}

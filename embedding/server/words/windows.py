@@ -7,6 +7,7 @@ watermark). A source is live while it has something pending or had news a short 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -43,13 +44,22 @@ class SourceState:
 class WindowTracker:
     """Follows sources and says which windows can be cut.
 
-    `now` is any monotonic clock, in seconds.
+    `now` is any monotonic clock, in seconds. Sources that are `in_step` are read together in time
+    order, by each node that reads them: what was learnt of one says how far all have come.
     """
 
-    def __init__(self, unit: WindowUnit, *, idle_s: float, lateness_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        unit: WindowUnit,
+        *,
+        idle_s: float,
+        lateness_s: float = 0.0,
+        in_step: bool = False,
+    ) -> None:
         self.unit = unit
         self.idle_s = idle_s
         self.lateness_s = lateness_s
+        self.in_step = in_step
         self.watermark: float | None = None
         self.sources: dict[str, SourceState] = {}
         self._event_now: dict[str, float] = {}
@@ -94,7 +104,8 @@ class WindowTracker:
 
     def advance(self, *, now: float) -> float | None:
         """The watermark (Unix seconds of event time); it never goes back."""
-        live = [s for s in self.sources.values() if self._live(s, now)]
+        states = list(self.sources.values())
+        live = [s for s in ([_joined(states)] if self.in_step else states) if self._live(s, now)]
         candidate: float | None = None
         if live:
             times = [state.reached() for state in live]
@@ -125,6 +136,20 @@ class WindowTracker:
 
     def _live(self, state: SourceState, now: float) -> bool:
         return any(state.pending.values()) or now - state.last_news <= self.idle_s
+
+
+def _joined(states: Iterable[SourceState]) -> SourceState:
+    """Sources that are read together, as one."""
+    found = SourceState(last_news=-math.inf)
+    for state in states:
+        found.last_news = max(found.last_news, state.last_news)
+        if state.published is not None:
+            found.published = later(found.published, state.published)
+        for node, n in state.pending.items():
+            found.pending[node] = found.pending.get(node, 0) + n
+        for node, published in state.heard.items():
+            found.heard[node] = later(found.heard.get(node), published)
+    return found
 
 
 def later(one: float | None, other: float) -> float:
