@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import lzma
+import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ FIRST_YEAR, LAST_YEAR = 1600, 2300
 """A date before or behind these stands for none."""
 MOST_NAME = 80
 """Characters of a source's name, at most, as in sources.toml."""
+_UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ def named_source(line: Line) -> str:
             f'"source" is no text; a name of at most {MOST_NAME} characters is accepted, or none.'
         )
     name = name.strip()
-    if len(name) > MOST_NAME or not name.isprintable():
+    if len(name) > MOST_NAME or _UNFIT.search(name):
         raise InputError(
             f'"source" {name[:40]!r}: a name of at most {MOST_NAME} characters without control '
             "characters is accepted, or none."

@@ -106,6 +106,21 @@ def test_the_watermark_never_goes_back_nor_past_a_live_source(happenings):
         before = mark
 
 
+def test_of_sources_that_are_read_together_a_silent_one_holds_nothing_back():
+    t = tracker(in_step=True)
+    for node in ("n0", "n1"):
+        t.report(node, {"말뭉치": 1}, now=0)
+    t.progress("뉴스", 9000.0, now=1, node="n0")
+    t.progress("드묾", 2000.0, now=1, node="n0")
+    assert t.advance(now=1) is None, "the other node has yet to say how far it is"
+    t.progress("게시판", 3000.0, now=2, node="n1")
+    assert t.advance(now=2) == 3000.0
+    t.progress("댓글", 8000.0, now=3, node="n1")
+    assert t.advance(now=3) == 8000.0
+    t.leave("n1")
+    assert t.advance(now=4) == 9000.0
+
+
 def test_nodes_that_share_a_source_all_have_to_pass_a_window():
     t = tracker()
     for node in ("n0", "n1"):

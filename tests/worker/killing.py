@@ -82,12 +82,19 @@ class Chaos:
         for child in psutil.Process(self.server.pid).children()[:n]:
             child.kill()
 
-    def learn(self, pool: ThreadPoolExecutor, path: Path, nodes: int, **exchange: Any) -> None:
+    def learn(
+        self,
+        pool: ThreadPoolExecutor,
+        path: Path,
+        nodes: int,
+        sources: tuple[str, ...] = (),
+        **exchange: Any,
+    ) -> None:
         for i in range(nodes):
             spec = NodeSpec(
                 name=f"n{i}",
                 server=self.client.location,
-                corpus=CorpusShare(path=str(path), index=i, count=nodes),
+                corpus=CorpusShare(path=str(path), index=i, count=nodes, sources=sources),
                 text=TextConfig(tokenizer="whitespace", mask=False),
                 model=MODEL,
                 node=NODE,
@@ -108,7 +115,7 @@ class Chaos:
             time.sleep(0.02)
 
     def learnt(self) -> int:
-        return int(self.client.status()["sources"].get("corpus", {}).get("tokens", 0))
+        return sum(int(source["tokens"]) for source in self.client.status()["sources"].values())
 
 
 @contextmanager

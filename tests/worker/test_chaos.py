@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import time
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from killing import chaos, corpus, kill, learnt_once
+
+from embedding.records import Window
+from embedding.snapshots.store import SnapshotStore
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -48,6 +54,39 @@ def test_with_what_nodes_keep_back_each_word_is_learnt_once(tmp_path: Path) -> N
         [node.result(timeout=120) for node in found.nodes]
         assert "pull out in.packed" in found.client.status()["bytes"]["by_part"]
         learnt_once(found, words)
+
+
+def test_a_tick_of_several_sources_is_learnt_as_a_whole_whatever_is_killed(tmp_path: Path) -> None:
+    """A reader killed while it hands over a tick leaves a part of it, which is read again."""
+    path, names, dice = tmp_path / "c.jsonl", ("뉴스", "게시판", "댓글"), random.Random(3)
+    counts: dict[str, Counter[str]] = {}
+    with path.open("w", encoding="utf-8") as file:
+        for _ in range(30_000):
+            source = dice.choice([*names, "드묾", None])
+            words = [f"낱말{dice.randrange(300)}" for _ in range(8)]
+            line = {"date": "2020-02-03", "text": " ".join(words), "source": source}
+            file.write(json.dumps(line) + "\n")
+            counted = source if source in names else "corpus" if source is None else "other"
+            counts.setdefault(counted, Counter()).update(words)
+    with chaos(tmp_path, "ssp", in_step=True) as (found, pool):
+        found.learn(pool, path, 2, names)
+        for part, victim in enumerate(("crawler", "gradient", "server", "crawler")):
+            found.reach(240_000 * (0.1 + 0.2 * part))
+            if victim == "server":
+                found.kill_server()
+                found.serve()
+            else:
+                kill(victim)
+        [node.result(timeout=120) for node in found.nodes]
+        status = found.client.status()
+        read = {name: figures["tokens"] for name, figures in status["sources"].items()}
+        assert read == {name: words.total() for name, words in counts.items()}
+        day = datetime(2020, 2, 3, tzinfo=UTC)
+        ref = found.client.cut(Window(day, day + timedelta(days=1)))
+        learnt = SnapshotStore(str(tmp_path / "store")).open(ref.id).by_source
+    rows = zip(learnt.sources, learnt.words, learnt.counts.tolist(), strict=True)
+    told = {(source, word): n for source, word, n in rows}
+    assert told == {(s, word): n for s, words in counts.items() for word, n in words.items()}
 
 
 def test_a_node_and_the_server_killed_together_lose_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,216 @@
+"""A dated corpus whose lines name their sources: a tick is a block of each."""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import random
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from embedding.errors import InputError
+from embedding.records import TokenBlock, WindowUnit
+from embedding.stream.faults import QueueClosed
+from embedding.text.config import TextConfig
+from embedding.training import sources as counting
+from embedding.training.sources import SourceCount
+from embedding.worker.config import NodeConfig
+from embedding.worker.corpus import Line, dated_lines, named_source
+from embedding.worker.gradient import GradientProcess
+from embedding.worker.place import Place
+from embedding.worker.reading import blocks
+from embedding.worker.spec import CorpusShare, NodeSpec
+
+NAMES = ("뉴스", "게시판")
+LINES = 600
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    dice, found = random.Random(4), tmp_path_factory.mktemp("sources") / "c.jsonl"
+    with found.open("w", encoding="utf-8") as file:
+        for at in range(LINES):
+            text = f"말{at} " + " ".join(
+                dice.choice("가나다라") for _ in range(dice.randint(1, 30))
+            )
+            line: dict[str, Any] = {"date": f"2020-{1 + at // 200:02d}-01", "text": text}
+            source = dice.choice([*NAMES, " 뉴스 ", "드묾", "", None, "없음"])
+            line |= {} if source == "없음" else {"source": source}
+            file.write(json.dumps(line) + "\n")
+    return found
+
+
+def spec_of(path: Path, **options: Any) -> NodeSpec:
+    return NodeSpec(
+        name="n0",
+        server="",
+        corpus=CorpusShare(path=str(path), window=WindowUnit.MONTH, **options),
+        text=TextConfig(tokenizer="whitespace", mask=False),
+        node=NodeConfig(block_tokens=400),
+    )
+
+
+def read(spec: NodeSpec, start: Place | None = None) -> list[TokenBlock]:
+    assert spec.corpus is not None
+    return list(blocks(spec, spec.corpus, start))
+
+
+def texts(found: list[TokenBlock]) -> dict[str, dict[str, str]]:
+    """By source and key, the words of each document."""
+    told: dict[str, dict[str, str]] = {}
+    for block in found:
+        words = [block.words[code] for code in block.codes.tolist()]
+        ends = block.document_tokens().tolist()
+        for at, key in enumerate(block.keys):
+            assert key not in told.setdefault(block.source, {}), "each document once"
+            told[block.source][key] = " ".join(words[ends[at] : ends[at + 1]])
+    return told
+
+
+def expected(path: Path) -> dict[str, dict[str, str]]:
+    told: dict[str, dict[str, str]] = {}
+    for line in dated_lines(CorpusShare(path=str(path))):
+        name = named_source(line)
+        source = name if name in NAMES else "other" if name else "corpus"
+        told.setdefault(source, {})[f"corpus#{line.number + 1}"] = line.text
+    return told
+
+
+def test_every_document_is_counted_under_the_source_that_its_line_names(path: Path) -> None:
+    found = read(spec_of(path, sources=NAMES))
+    assert texts(found) == expected(path)
+    assert set(expected(path)) == {*NAMES, "other", "corpus"}
+    ticks = sum(bool(block.place) for block in found)
+    assert 6 < ticks < len(found) / 3
+    assert found[-1].place
+    assert found[-1].progress == 1.0
+
+
+def test_a_tick_has_one_block_of_a_source_and_one_window_and_its_last_block_its_place(
+    path: Path,
+) -> None:
+    tick: list[TokenBlock] = []
+    for block in read(spec_of(path, sources=NAMES)):
+        tick.append(block)
+        if block.place:
+            names = [each.source for each in tick]
+            assert len(set(names)) == len(names)
+            assert len({when for each in tick for when in each.published.tolist()}) == 1
+            assert {each.progress for each in tick} == {block.progress}
+            lines = [int(key.partition("#")[2]) for each in tick for key in each.keys]
+            assert Place.of(block.place).line == max(lines)
+            tick = []
+    assert not tick
+
+
+def test_reading_goes_on_behind_the_last_whole_tick(path: Path) -> None:
+    spec, dice = spec_of(path, sources=NAMES), random.Random(2)
+    learnt: list[TokenBlock] = []
+    place = Place()
+    assert spec.corpus is not None
+    while True:
+        life = list(islice(blocks(spec, spec.corpus, place), dice.randint(1, 9)))
+        if not life:
+            break
+        whole = max((at for at, block in enumerate(life) if block.place), default=-1) + 1
+        learnt += life[:whole]
+        place = Place.of(learnt[-1].place) if learnt else Place()
+    assert texts(learnt) == expected(path)
+
+
+def test_without_sources_that_are_told_apart_what_lines_name_changes_nothing(
+    path: Path, tmp_path: Path
+) -> None:
+    bare = tmp_path / "bare.jsonl"
+    with bare.open("w", encoding="utf-8") as file:
+        for text in path.read_text(encoding="utf-8").splitlines():
+            line = json.loads(text)
+            line.pop("source", None)
+            file.write(json.dumps(line) + "\n")
+    pairs = list(zip(read(spec_of(path)), read(spec_of(bare, sources=NAMES)), strict=True))
+    assert len(pairs) > 6
+    for one, other in pairs:
+        assert (one.source, one.words, one.keys) == (other.source, other.words, other.keys)
+        assert one.source == "corpus"
+        assert np.array_equal(one.codes, other.codes)
+        assert Place.of(one.place).tokens == Place.of(other.place).tokens > 0
+
+
+class Ended:
+    """A queue whose other end has put these blocks and is gone."""
+
+    def __init__(self, found: list[TokenBlock]) -> None:
+        self._blocks: queue.SimpleQueue[TokenBlock] = queue.SimpleQueue()
+        for block in found:
+            self._blocks.put(block)
+
+    def get(self, timeout: float) -> TokenBlock:
+        try:
+            return self._blocks.get_nowait()
+        except queue.Empty:
+            raise QueueClosed("the reader is gone") from None
+
+
+def test_a_tick_that_is_not_whole_is_not_learnt(path: Path) -> None:
+    found = read(spec_of(path, sources=NAMES))
+    ends = [at for at, block in enumerate(found) if block.place]
+    for put in (len(found), ends[2] + 1, ends[2], ends[0]):
+        gradient = SimpleNamespace(spec=spec_of(path), queue=Ended(found[:put]), stop=Event())
+        gradient._open = lambda tick, one=gradient: GradientProcess._open(one, tick)
+        ticks = list(GradientProcess._gather(gradient))  # type: ignore[arg-type]
+        whole = [at for at in ends if at < put]
+        assert [len(tick) for tick in ticks] == np.diff([-1, *whole]).tolist()
+        assert all(tick[-1].place for tick in ticks)
+
+
+def line(source: object, text: str = "말") -> Line:
+    return Line(3, text, 0.0, 1.0, source)
+
+
+def test_those_with_the_most_text_are_told_apart_and_the_number_of_others_is_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    count = SourceCount(Path("c.jsonl"), 2)
+    for source, text in (("하나", "aa"), ("둘", "a"), (" 하나", "a"), ("셋", "aaaa"), (None, "b")):
+        count.add(line(source, text))
+    with caplog.at_level(logging.WARNING):
+        assert count.named() == ("셋", "하나")
+    assert "3 sources; the 2 with the most text" in caplog.text
+    caplog.clear()
+    few = SourceCount(Path("c.jsonl"), 3)
+    few.add(line("하나"))
+    assert few.named() == ("하나",)
+    assert not caplog.text
+
+
+def test_names_are_counted_in_bounded_memory(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(counting, "COUNTED", 50)
+    count = SourceCount(Path("c.jsonl"), 1)
+    for at in range(1_000):
+        count.add(line(f"이름{at}"))
+        count.add(line("이름7", "aa"))
+    assert count.named() == ("이름7",)
+    assert "50 and more sources" in caplog.text
+    assert Counter(count._characters).total() < 1_000 + 50 + 2_000
+
+
+def test_with_none_to_tell_apart_no_line_is_looked_at() -> None:
+    count = SourceCount(Path("c.jsonl"), 0)
+    count.add(line(7))
+    assert count.named() == ()
+
+
+@pytest.mark.parametrize("source", [7, ["a"], {"name": "a"}, True, "a" * 81, "a\nb", "a\0"])
+def test_what_is_no_name_is_named_with_its_line(source: object) -> None:
+    with pytest.raises(InputError, match=r"c\.jsonl: line 4: \"source\" .* at most 80 characters"):
+        SourceCount(Path("c.jsonl"), 5).add(line(source))
