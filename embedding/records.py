@@ -133,7 +133,7 @@ class TokenBlock:
     keys         frontier keys (n_documents), acknowledged once the block's push is durable
     priority     float32 [n_documents], initial replay priority (1.0 when unknown)
     progress     share of the reading that is done with this block (0 to 1); NaN for a stream
-    place        where its reader goes on behind this block, in its own words; "" for a stream
+    place        where its reader goes on, on the last block of a tick; "" on others and of a stream
     voices       int64 [n_documents], by author (`text/voices.py`); empty where nobody asks
     """
 

@@ -97,14 +97,20 @@ def test_a_killed_training_goes_on_and_learns_each_word_once(
     assert not state.exists(), "what has ended well leaves no state"
 
 
-def test_a_killed_training_of_windows_cuts_each_of_them_once_and_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sources", [["corpus"], ["뉴스", "게시판", "댓글"]], ids=["one", "three"])
+def test_a_killed_training_of_windows_cuts_each_of_them_once_and_whole(
+    tmp_path: Path, sources: list[str]
+) -> None:
     corpus, state, out = tmp_path / "c.jsonl", tmp_path / "state", tmp_path / "store"
     months = [(8 * sentences(20_000, seed)).splitlines() for seed in range(1, 4)]
     with corpus.open("w", encoding="utf-8") as file:
         for month, lines in enumerate(months, start=1):
             for at, text in enumerate(lines):
                 date = f"2020-{month:02d}-{1 + at * 27 // len(lines):02d}"
-                file.write(json.dumps({"date": date, "text": text}) + "\n")
+                line = {"date": date, "text": text}
+                if len(sources) > 1:
+                    line["source"] = sources[at % len(sources)]
+                file.write(json.dumps(line) + "\n")
     arguments = (corpus, "--dated", "--window", "month", "--out", out, "--state-dir", state)
     arguments = (*arguments, "--checkpoint-every", "0.3", *QUICK)
     assert killed_while_learning(state, 200_000, *arguments)
@@ -114,10 +120,14 @@ def test_a_killed_training_of_windows_cuts_each_of_them_once_and_whole(tmp_path:
     found = [store.open(ref.id) for ref in store.list()]
     assert [shot.ref.window_start.month for shot in found] == [1, 2, 3]
     for shot, lines in zip(found, months, strict=True):
-        words = Counter(word for line in lines for word in line.split())
+        words = {source: Counter[str]() for source in sources}
+        for at, text in enumerate(lines):
+            words[sources[at % len(sources)]].update(text.split())
         counts = shot.by_source
-        assert dict(zip(counts.words, counts.counts.tolist(), strict=True)) == dict(words)
-        assert shot.manifest.tokens == {"corpus": words.total()}
+        rows = zip(counts.sources, counts.words, counts.counts.tolist(), strict=True)
+        held = {(source, word): n for source, word, n in rows}
+        assert held == {(s, word): n for s, each in words.items() for word, n in each.items()}
+        assert shot.manifest.tokens == {source: each.total() for source, each in words.items()}
     assert [ref.parent for ref in store.list()] == [None, *(ref.id for ref in store.list()[:-1])]
 
 
