@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
@@ -25,13 +23,14 @@ from embedding.exchange.shards.columns import ColumnsClient
 from embedding.models.base import make_trainer
 from embedding.records import TokenBlock, WindowUnit
 from embedding.stopping import stop_on_signals
-from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty
+from embedding.stream.faults import PeerLost, QueueClosed
 from embedding.stream.queue import BlockQueue
 from embedding.stream.replay import make_replay
 from embedding.worker.batch import BatchWork
 from embedding.worker.columns import ColumnLearner
 from embedding.worker.evidence import EvidenceKeeper
 from embedding.worker.hogwild import HogwildLearner, MappedTables
+from embedding.worker.intake import ticks
 from embedding.worker.learner import Learner
 from embedding.worker.lifetime import end_with_parent, peak_memory
 from embedding.worker.listening import Listener
@@ -53,8 +52,6 @@ LEAST_TOKENS = 64
 _SETTLE_SECONDS = 0.3
 _MANY_DOCUMENTS = 4096
 """Documents in no checkpoint, above which one is asked for."""
-_LOOK_SECONDS = 0.25
-"""How long a wait for a block goes on before the wish to stop is looked at."""
 
 
 @dataclass
@@ -169,41 +166,13 @@ class GradientProcess:
             self.client.close()
 
     def _gather(self) -> Iterator[list[TokenBlock]]:
-        """Blocks for one tick: until `block_tokens` are there or `flush_seconds` have passed.
-
-        The reader of a corpus has cut ticks already, the same in every run; each ends with the
-        block that has a place, and one that is not whole is left.
-        """
-        corpus = self.spec.corpus is not None
-        limit = math.inf if corpus else self.spec.node.flush_seconds
-        while not self.stop.is_set():
-            enough = 1 if corpus else self.block_tokens
-            blocks: list[TokenBlock] = []
-            tokens = 0
-            deadline = time.monotonic() + limit
-            while (tokens < enough or self._open(blocks)) and not self.stop.is_set():
-                wait = deadline - time.monotonic()
-                if wait <= 0:
-                    break
-                try:
-                    block = self.queue.get(min(wait, _LOOK_SECONDS))
-                except QueueEmpty:
-                    continue
-                except (PeerLost, QueueClosed):
-                    if blocks and not self._open(blocks):
-                        yield blocks
-                    return
-                blocks.append(block)
-                tokens += block.n_tokens
-            if blocks and not self._open(blocks):
+        """Blocks for one tick after the other; rests while none come."""
+        for blocks in ticks(self.spec, self.queue, self.stop, lambda: self.block_tokens):
+            if blocks:
                 self._idle = False
                 yield blocks
             else:
                 self._rest()
-
-    def _open(self, blocks: list[TokenBlock]) -> bool:
-        """Whether more blocks of this tick of a corpus are to come."""
-        return self.spec.corpus is not None and not blocks[-1].place
 
     def _when(self) -> When:
         """When to pull the rows of the next block."""

@@ -10,7 +10,6 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 from threading import Event
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from embedding.training import sources as counting
 from embedding.training.sources import SourceCount
 from embedding.worker.config import NodeConfig
 from embedding.worker.corpus import Line, dated_lines, named_source
-from embedding.worker.gradient import GradientProcess
+from embedding.worker.intake import ticks
 from embedding.worker.place import Place
 from embedding.worker.reading import blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
@@ -163,12 +162,10 @@ def test_a_tick_that_is_not_whole_is_not_learnt(path: Path) -> None:
     found = read(spec_of(path, sources=NAMES))
     ends = [at for at, block in enumerate(found) if block.place]
     for put in (len(found), ends[2] + 1, ends[2], ends[0]):
-        gradient = SimpleNamespace(spec=spec_of(path), queue=Ended(found[:put]), stop=Event())
-        gradient._open = lambda tick, one=gradient: GradientProcess._open(one, tick)
-        ticks = list(GradientProcess._gather(gradient))  # type: ignore[arg-type]
+        took = list(ticks(spec_of(path), Ended(found[:put]), Event(), lambda: 400))  # type: ignore[arg-type]
         whole = [at for at in ends if at < put]
-        assert [len(tick) for tick in ticks] == np.diff([-1, *whole]).tolist()
-        assert all(tick[-1].place for tick in ticks)
+        assert [len(tick) for tick in took] == np.diff([-1, *whole]).tolist()
+        assert all(tick[-1].place for tick in took)
 
 
 def line(source: object, text: str = "말") -> Line:
