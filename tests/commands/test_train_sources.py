@@ -28,7 +28,7 @@ def posts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path, dice = tmp_path_factory.mktemp("posts") / "posts.jsonl", random.Random(5)
     with path.open("w", encoding="utf-8") as file:
         for month in (1, 2, 3):
-            texts = sentences(20_000, seed=month).split("\n")[:-1]
+            texts = sentences(60_000, seed=month).split("\n")[:-1]
             for at, text in enumerate(texts):
                 source: str | None = dice.choice([NEWS, BOARD])
                 if month != 2 and at % 100 == 7:
