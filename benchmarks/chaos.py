@@ -45,6 +45,7 @@ from embedding.records import Window
 from embedding.settings import SETTINGS_VARIABLE, Settings, load_settings
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
+from embedding.text.config import TextConfig
 from embedding.training.placing import POOL, Placement, node_name, placed
 from embedding.training.request import TrainRequest
 from embedding.training.topologies import check_topology
@@ -97,14 +98,14 @@ def split(corpus: Path, words: int, folder: Path) -> tuple[Path, list[str], Coun
     held: list[str] = []
     counts: Counter[str] = Counter()
     dice = random.Random(0)
-    read = 0
+    read, longest = 0, TextConfig().max_length
     with corpus.open(encoding="utf-8") as file:
         for line in file:
             if dice.random() < HELD_OUT:
                 held.append(line)
                 continue
             taken.append(line)
-            found = line.split()
+            found = [word for word in line.split() if len(word) <= longest]
             counts.update(found)
             if (read := read + len(found)) >= words:
                 break

@@ -28,6 +28,7 @@ def judge(
         for word, n in zip(by_source.words, by_source.counts.tolist(), strict=True)
     )
     figures = evaluate_snapshot(snapshot, gold, "cpu").metrics
+    gold_figures = {name: value for name, value in figures.items() if is_gold(name)}
     ways = status["topology"]
     return {
         "killed": run["killed"],
@@ -45,7 +46,8 @@ def judge(
         "resent": status["duplicates"],
         "restarts_of_shards": [shard["restarts"] for shard in status["shards"]],
         **{name: ways[name] for name in ("regrouped", "lost_tokens", "from_server")},
-        **{name: value for name, value in figures.items() if is_gold(name)},
+        **gold_figures,
+        **({"gold_mean": _mean(list(gold_figures.values()))} if gold_figures else {}),
     }
 
 
@@ -85,7 +87,7 @@ def verdict(groups: Sequence[dict[str, dict[str, Any]]]) -> dict[str, Any]:
     figures = [
         name
         for name, value in groups[0]["quiet"].items()
-        if name == "held_out_loss" or (is_gold(name) and isinstance(value, float))
+        if name in ("held_out_loss", "gold_mean") or (is_gold(name) and isinstance(value, float))
     ]
     told: dict[str, Any] = {
         "exact": all(exact(run) for group in groups for run in group.values()),

@@ -57,6 +57,7 @@ def test_kills_are_measured_from_the_mean_of_the_runs_without_and_the_noise_apar
     assert loss["noise"]["difference"] == 0.0
     assert loss["noise"]["spread_percent"] == pytest.approx(100 * 0.2 * 2**0.5 / 2.1, abs=0.01)
     assert told["similarity/ws"]["percent"] == 0.0
+    assert "words_with_another_count" not in told
 
 
 def test_without_a_second_quiet_run_nothing_is_said_of_noise():
