@@ -1,9 +1,10 @@
 """The tables as they are when a window begins, held while training goes on (Di Carlo et al. 2019).
 
-Nothing waits for all rows at once. A tick moves the rows that it trains and no others: these are
-kept as they come, before they are trained for the first time, and the others are asked for in the
-ticks that follow. For one node this is the tables of the window's beginning to the row; among
-several nodes a row that comes later holds what the others pushed in those first ticks.
+A row is the mean of what it was of late (`smoothing.py`). Nothing waits for all rows at once. A
+tick moves the rows that it trains and no others: these are kept as they come, before they are
+trained for the first time, and the others are asked for in the ticks that follow. For one node this
+is what the window begins with to the row; among several nodes a row that comes later holds what the
+others pushed in those first ticks.
 """
 
 from __future__ import annotations

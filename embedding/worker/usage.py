@@ -23,7 +23,7 @@ from embedding.exchange.payload import BlockCounts, Reread, Usage
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig
 from embedding.records import CodeArray, FloatArray, IntArray, Table, TokenBlock, WindowUnit
-from embedding.worker.compass import Pull
+from embedding.worker.compass import Pull, Tables
 from embedding.worker.counting import window_starts
 from embedding.worker.lexicon import Lexicon
 from embedding.worker.past import PastTexts
@@ -104,7 +104,7 @@ class UsageReader:
         else:
             block = planned.block if len(planned.words) else own
             found = self.read(blocks, counts, block, seen[Table.IN], seen[Table.OUT])
-        reread = self.again.read(sum(lengths), pull)
+        reread = self.again.read(sum(lengths), pull if len(planned.words) else _mapped(base))
         ids = np.full(len(own.tokens), -1, dtype=np.int64)
         ids[own.tokens >= 0] = words[own.tokens[own.tokens >= 0]]
         self.again.past.add(blocks, np.split(ids, np.cumsum(lengths)[:-1]))
@@ -186,6 +186,15 @@ def _rows(
         ids = planned.rows()
         return {table: (ids[table], base[table]) for table in tables}
     return {table: (words, base[table][words]) for table in tables}
+
+
+def _mapped(base: Mapping[Table, FloatArray]) -> Pull:
+    """Rows out of whole tables: nothing has to be asked for."""
+
+    def pull(vectors: IntArray, contexts: IntArray) -> Tables:
+        return {Table.IN: base[Table.IN][vectors], Table.OUT: base[Table.OUT][contexts]}
+
+    return pull
 
 
 def _fresh(block: LocalBlock, words: IntArray, tokens: int) -> tuple[LocalBlock, IntArray]:

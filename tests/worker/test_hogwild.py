@@ -68,7 +68,9 @@ def test_a_node_writes_to_the_servers_rows_and_pushes_none(state: ServerState) -
     assert sum(line.counts().values()) == 400
 
 
-def test_a_window_has_copies_of_the_whole_tables_that_it_begins_with(state: ServerState) -> None:
+def test_a_window_has_copies_of_the_whole_tables_that_it_begins_with(
+    state: ServerState, monkeypatch: pytest.MonkeyPatch
+) -> None:
     learner, line = make(state)
     past = PastTexts(WindowUnit.DAY, 10_000, 6)
     learner.usage = UsageReader.of(MODEL, WindowUnit.DAY, True, past)
@@ -79,6 +81,7 @@ def test_a_window_has_copies_of_the_whole_tables_that_it_begins_with(state: Serv
     assert learner.usage.again is not None
     means = deepcopy(learner.usage.again._means)
     assert means is not None
+    monkeypatch.setattr(line, "pull", lambda *_, **__: pytest.fail("rows lie in its own memory"))
     words = [["말1", "말2", "말3"] * 5]
     for day in (1, 1):
         moment = [day * 86_400.0]
