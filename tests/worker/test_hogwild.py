@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.protocol import VERSION, SharedTables
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.records import FloatArray, Table, TokenBlock, WindowUnit
+from embedding.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
 from embedding.server.config import SyncConfig
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
@@ -81,7 +82,14 @@ def test_a_window_has_copies_of_the_whole_tables_that_it_begins_with(
     assert learner.usage.again is not None
     means = deepcopy(learner.usage.again._means)
     assert means is not None
-    monkeypatch.setattr(line, "pull", lambda *_, **__: pytest.fail("rows lie in its own memory"))
+    asked: list[int] = []
+    ask = line.pull
+
+    def pull(vectors: IntArray, contexts: IntArray, **given: Any) -> Any:
+        asked.append(len(vectors) + len(contexts))
+        return ask(vectors, contexts, **given)
+
+    monkeypatch.setattr(line, "pull", pull)
     words = [["말1", "말2", "말3"] * 5]
     for day in (1, 1):
         moment = [day * 86_400.0]
@@ -94,6 +102,7 @@ def test_a_window_has_copies_of_the_whole_tables_that_it_begins_with(
     assert np.array_equal(compass.vectors, means.smooth(Table.IN, compass.ids, before[0][at]))
     assert np.array_equal(compass.contexts, means.smooth(Table.OUT, compass.ids, before[1][at]))
     assert not np.array_equal(held(state)[1], before[1]), "training went on in the server's memory"
+    assert not any(asked), "rows lie in the node's own memory"
     told = [part for push in line.pushes for part in push.reread]
     assert len({part.part for part in told}) == len(told) == 3, "a part for each document"
 
