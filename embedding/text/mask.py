@@ -65,6 +65,7 @@ _LABELLED = re.compile(shapes.LABELLED)
 _HIDE = {ord(digit): 0x10FF00 + int(digit) for digit in "0123456789"}
 _SHOW = {hidden: digit for digit, hidden in _HIDE.items()}
 _BLANK = re.compile(r" ")
+_WORD_OF_ONE = re.compile(r"[0-9][.,]? (?:[0-9]{1,2}일|[일이])\Z")  # 1234 3일 전에, 1234 이 책
 _WORTH_A_LOOK = re.compile(
     r"[0-9](?:[^0-9\n]{0,4}[0-9]){5}|@|://|www\.|골뱅이|[A-Za-z0-9] ?[앳엣]"
     r"|[0공영][1일][0-9공영일육칠팔구]"
@@ -172,6 +173,7 @@ def _of_words(match: re.Match[str], written: str, begin: int, end: int) -> bool:
     for at in range(begin, end):
         if written[at] != run[at] and not (
             text[start + at + 1 : start + at + 2].isalpha()
+            or _WORD_OF_ONE.search(run, begin, at + 1) is not None
             if at == end - 1
             else run[at] in "일이" and run[at - 1 : at].isdecimal() and run[at + 1] == " "
         ):

@@ -2,19 +2,48 @@
 
 import random
 import re
+from collections.abc import Iterator
 
-from tests.text import values_clerk as values
-from tests.text.frames_clerk import FRAMES
-from tests.text.innocent_clerk import CHAT, INNOCENT
+import values_clerk as values
+from frames_clerk import FRAMES
+from innocent_clerk import CHAT, INNOCENT
 
 SLOT = re.compile(r"\{(\w+)\}")
 KIND = {"mobile": "phone", "landline": "phone", "at": "handle", "name_at": "handle"}
 FAMILY = "김이박최정강조윤장임한오서신권황안송류홍"
-GIVEN = "민수 지혜 영호 서연 도윤 하은 준호 은정 상철 미경 태현 수빈 지우 현우".split()
-PLACES = "강남 수원 부산 대전 춘천 전주 제주 마포 분당 일산 해운대 동탄".split()
+GIVEN = [
+    "민수",
+    "지혜",
+    "영호",
+    "서연",
+    "도윤",
+    "하은",
+    "준호",
+    "은정",
+    "상철",
+    "미경",
+    "태현",
+    "수빈",
+    "지우",
+    "현우",
+]
+PLACES = [
+    "강남",
+    "수원",
+    "부산",
+    "대전",
+    "춘천",
+    "전주",
+    "제주",
+    "마포",
+    "분당",
+    "일산",
+    "해운대",
+    "동탄",
+]
 PARTICLES = ["로", "으로", "에", "은", "는", "이", "가", "을", "를", "와", "도", "만", "라고", ""]
 ENDINGS = ["입니다", "이에요", "예요", "이고요", "인데요", " 입니다", "임", "이요"]
-Span = tuple[int, int, str]
+KINDS = ("resident", "foreigner", "phone", "card", "account", "email", "handle", "several")
 
 
 def _plain(rng: random.Random, slot: str) -> str:  # noqa: C901
@@ -64,59 +93,63 @@ def _plain(rng: random.Random, slot: str) -> str:  # noqa: C901
         case "corp":
             return f"{rng.choice(['1101', '1301', '1801', '1201'])}11-{number(rng, 7)}"
         case "rep":
-            return f"{rng.choice('1588 1577 1544 1644 1661 1899 1600 1566'.split())}-" + number(
-                rng, 4
+            return (
+                f"{rng.choice(['1588', '1577', '1544', '1644', '1661', '1899', '1600', '1566'])}-"
+                + number(rng, 4)
             )
     raise KeyError(slot)
 
 
-def fill(rng: random.Random, frame: str) -> tuple[str, list[Span]]:
-    """The frame with its slots filled, and the spans (start, end, kind) of personal values."""
+def fill(rng: random.Random, frame: str) -> list[tuple[str, str]]:
+    """The frame as (kind, stretch); kind is empty where the stretch is nobody's."""
     bank, account = values.bank_account(rng)
-    out, spans, at, size = [], [], 0, 0
+    out, at = [], 0
     for slot in SLOT.finditer(frame):
-        before = frame[at : slot.start()]
-        name = slot.group(1)
-        if name == "bank":
-            value = bank
-        elif name == "account":
-            value = account
+        out.append(("", frame[at : slot.start()]))
+        name, at = slot.group(1), slot.end()
+        if name == "account":
+            out.append((name, account))
         elif name in values.VALUES:
-            value = values.VALUES[name](rng)
+            out.append((KIND.get(name, name), values.VALUES[name](rng)))
         else:
-            value = _plain(rng, name)
-        size += len(before)
-        if name == "account" or name in values.VALUES:
-            spans.append((size, size + len(value), KIND.get(name, name)))
-        size += len(value)
-        out += [before, value]
-        at = slot.end()
-    return "".join([*out, frame[at:]]), spans
+            out.append(("", bank if name == "bank" else _plain(rng, name)))
+    return [*out, ("", frame[at:])]
 
 
-def one(rng: random.Random) -> tuple[str, list[Span]]:
-    """One text of the clerk with the spans of what is personal in it."""
-    pieces = []
-    if rng.random() < 0.55:
-        pieces.append(rng.choice(FRAMES[rng.choice(list(FRAMES))]))
-        if rng.random() < 0.3:
-            pieces.append(rng.choice(INNOCENT))
-    else:
-        pieces += [rng.choice(INNOCENT) for _ in range(rng.choice([1, 1, 2]))]
-    if rng.random() < 0.6:
-        pieces.append(rng.choice(CHAT))
-    rng.shuffle(pieces)
-    joint = rng.choice([" ", " ", "\n", ". ", "\n\n"])
-    text, spans = "", list[Span]()
-    for piece in pieces:
-        filled, found = fill(rng, piece)
-        text += joint if text else ""
-        spans += [(start + len(text), end + len(text), kind) for start, end, kind in found]
-        text += filled
-    return text, spans
+def _text(rng: random.Random, frames: list[str], joints: tuple[str, ...]) -> tuple[str, ...]:
+    """The frames filled and joined: kind, then by turns what is nobody's and what is personal."""
+    joint = rng.choice(joints)
+    kinds, parts = list[str](), [""]
+    for i, frame in enumerate(frames):
+        parts[-1] += joint if i else ""
+        for kind, stretch in fill(rng, frame):
+            if kind:
+                kinds.append(kind)
+                parts += [stretch, ""]
+            else:
+                parts[-1] += stretch
+    return (kinds[0] if len(kinds) == 1 else "several", *parts)
 
 
-def texts(count: int, seed: int) -> list[tuple[str, list[Span]]]:
-    """`count` texts of the clerk."""
+JOINTS = (" ", " ", "\n", ". ", "\n\n")
+
+
+def positives(seed: int, count: int) -> Iterator[tuple[str, ...]]:
+    """`count` texts with personal data: kind, then by turns what is nobody's and what is not."""
     rng = random.Random(seed)
-    return [one(rng) for _ in range(count)]
+    for _ in range(count):
+        frames = [rng.choice(FRAMES[rng.choice(list(FRAMES))])]
+        frames += [rng.choice(INNOCENT)] if rng.random() < 0.3 else []
+        frames += [rng.choice(CHAT)] if rng.random() < 0.6 else []
+        rng.shuffle(frames)
+        yield _text(rng, frames, JOINTS)
+
+
+def negatives(seed: int, count: int) -> Iterator[str]:
+    """`count` innocent texts."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        frames = [rng.choice(INNOCENT) for _ in range(rng.choice((1, 1, 2)))]
+        frames += [rng.choice(CHAT)] if rng.random() < 0.6 else []
+        rng.shuffle(frames)
+        yield _text(rng, frames, JOINTS)[1]

@@ -2,13 +2,14 @@
 
 import random
 import re
+from collections.abc import Iterator
 
-from tests.text import values_evader as values
-from tests.text.frames_evader import FRAMES
-from tests.text.innocent_evader import CHAT, INNOCENT
+import values_evader as values
+from frames_evader import FRAMES
+from innocent_evader import CHAT, INNOCENT
 
 SLOT = re.compile(r"\{(#?\w+)\}")
-Span = tuple[int, int, str]
+KINDS = ("resident", "foreigner", "phone", "card", "account", "email", "handle", "several")
 
 
 def _plain(rng: random.Random, slot: str) -> str:
@@ -24,55 +25,58 @@ def _plain(rng: random.Random, slot: str) -> str:
     }[slot]
 
 
-def fill(rng: random.Random, frame: str) -> tuple[str, list[Span]]:
-    """The frame with its slots filled, and the spans (start, end, kind) of personal values."""
+def fill(rng: random.Random, frame: str) -> list[tuple[str, str]]:
+    """The frame as (kind, stretch); kind is empty where the stretch is nobody's."""
     bank, account, sly = values.bank_account(rng)
     own = {"account": account, "account_sly": sly}
-    out, spans, at, size = [], [], 0, 0
+    out, at = [], 0
     for slot in SLOT.finditer(frame):
-        before = frame[at : slot.start()].replace("{{", "{").replace("}}", "}")
-        name, kind = slot.group(1), ""
-        if name == "bank":
-            value = bank
-        elif name in own:
-            value, kind = own[name], "account"
+        out.append(("", frame[at : slot.start()].replace("{{", "{").replace("}}", "}")))
+        name, at = slot.group(1), slot.end()
+        if name in own:
+            out.append(("account", own[name]))
         elif name in values.VALUES:
             kind, make = values.VALUES[name]
-            value = make(rng)
+            out.append((kind, make(rng)))
         else:
-            value = _plain(rng, name)
-        size += len(before)
-        if kind:
-            spans.append((size, size + len(value), kind))
-        size += len(value)
-        out += [before, value]
-        at = slot.end()
-    return "".join([*out, frame[at:].replace("{{", "{").replace("}}", "}")]), spans
+            out.append(("", bank if name == "bank" else _plain(rng, name)))
+    return [*out, ("", frame[at:])]
 
 
-def one(rng: random.Random) -> tuple[str, list[Span]]:
-    """One text of the evader with the spans of what is personal in it."""
-    pieces = []
-    if rng.random() < 0.5:
-        pieces.append(rng.choice(FRAMES[rng.choice(list(FRAMES))]))
-        if rng.random() < 0.2:
-            pieces.append(rng.choice(INNOCENT))
-    else:
-        pieces += [rng.choice(INNOCENT) for _ in range(rng.choice([1, 1, 2]))]
-    if rng.random() < 0.5:
-        pieces.append(rng.choice(CHAT))
-    rng.shuffle(pieces)
-    joint = rng.choice([" ", "\n", " / ", "\n\n", " .. "])
-    text, spans = "", list[Span]()
-    for piece in pieces:
-        filled, found = fill(rng, piece)
-        text += joint if text else ""
-        spans += [(start + len(text), end + len(text), kind) for start, end, kind in found]
-        text += filled
-    return text, spans
+def _text(rng: random.Random, frames: list[str], joints: tuple[str, ...]) -> tuple[str, ...]:
+    """The frames filled and joined: kind, then by turns what is nobody's and what is personal."""
+    joint = rng.choice(joints)
+    kinds, parts = list[str](), [""]
+    for i, frame in enumerate(frames):
+        parts[-1] += joint if i else ""
+        for kind, stretch in fill(rng, frame):
+            if kind:
+                kinds.append(kind)
+                parts += [stretch, ""]
+            else:
+                parts[-1] += stretch
+    return (kinds[0] if len(kinds) == 1 else "several", *parts)
 
 
-def texts(count: int, seed: int) -> list[tuple[str, list[Span]]]:
-    """`count` texts of the evader."""
+JOINTS = (" ", "\n", " / ", "\n\n", " .. ")
+
+
+def positives(seed: int, count: int) -> Iterator[tuple[str, ...]]:
+    """`count` texts with personal data: kind, then by turns what is nobody's and what is not."""
     rng = random.Random(seed)
-    return [one(rng) for _ in range(count)]
+    for _ in range(count):
+        frames = [rng.choice(FRAMES[rng.choice(list(FRAMES))])]
+        frames += [rng.choice(INNOCENT)] if rng.random() < 0.2 else []
+        frames += [rng.choice(CHAT)] if rng.random() < 0.5 else []
+        rng.shuffle(frames)
+        yield _text(rng, frames, JOINTS)
+
+
+def negatives(seed: int, count: int) -> Iterator[str]:
+    """`count` innocent texts."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        frames = [rng.choice(INNOCENT) for _ in range(rng.choice((1, 1, 2)))]
+        frames += [rng.choice(CHAT)] if rng.random() < 0.5 else []
+        rng.shuffle(frames)
+        yield _text(rng, frames, JOINTS)[1]

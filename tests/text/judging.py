@@ -36,22 +36,24 @@ class Verdict:
         return {k: self.found[k] / (self.found[k] + self.missed[k]) for k in sorted(kinds)}
 
 
-def judge(positives: Iterable[tuple[str, str, str, str]], negatives: Iterable[str]) -> Verdict:
-    """A piece is found when nothing that tells of it is left. What stood around it has to stay:
-    a telling character lost, or a second token, counts as wrong."""
+def judge(positives: Iterable[tuple[str, ...]], negatives: Iterable[str]) -> Verdict:
+    """A positive is its kind, then by turns what is nobody's and a personal piece, ending with the
+    former. It is found when nothing that tells of its pieces is left. What stood around them has
+    to stay: a telling character lost, or a token more than there are pieces, counts as wrong."""
     verdict = Verdict()
-    for kind, before, piece, behind in positives:
-        result = mask(normalise(before + piece + behind))
+    for kind, before, *rest in positives:
+        text = before + "".join(rest)
+        result = mask(normalise(text))
         left = Counter(_TELLING.findall(NEUTRAL.sub(" ", result.text)))
         front = re.sub(r"[^\s가-힣]*$", "", before) if result.counts.get("url") else before
-        around = Counter(_TELLING.findall(normalise(front + "\n" + behind)))
+        around = Counter(_TELLING.findall(normalise("\n".join([front, *rest[1::2]]))))
         told = bool(result.counts) and not left - around
         (verdict.found if told else verdict.missed)[kind] += 1
         kept = Counter({c: n for c, n in around.items() if c.isascii()})  # particles may go
-        spoilt = bool(kept - left) or sum(result.counts.values()) > 1
+        spoilt = bool(kept - left) or sum(result.counts.values()) > len(rest) // 2
         verdict.wrong += spoilt
         if not told or spoilt:
-            verdict.examples.append(f"{kind}: {before + piece + behind!r} -> {result.text!r}")
+            verdict.examples.append(f"{kind}: {text!r} -> {result.text!r}")
     for text in negatives:
         verdict.innocent += 1
         result = mask(normalise(text))

@@ -6,14 +6,61 @@ from collections.abc import Callable
 Rng = random.Random
 WIDE = {ord("0") + i: chr(0xFF10 + i) for i in range(10)} | {ord("-"): "－"}
 MOBILE_SEPARATORS = ["-"] * 12 + ["", "", "", "", " ", " ", ".", ".", " - ", "–", "‑", "－", "·"]
-LOCALS = (
-    "minsu jihye happy sky love star hana yuna seoul dream kdh ljy park.js kim lee choi blue "
-    "sunny coffee moon mom papa apple dev hello info help shop master jin hoon"
-).split()
+LOCALS = [
+    "minsu",
+    "jihye",
+    "happy",
+    "sky",
+    "love",
+    "star",
+    "hana",
+    "yuna",
+    "seoul",
+    "dream",
+    "kdh",
+    "ljy",
+    "park.js",
+    "kim",
+    "lee",
+    "choi",
+    "blue",
+    "sunny",
+    "coffee",
+    "moon",
+    "mom",
+    "papa",
+    "apple",
+    "dev",
+    "hello",
+    "info",
+    "help",
+    "shop",
+    "master",
+    "jin",
+    "hoon",
+]
 DOMAINS = ["naver.com"] * 6 + ["gmail.com"] * 5 + ["daum.net", "hanmail.net", "kakao.com"] * 2
 DOMAINS += ["nate.com", "hotmail.com", "yahoo.co.kr", "outlook.com", "icloud.com", "korea.kr"]
 DOMAINS += ["snu.ac.kr", "mail.hansol.co.kr", "dreamwiz.com", "seoul.go.kr", "abc-tech.io"]
-AREAS = "02 031 032 033 041 042 043 044 051 052 053 054 055 061 062 063 064".split()
+AREAS = [
+    "02",
+    "031",
+    "032",
+    "033",
+    "041",
+    "042",
+    "043",
+    "044",
+    "051",
+    "052",
+    "053",
+    "054",
+    "055",
+    "061",
+    "062",
+    "063",
+    "064",
+]
 # bank, the groups of digits of its account numbers, a usual beginning
 BANKS = [
     ("국민은행", (6, 2, 6), ""), ("KB국민", (6, 2, 6), ""), ("국민", (6, 2, 6), ""),
@@ -147,7 +194,7 @@ def account_name(rng: Rng) -> str:
 
 def korean_name(rng: Rng) -> str:
     """A nickname in Hangul, as video sites allow after the at sign."""
-    return rng.choice("행복한 배고픈 달리는 푸른 졸린 용감한 느긋한".split()) + rng.choice(
+    return rng.choice(["행복한", "배고픈", "달리는", "푸른", "졸린", "용감한", "느긋한"]) + rng.choice(
         ["고양이", "감자", "여행자", "엄마", "하마", "직장인", "라떼"]
     ) + rng.choice(["", digits(rng, 2), digits(rng, 4), "TV"])  # fmt: skip
 

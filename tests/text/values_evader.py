@@ -9,14 +9,50 @@ CIRCLED = "⓪①②③④⑤⑥⑦⑧⑨"
 BOLD = "𝟎𝟏𝟐𝟑𝟒𝟓𝟔𝟕𝟖𝟗"
 SIGNS = ["★", "♥", "*", "_", "/", "|", "~", "=", "+", "^", "ㅡ", "…", "--", " . ", "·", ",", "＿"]
 WORDS = [" 다시 ", "다시", "에 ", " 에 ", " 하고 ", " 대시 "]
-NICKS = (
-    "linh tuan anvar olga zhang wei mei sato yuki nomad busan itaewon hope lucky tiger wolf ghost "
-    "daddy queen bee zero nova kim.su crypto vip boss helper agent real mira"
-).split()
-HOSTS = (
-    "gmail.com naver.com qq.com 163.com yahoo.co.jp mail.ru proton.me hanmail.net gmx.de".split()
-)
-HOSTS += "outlook.com daum.net icloud.com yonsei.ac.kr uz.gov.uz".split()
+NICKS = [
+    "linh",
+    "tuan",
+    "anvar",
+    "olga",
+    "zhang",
+    "wei",
+    "mei",
+    "sato",
+    "yuki",
+    "nomad",
+    "busan",
+    "itaewon",
+    "hope",
+    "lucky",
+    "tiger",
+    "wolf",
+    "ghost",
+    "daddy",
+    "queen",
+    "bee",
+    "zero",
+    "nova",
+    "kim.su",
+    "crypto",
+    "vip",
+    "boss",
+    "helper",
+    "agent",
+    "real",
+    "mira",
+]
+HOSTS = [
+    "gmail.com",
+    "naver.com",
+    "qq.com",
+    "163.com",
+    "yahoo.co.jp",
+    "mail.ru",
+    "proton.me",
+    "hanmail.net",
+    "gmx.de",
+]
+HOSTS += ["outlook.com", "daum.net", "icloud.com", "yonsei.ac.kr", "uz.gov.uz"]
 SPOKEN_HOSTS = ["네이버", "네이버 닷컴", "네이버.컴", "지메일", "지메일 쩜 컴", "네이버컴", "다음"]
 
 
