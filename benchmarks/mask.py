@@ -5,7 +5,8 @@
 The sets are made by the grammars in tests/text: one from the official formats, one in another
 style, one from lines written by hand as comments are, one composed freely, one of boards, ads and
 complaints, one of live chats, replies and bios, one of letters and notices of neighbourhoods, one
-of forms and copied chats. Of a corpus only counts by kind are told, never a text.
+of a clerk who fills in every format, one of writers who evade filters or write from abroad, one of
+forms and copied chats. Of a corpus only counts by kind are told, never a text.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ STYLES = (
     "grammar_board",
     "grammar_casual",
     "grammar_letters",
+    "grammar_clerk",
+    "grammar_evader",
     "grammar_forms",  # never mended for
 )
 

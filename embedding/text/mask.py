@@ -16,10 +16,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from embedding.text import handles, shapes
+from embedding.text import abroad, handles, shapes
 from embedding.text.neutral import NEUTRAL
 
-MASK_VERSION = "7"
+MASK_VERSION = "8"
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,16 @@ _CARDS = _compiled(("card", shapes.CARD), ("resident", shapes.RESIDENT))
 _PHONES = _compiled(("phone", shapes.PHONE))
 _NUMBERS = _CARDS + _PHONES
 _GLUED = _compiled(("account", shapes.GLUED))
+_ABROAD = _compiled(("account", abroad.ACCOUNT))
 _ACCOUNTS = _compiled(("account", shapes.ACCOUNT))
 _HIDDEN = _compiled(("card", shapes.HIDDEN_CARD), ("phone", shapes.HIDDEN_PHONE))
 _HIDDEN_ACCOUNTS = _compiled(("account", shapes.HIDDEN_ACCOUNT))
+_ODDLY = _compiled(("card", shapes.ODD_CARD), ("account", shapes.ODD_ACCOUNT))
 _CALLED = _compiled(("handle", handles.AT))
 _TAGGED = _compiled(("handle", handles.TAGGED))
 _NAMED = _compiled(("handle", handles.BESIDE))
-_TEN = re.compile(rf"[0-9](?:[{shapes.SIGN}, ]{{0,3}}[0-9]){{9}}")
+_NINE = re.compile(rf"[0-9](?:[{shapes.SIGN}, ]{{0,3}}[0-9]){{8}}")
+_ODD = re.compile(shapes.ODD)
 _HIDES = re.compile(shapes.HIDES)
 _SAID = re.compile(shapes.SAID)
 _DIGIT = re.compile(rf"[0-9{shapes.TOLD}]")
@@ -59,21 +62,26 @@ _EMPTY = re.compile(
     rf"(?=.*[oO]{{4}})(?:{_SHOWN}{{0,6}}|(?=0[0-9]{{1,2}}[^0-9]){_SHOWN}{{7}})[^0-9{shapes.TOLD}]*",
     re.DOTALL,
 )
+_TELLS = re.compile(rf"{_SHOWN}{{3}}")  # OIO lol IlIl is no number
 _CONTEXT = 24  # letters beside a number that is said in which a word may tell what it is
 _LABELLED = re.compile(shapes.LABELLED)
 # Digits of labelled numbers, while the shapes are asked: private letters, which normalising drops.
 _HIDE = {ord(digit): 0x10FF00 + int(digit) for digit in "0123456789"}
 _SHOW = {hidden: digit for digit, hidden in _HIDE.items()}
 _BLANK = re.compile(r" ")
-_WORD_OF_ONE = re.compile(r"[0-9][.,]? (?:[0-9]{1,2}일|[일이])\Z")  # 1234 3일 전에, 1234 이 책
+# A last word that is none of a number's: 1234 3일 전, 1234 이 사람, 1234 lol
+_LAST_WORD = re.compile(
+    rf"(?:(?<=[0-9.,/] )|(?<=[{shapes.TOLD}]{{2}} ))"
+    rf"(?:[0-9]{{1,2}}일|[일이](?: [{shapes.TOLD}])?|(?![oO]{{4}})[oOlI]+)\Z"
+)
 _WORTH_A_LOOK = re.compile(
-    r"[0-9](?:[^0-9\n]{0,4}[0-9]){5}|@|://|www\.|골뱅이|[A-Za-z0-9] ?[앳엣]"
+    r"[0-9](?:[^0-9\n]{0,4}[0-9]){5}|[0-9]{4}-?\n-?[0-9]{4}|@|://|www\.|골뱅이|[A-Za-z0-9] ?[앳엣]"
     r"|[0공영][1일][0-9공영일육칠팔구]"
     rf"|[0-9]{{2}}[^0-9\n]{{0,2}}[oO{shapes.CROSSED}]{{4}}|ㅇㅣ[ㅇ0-9]"
     r"|[oO○][1-7lIㅣ]|[공영일이삼사오육륙칠팔구]{6}"
     r"|[A-Za-z0-9] ?[#*&][a-z]"
     rf"|[{shapes.TOLD}]{{3}}{shapes.BETWEEN}[{shapes.TOLD}0-9]{{2}}"
-    rf"|[{shapes.TOLD}][0-9][{shapes.TOLD}]|[0-9]{{2}}{shapes.BETWEEN}[{shapes.TOLD}]{{3}}"
+    rf"|[{shapes.TOLD}][0-9][{shapes.TOLD}]|[{shapes.TOLD}]{{2}}[0-9]{{2}}|[0-9]{{2}}{shapes.BETWEEN}[{shapes.TOLD}]{{3}}"
     rf"|\.{shapes.SITE}/[A-Za-z0-9_@]"
     r"|[A-Za-z0-9_가-힣]#(?:[0-9]{4}|[A-Z]{2})"
     r"|(?i:[(\[{<] ?at? ?[)\]}>]| at |[_-]at[_-])"
@@ -110,10 +118,12 @@ def _plain(text: str, counts: Counter[str], named: bool) -> str:
     Accounts, names beside a cue and numbers partly crossed out are only looked for where there can
     be some: that costs less.
     """
-    long = _TEN.search(text) is not None
+    long = _NINE.search(text) is not None
     hides = _HIDES.search(text) is not None
     if hides:
         text = _apply(_HIDDEN, text, counts)
+    if long:
+        text = _apply(_ABROAD, text, counts)
     text = _apply(_CARDS, text, counts)
     if long:
         text = _apply(_GLUED, text, counts)
@@ -122,6 +132,8 @@ def _plain(text: str, counts: Counter[str], named: bool) -> str:
         text = _apply(_ACCOUNTS, text, counts)
     if hides:
         text = _apply(_HIDDEN_ACCOUNTS, text, counts)
+    if _ODD.search(text):
+        text = _apply(_ODDLY, text, counts)
     if "#" in text:
         text = _apply(_TAGGED, text, counts)
     if "@" in text:
@@ -144,7 +156,9 @@ def _said(match: re.Match[str], counts: Counter[str]) -> str:
     parts of it are tried after the whole, and at last with the words beside it.
     """
     run = match[0]
-    written = run.translate(shapes.DIGITS)
+    word = _LAST_WORD.search(run)
+    told = word.start() if word else len(run)
+    written = run[:told].translate(shapes.DIGITS) + run[told:]
     if written == run or not _DIGIT.search(run) or _EMPTY.fullmatch(run):  # OOO-OOOO-OOOO
         return run
     beside = _said_beside(match, written, _GLUED, counts)
@@ -153,7 +167,7 @@ def _said(match: re.Match[str], counts: Counter[str]) -> str:
     begins = [0, *(gap.end() for gap in _BLANK.finditer(run))][:3]
     for begin in begins:
         for end in range(len(run), max(len(run) - 9, begin), -1):
-            if written[begin:end] == run[begin:end]:
+            if written[begin:end] == run[begin:end] or not _TELLS.match(run, begin, end):
                 break
             if run[end - 1 : end + 1].isdecimal() and end < len(run):
                 continue
@@ -173,7 +187,6 @@ def _of_words(match: re.Match[str], written: str, begin: int, end: int) -> bool:
     for at in range(begin, end):
         if written[at] != run[at] and not (
             text[start + at + 1 : start + at + 2].isalpha()
-            or _WORD_OF_ONE.search(run, begin, at + 1) is not None
             if at == end - 1
             else run[at] in "일이" and run[at - 1 : at].isdecimal() and run[at + 1] == " "
         ):
@@ -199,7 +212,7 @@ def _said_beside(
             begin, end = begin - len(before), found.end() - len(before)
             if begin < 0 or end > len(run) or written[begin:end] == run[begin:end]:
                 continue
-            if not _of_words(match, written, begin, end):
+            if _TELLS.match(run, begin, end) and not _of_words(match, written, begin, end):
                 counts[kind] += 1
                 return run[:begin] + token + run[end:]
     return run

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from typing import Literal
 
-NORMALISER_VERSION = "2"
+NORMALISER_VERSION = "3"
 
 _LETTERS = re.compile(r"[^\u3131-\u318e]+")
 _HALFWIDTH = {
@@ -33,6 +33,7 @@ _BREAKS = re.compile(r"[ \t\f\v]*(?:[\r\n\x85\u2028\u2029]+[ \t\f\v]*)+")
 _BLANKS = re.compile(r"[^\S\n]+")
 _DASHES = re.compile(r"[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")
 _DIGITS = re.compile(r"[^\D0-9]")
+_ROUND_A = re.compile(r"(?<=[A-Za-z0-9])ⓐ(?=[A-Za-z0-9])")  # hongⓐnaver.com
 _EMOJI = re.compile(
     r"[\U0001f1e6-\U0001f1ff]{2}|[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a-\u23ff]"
 )
@@ -47,6 +48,7 @@ def normalise(
     """
     text = _INVISIBLE.sub("", _BREAKS.sub("\n", text))
     if not unicodedata.is_normalized("NFKC", text):
+        text = _ROUND_A.sub("@", text)
         if _HAS_HALFWIDTH.search(text):
             text = text.translate(_HALFWIDTH)
         text = _LETTERS.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)

@@ -6,6 +6,8 @@ bounded and starts at a boundary, so that no text makes matching slow.
 
 from __future__ import annotations
 
+from embedding.text import abroad
+
 TOLD = "공영일이삼사오육륙칠팔구"  # digits said in Hangul
 _ALIKE = "oOlIㅇㅣ○"  # letters and signs typed for 0 and 1
 SIGN = r"./·_~ㅡー─〜∼\-"  # signs that stand between groups of digits
@@ -16,6 +18,15 @@ _ODD = rf"(?:{_GAP}| ?[*=:,] ?)?"  # as well in mobile numbers, which begin like
 _FIRST = r"(?<![0-9])(?<![0-9][-.,])(?<![A-Za-z]-)"
 _LAST = r"(?![0-9])"
 _YEAR = r"(?:19|20)[0-9]{2}"
+_ONE = r"(?: ?[._-] ?| )"  # between digits written one at a time
+# The same between all groups, where nobody writes it but to hide: 010하트1234하트5678
+_COUNTS = "원년월일명개점만천번시분대위호층세살회건장주억조평차등"
+_ODD_SIGN = (
+    r"(?: ?[|^=+*;:♥♡★☆]{1,2} ?|\.\.|\)\(|\) |-?\n-?|[xX]"
+    rf"| ?(?:대시|(?![{_COUNTS}])[가-힣ㄱ-ㅎ]{{1,3}}) ?)"
+)
+ODD = rf"[0-9](?P<odd>{_ODD_SIGN}|점)[0-9]{{1,7}}(?P=odd)[0-9]"
+"""What every number holds whose groups an odd sign joins."""
 CROSSED = r"*xX×#●○◯■□•"  # what stands for a hidden digit
 _STAR = rf"[0-9{CROSSED}]"
 BETWEEN = rf"(?: ?[{SIGN})*,] ?-?| ?(?:에|다시|대시|하이픈) ?| )"
@@ -39,36 +50,48 @@ URL = (
 )
 
 _AT = (
-    r"(?:@ ?| @ | ?[(\[{<] ?(?i:at|a|@|골뱅이|앳|엣) ?[)\]}>] ?|[_-](?i:at)[_-]"
+    r"(?:@| ?[(\[{<] ?(?i:at|a|@|골뱅이|앳|엣) ?[)\]}>] ?|[_-](?i:at)[_-]"
     r"| ?(?:골뱅이|앳|엣) ?)"
 )
+_BLANK_AT = r"(?: ?@ ?\n?)"
 _TOP = r"(?:com|net|org|edu|gov|info|io|me|kr)"
-_SAID_DOT = r"(?:\.| ?[(\[{<](?:(?i:dot)|점|닷)[)\]}>] ?| (?i:dot) | ?[닷쩜점] ?)"
+_ANY_TOP = rf"(?:{_TOP}|[a-z]{{2}})"
+_WORD_DOT = r"(?: ?[(\[{<](?:(?i:dot)|점|닷|\.)[)\]}>] ?| (?i:dot) | ?[닷쩜점] ?)"
+_SAID_DOT = rf"(?:[.。]|{_WORD_DOT})"
 _DOT = (
     rf"(?:{_SAID_DOT}"
-    rf"| ?[.,] ?(?=(?:{_TOP}|co|ac|or|go|re|pe|ne)(?![A-Za-z0-9])))"
+    rf"| ?[.,] ?(?=(?:{_TOP}|co|ac|or|go|re|pe|ne)(?![A-Za-z0-9]))|,(?=[a-z]{{2}}(?![A-Za-z0-9])))"
 )
-_HOST = r"(?:naver|gmail|hanmail|daum|nate|kakao|hotmail|outlook|yahoo|icloud)"
+_HOST = (
+    r"(?:naver|gmail|hanmail|daum|nate|kakao|hotmail|outlook|yahoo|icloud|qq|163|126|live|yandex"
+    r"|proton(?:mail)?)"
+)
 _HOUSE = (
     r"(?:네이버|다음|한메일|지메일|쥐메일|구글|네이트|핫메일|카카오|야후|천리안|아웃룩|아이클라우드|엠팔"
     r"|드림위즈|파란|라이코스)"
 )
 _LOCAL = r"(?<![A-Za-z0-9._%+-])(?!git@)[A-Za-z0-9_][A-Za-z0-9._%+-]{0,63}"
 EMAIL = (
+    # h o n g @ naver.com
+    (
+        r"(?<![A-Za-z0-9._])(?:[A-Za-z0-9_.-] ){3,30}@ ?"
+        r"(?:[A-Za-z0-9-]{1,63}\.){1,4}[A-Za-z]{2,18}(?![A-Za-z0-9])"
+    ),
     # hong@naver. com, hong#naver.com: only with the houses that everybody writes to here.
     rf"{_LOCAL}(?: ?[@#*&] ?| at )(?i:{_HOST}) ?[.,] ?(?i:{_TOP})(?:\.kr)?(?![A-Za-z0-9])",
-    rf"{_LOCAL}{_AT}(?:[A-Za-z0-9-]{{1,63}}{_DOT}){{1,4}}[A-Za-z]{{2,18}}(?![A-Za-z0-9])",
-    rf"{_LOCAL} @(?:[A-Za-z0-9-]{{1,63}}\.){{1,4}}{_TOP}(?![A-Za-z0-9])",
+    rf"{_LOCAL}{_AT}(?:[A-Za-z0-9-]{{1,63}}{_DOT}){{1,4}}[A-Za-z]{{2,18}}(?![A-Za-z0-9]|:[~/])",
+    rf"{_LOCAL}{_BLANK_AT}(?:[A-Za-z0-9-]{{1,63}}{_DOT}){{1,4}}{_ANY_TOP}(?![A-Za-z0-9_])",
     # hong@naver; a@weights is a product
     (
-        rf"{_LOCAL}(?<=[A-Za-z0-9._%+-]{{3}})@[A-Za-z][A-Za-z0-9-]{{1,62}}"
-        r"(?:[_.][A-Za-z0-9_-]{1,30}){0,3}"
+        rf"{_LOCAL}(?<=[A-Za-z0-9._%+-]{{3}})@[A-Za-z][A-Za-z0-9-]{{1,62}}+"
+        r"(?:[_.][A-Za-z0-9_-]{1,30}){0,3}+(?!:[~/])"  # not root@localhost:~#
     ),
     # hong골뱅이네이버닷컴
     (
-        rf"{_LOCAL}(?:{_AT}| (?i:at) ){_HOUSE}"
+        rf"{_LOCAL}(?:{_AT}|{_BLANK_AT}| (?i:at) ){_HOUSE}"
         r"(?:(?: ?[.닷쩜점,] ?)?(?:컴|콤|넷|com|net|co\.kr))?"
     ),
+    rf"{_LOCAL} (?i:at) (?:[A-Za-z0-9-]{{1,63}}{_WORD_DOT}){{1,4}}[a-z]{{2,6}}(?!\.?[A-Za-z0-9])",
     # hong at naver.com: only with a name of the top level that is in common use here.
     rf"{_LOCAL} (?i:at) (?:[A-Za-z0-9-]{{1,63}}{_SAID_DOT}){{1,4}}{_TOP}(?![A-Za-z0-9])",
 )
@@ -83,37 +106,44 @@ RESIDENT = (
         rf" ?[-~ㅡー]? ?[1-8][0-9]{{6}}{_LAST}"
     ),
     # 앞자리 850101 뒷자리 1234567; 850101, 1234567 behind its name
-    rf"{_FIRST}{_DAY}[^0-9\n]{{0,6}}(?:뒷|뒤) ?자리[^0-9\n]{{0,4}}[1-8]{_STAR}{{6}}(?![0-9*])",
     (
-        rf"((?:주민|주번|민번|민증|등록번호)[^0-9\n]{{0,8}})"
-        rf"{_DAY} ?[,:=*] ?[1-8]{_STAR}{{6}}(?![0-9*])"
+        rf"{_FIRST}{_DAY}[^0-9\n]{{0,6}}(?:뒷|뒤)(?: ?자리| ?번호)?[^0-9\n]{{0,4}}"
+        rf"[1-8]{_STAR}{{6}}(?![0-9*])"
     ),
+    (
+        r"((?:주민|주\.민|주번|민번|민증|ㅈㅁ|등록 ?번호"
+        rf"|(?<![A-Za-z])(?i:rrn|arc|registration|alien))[^0-9\n]{{0,12}}){_DAY}[^0-9\n]{{1,6}}[1-8]{_STAR}{{6}}(?![0-9*])"
+    ),
+    rf"{_FIRST}{_DAY}(?: ?[|^=+*;♥♡★☆]{{1,2}} ?|\.\.|\)\()[1-8][0-9]{{6}}{_LAST}",
     rf"{_FIRST}{_DAY},[1-8][0-9]{{6}}(?![0-9,원])",
-    rf"{_FIRST}[0-9] [0-9] (?:0 [1-9]|1 [0-2]) [0-3] [0-9] [1-8](?: [0-9]){{6}}{_LAST}",
+    (
+        rf"{_FIRST}[0-9]{_ONE}[0-9]{_ONE}(?:0{_ONE}[1-9]|1{_ONE}[0-2]){_ONE}[0-3]{_ONE}[0-9]{_ONE}"
+        rf"[1-8](?:{_ONE}[0-9]){{6}}{_LAST}(?!{_ONE}[0-9](?![0-9]))"
+    ),
     # Birthday and sex alone: 850101-1, 850101-1***
     rf"{_FIRST}(?<![0-9] - ){_DAY} ?- ?[1-8](?:[{CROSSED}]{{1,6}}|(?![0-9-]))",
 )
 
 _AREA = r"(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4]|70|80|50[2-8]?)"
-_CALL = r"(?:전화|전번|연락처|핸드폰|휴대폰|핸펀|[☎☏📞📱]|(?<![A-Za-z])(?i:tel|h\.?p|phone))"
+_CALL = r"(?:전화|전번|연락처|핸드폰|휴대폰|핸펀|[☎☏📞📱]|(?<![A-Za-z<])(?i:tel|h\.?p|phone))"
 _SIGNED = rf"(?:{_GAP}| ?[*=] ?)"  # 042*853*1234
-_REST = rf"{_MAY}[0-9]{{3,4}}{_MAY}[0-9]{{4}}{_LAST}"
+_REST = rf"{_MAY}[0-9]{{3,4}}{_MAY}[0-9]{{4}}{_LAST}(?!-[0-9]{{5}})"
 PHONE = (
-    # +82 10-1234-5678, 82-2-123-4567; other countries: +1 213-555-0123
+    # +82 10-1234-5678, 82-2-123-4567; then those of other countries
     (
         rf"(?<![0-9])(?<![0-9][-.])(?<![A-Za-z]-)(?:\+ ?|00)?82{_MAY}\(?0?\)?{_MAY}"
         rf"(?:1[016789]|{_AREA}){_REST}"
     ),
-    rf"(?<![0-9])\+[1-9][0-9]{{0,2}}(?:{_GAP}\(?[0-9]{{2,4}}\)?){{2,4}}{_LAST}",
+    *abroad.PHONE,
     # 010-1234-5678, (02) 123-4567, 031.123.4567, 0 1 0 1 2 3 4 5 6 7 8
     rf"{_FIRST}\(?0(?:1[016789]|{_AREA})\)?{_REST}",
     rf"{_FIRST}01[016789]{_ODD}[0-9]{{3,4}}{_ODD}[0-9]{{4}}{_LAST}",
     rf"{_FIRST}\(?0{_AREA}\)?{_SIGNED}[0-9]{{3,4}}{_SIGNED}[0-9]{{4}}{_LAST}",
     # 전번 051, 701, 7415: commas only behind a word that says so, for they make lists as well.
     rf"((?:{_CALL}|폰|문자|문의|번호)[^0-9\n]{{0,8}})\(?0{_AREA}\)?{_ODD}[0-9]{{3,4}}{_ODD}[0-9]{{4}}{_LAST}",
-    rf"(){_FIRST}01[016789](?P<sign>[^A-Za-z0-9가-힣\n]{{1,3}})[0-9]{{3,4}}(?P=sign)[0-9]{{4}}{_LAST}",
+    rf"(){_FIRST}01[016789](?P<sign>[^A-Za-z0-9\n]{{1,4}}|[xX])[0-9]{{3,4}}(?P=sign)[0-9]{{4}}{_LAST}",
     rf"{_FIRST}01[016789](?:[ .·/-]{{0,3}}[0-9]){{7,8}}{_LAST}",
-    rf"{_FIRST}0 1 [016789](?: ?\))?(?:[ .·/-]{{1,3}}[0-9]){{7,8}}{_LAST}",
+    rf"{_FIRST}0{_ONE}1{_ONE}[016789](?: ?\))?(?:[ .·/_-]{{1,3}}[0-9]){{7,8}}{_LAST}",
     rf"{_FIRST}0 (?:2|[3-6] [1-5]|7 0|5 0 [2-8])(?: [0-9]){{7,8}}{_LAST}(?! [0-9](?![0-9]))",
     # A local number, only after a word that says so.
     (
@@ -121,18 +151,25 @@ PHONE = (
         rf"(?!{_YEAR}[-. ]{_YEAR})(?!1[568][0-9]{{2}}-)[0-9]{{3,4}}[-. ][0-9]{{4}}"
         rf"(?![0-9])(?! ?[-. ·/] ?[0-9*xX])(?! ?[명건개원호회표%](?![가-힣]))"
     ),
+    *abroad.CALLED,
 )
 
-_APART = rf"(?: ?[{SIGN}] ?-?| |, ?| ?(?:에|다시) ?)"
+_APART = rf"(?: ?[{SIGN}] ?-?| |, ?| ?(?:에|다시|대시|하이픈) ?)"
 # A card does not begin within a phone number: 019 602 3736,010 4195 0262
 _NEW = _FIRST + r"(?<!0[0-9]{2}[ ).])(?<!02[ ).])(?<!0[0-9]{2}[ .][0-9]{3}[ .])"
 CARD = (
     # One digit at a time, or the first group in brackets.
     (
-        rf"{_FIRST}(?:[3-69](?: [0-9]){{15}}|(?<![0-9] )3 [47](?: [0-9]){{13}}){_LAST}"
+        rf"{_FIRST}(?:[3-69](?:{_ONE}[0-9]){{15}}|(?<![0-9] )3 [47](?: [0-9]){{13}}){_LAST}"
         r"(?! [0-9](?![0-9만천]))"
     ),
     rf"{_FIRST}\([3-69][0-9]{{3}}\) ?(?:[0-9]{{4}}{_APART}?){{2}}[0-9]{{4}}{_LAST}",
+    # 1234-5678-9012-3456, the same mark between; then with others
+    (
+        rf"(){_NEW}[3-69][0-9]{{3}}(?P<mark>[ -])[0-9]{{4}}(?P=mark)[0-9]{{4}}(?P=mark)"
+        rf"[0-9]{{4}}{_LAST}"
+        r"(?<!00[ -][0-9]{2}00)"
+    ),
     # 1234-5678-9012-3456, unless it is four years in a row.
     (
         rf"{_NEW}(?!{_YEAR}{_APART}{_YEAR}{_APART}{_YEAR})(?!(?:[0-9]{{2}}00{_APART}){{3}}[0-9]{{2}}00)[2-9][0-9]{{3}}{_APART}[0-9]{{4}}"
@@ -169,12 +206,14 @@ HIDDEN_PHONE = (
 _PARCEL = r"(?:송장|운송|택배|등기|소포|주문|예약|접수)"
 _BANK = (
     r"(?:국민|신한|우리|하나|농협|기업|제일|씨티|대구|부산|광주|전북|경남|제주|수협|신협|우체국|새마을|금고|카카오|"
-    r"카뱅|토스|토뱅|케이|케뱅|아이엠|산업|은행|뱅크|계좌|통장|입금|송금|예금주"
-    r"|(?<![A-Za-z])(?i:kb|nh|ibk|sc|keb|kdb|im))"
+    r"카뱅|토스|토뱅|케이|케뱅|아이엠|산업|은행|뱅크|계좌|통장|입금|송금|예금주|银行|账号|账户|口座|通帳"
+    r"|(?<![A-Za-z])(?i:kb|nh|ibk|sc|keb|kdb|im|acct|woori|shinhan|kookmin)(?![A-Za-zÀ-ỹ])"
+    r"|(?i:bank))"
 )
 _NO_DATE = rf"(?!{_YEAR}[-./ ](?:0?[1-9]|1[0-2])[-./ ])(?!{_YEAR}[- ,]{_YEAR})"
 _NO_DATE += rf"(?!{_YEAR}(?:0[1-9]|1[0-2])[0-3][0-9][- ~]{_YEAR})"
 _NO_DATE += rf"(?!(?:[01]?[0-9][-./])?[0-3]?[0-9]\.? ?~ ?{_YEAR}[-./])"  # 8/14 ~ 2000.12.09
+_NO_DATE += rf"(?!{_YEAR}(?:0[1-9]|1[0-2])[0-3][0-9][_-][0-9]{{6}}(?![0-9]))"  # 20061108_169290
 _NO_DATE += r"(?!(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![0-9.-]))(?![0-9]{1,2}\.[0-9]{5})"  # IP, 3.14159
 _NO_BUSINESS = r"(?![0-9]{3}-[0-9]{2}-[0-9]{5}(?![0-9-]))(?!97[89]-)"  # nor the number of a book
 _NO_BANK = (
@@ -187,7 +226,7 @@ _OTHER = (
     r"[^0-9\n]{0,8}[0-9][0-9-]{5,30})"
 )
 _DASH = r"(?: ?- ?)"
-_END = r"(?![0-9]|원(?![가-힣]))"  # 1234567890원 is a sum of money
+_END = r"(?![0-9]|[원호](?![가-힣]))"  # 1234567890원 is a sum of money
 # Beside the name of a bank; a count or a day that follows is not of the number.
 _COUNT = rf"(?!\.? [0-9]{{1,4}} ?[일월년시명개살층](?![0-9{TOLD}]))"
 _ANY = rf"{_COUNT}(?: ?[{SIGN}] ?-?| | ?(?:에|다시|대시|하이픈) ?)"
@@ -217,19 +256,32 @@ GLUED = (
         rf"({_BANK}(?:번호)?(?:이고|은|는| [가-힣]{{2,4}})?[^0-9가-힣]{{0,3}})"
         rf"{_NO_PHONE}{_JOINED}{_END}"
     ),
-    rf"(){_FIRST}{_NO_PHONE}{_JOINED}(?= ?[(/]?(?:{_SAYS_BANK}))",
+    rf"(){_FIRST}{_NO_PHONE}{_JOINED}(?= ?(?:[(/]?{_SAYS_BANK}|(?:이|그|제|저희) ?(?:계좌|통장)))",
 )
 ACCOUNT = (
     # Three to five groups joined by dashes, ten to sixteen digits in all, one of three or more.
     (
-        rf"{_OTHER}|{_FIRST}{_NO_DATE}{_NO_BUSINESS}(?=(?:[0-9]{_DASH}?){{10,16}}(?![0-9-]))"
+        rf"{_OTHER}|{_FIRST}(?<![A-Za-z]){_NO_DATE}{_NO_BUSINESS}(?=(?:[0-9]{_DASH}?){{10,16}}(?![0-9-]))"
         rf"(?=[0-9 -]{{0,12}}[0-9]{{3}})[0-9]{{2,6}}(?:{_DASH}[0-9]{{1,8}}){{2,4}}+{_LAST}"
         r"(?! ?호(?![가-힣]))"
     ),
     # Ten to sixteen digits near the name of a bank.
     rf"({_NEAR}){_JOINED}{_END}",
     rf"({_NEAR})(?:{_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}|{_COMMAS}){_END}",
-    rf"{_FIRST}(?:{_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}|{_COMMAS}){_BEHIND}",
+    rf"{_FIRST}(?<![A-Za-z])(?:{_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}|{_COMMAS}){_BEHIND}",
+    rf"({_NEAR})[0-9](?:{_ONE}[0-9]){{9,15}}{_END}",
+)
+ODD_CARD = (
+    (
+        r"((?:카드|ㅋㄷ|(?<![A-Za-z<])(?i:card|visa|master))[^0-9\n]{0,12})"
+        rf"[3-69][0-9]{{3}}(?P<odd>{_ODD_SIGN}|점)[0-9]{{4}}(?P=odd)[0-9]{{4}}(?P=odd)[0-9]{{4}}{_LAST}"
+    ),
+)
+ODD_ACCOUNT = (
+    (
+        rf"({_NEAR})(?=(?:[^0-9]{{0,4}}[0-9]){{10}})[0-9]{{2,6}}(?P<odd>{_ODD_SIGN})[0-9]{{2,7}}"
+        rf"(?:(?P=odd)[0-9]{{1,8}}){{1,3}}+{_END}"
+    ),
 )
 # 110-7**-641590, 5811●●-●4-467511: seven digits or more are left to see
 _PARTLY = (
@@ -242,12 +294,22 @@ HIDDEN_ACCOUNT = (rf"({_NEAR}){_PARTLY}", rf"{_FIRST}{_PARTLY}{_BEHIND}")
 """Accounts of which some digits are crossed out."""
 
 LABELLED = (
-    r"(?<![A-Za-z])(?i:isbn|issn)[^0-9\n]{0,4}(?:1[03] ?[:)] ?)?[0-9](?:[- ]?[0-9]){6,12}-?[xX]?|"
-    rf"(?:(?:{_PARCEL}|승인|거래|사건|문서|허가|(?<!거소)신고|청원|관리|상품|제품|품목|모델|시리얼|일련|바코드|의안"
-    r"|법인 ?등록|사업자(?: ?등록)?|특허|출원) ?(?:번호|코드|넘버)"
+    # a digital object, an identifier of programs, a parcel, an order
+    r"(?<![0-9.])10\.[0-9]{4,5}/[A-Za-z0-9.()/-]{4,60}"
+    r"|(?<![0-9A-Za-z-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9A-Za-z-])"
+    r"|(?<![A-Za-z])(?i:usps|fedex|dhl|ems|tracking)[^0-9\n]{0,10}(?:[0-9]{4} ){3,5}[0-9]{1,4}"
+    r"|(?<![A-Za-z])(?i:order|tracking|invoice|serial|ticket|case|model|part|item|lot|patent|booking"
+    r"|reservation|upc|ean|imei)(?: ?(?i:no|number|num|id|code)\b\.?(?: ?[:#]{1,2})? ?| ?# ?"
+    r"|(?<=(?i:upc|ean)) |(?<=(?i:imei)) )"
+    rf"(?!01[016789]{_REST}(?!-[0-9]))(?=[A-Z0-9-]{{0,12}}[0-9]{{3}})[A-Z0-9](?:-?[A-Z0-9]){{5,29}}"
+    r"(?![0-9])"
+    r"|(?<![A-Za-z])(?i:isbn|issn)[^0-9\n]{0,4}(?:1[03] ?[:)] ?)?[0-9](?:[- ]?[0-9]){6,12}-?[xX]?|"
+    rf"(?:(?:{_PARCEL}|승인|거래|사건|문서|허가|공고|(?<!거소)신고|청원|관리|상품|제품|품목|모델|시리얼|일련|바코드|의안"
+    r"|법인(?: ?등록)?|사업자(?: ?등록)?|특허|출원) ?(?:번호|코드|넘버)"
     rf"|(?:사업자|바코드|송장|운송장|시리얼|택배|등기|소포)(?! ?0{_AREA}{_REST}))"
     r"[은는이가]? ?[:=#(\[]? ?[A-Za-z]{0,4}"
-    rf"(?!01[016789]{_REST})(?:(?<=법인등록번호 )|(?!{_DAY}-[1-8][0-9]{{6}}(?![0-9])))"
+    rf"(?!01[016789]{_REST})"
+    rf"(?:(?<=법인등록번호 )|(?<=법인번호 )|(?!{_DAY}-[1-8][0-9]{{6}}(?![0-9])))"
     r"[0-9](?:-?[0-9]){5,23}(?![0-9])"
 )
 """A number that a word names as that of a thing: neither masked nor asked for its shape."""

@@ -78,8 +78,8 @@ def _plain(rng: random.Random, slot: str) -> str:  # noqa: C901
         case "isbn":
             tail = number(rng, 1)
             return rng.choice([f"978-89-{number(rng, 4)}-{number(rng, 3)}-{tail}",
-                               f"97889{number(rng, 8)}", f"979-11-{number(rng, 5)}-"
-                               f"{number(rng, 2)}-{tail}"])  # fmt: skip
+                               f"97889{number(rng, 8)}", (f"979-11-{number(rng, 5)}-"
+                               f"{number(rng, 2)}-{tail}")])  # fmt: skip
         case "isbn10":
             return f"89-{number(rng, 4)}-{number(rng, 3)}-{rng.choice('0123456789X')}"
         case "ip":

@@ -1,4 +1,4 @@
-"""A grammar of those who dodge filters, mix in English, or write from abroad, and of their noise."""
+"""A grammar of those who dodge filters, mix in English or write from abroad, and of their noise."""
 
 import random
 import re

@@ -118,6 +118,7 @@ INNOCENT = [
 CHAT = [
     "이 나라는 답이 없다", "lol so true", "ㄹㅇㅋㅋ", "Please help me, I am a student in Korea.",
     "누가 좀 도와줘요", "한국말 잘 못해요 미안해요", "filter sucks", "谢谢大家", "ありがとう",
-    "спасибо", "cảm ơn", "광고 아님", "쪽지 주세요", "24시간 가능", "ㅂㅅ들 많네", "Korea is great!",
+    "спасибо", "cảm ơn", "광고 아님",
+    "쪽지 주세요", "24시간 가능", "ㅂㅅ들 많네", "Korea is great!",
     "신고 ㄴㄴ", "wtf 2024",
 ]  # fmt: skip

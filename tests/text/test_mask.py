@@ -6,7 +6,9 @@ from types import ModuleType
 import grammar
 import grammar_board
 import grammar_casual
+import grammar_clerk
 import grammar_composed
+import grammar_evader
 import grammar_forms
 import grammar_letters
 import grammar_other
@@ -26,6 +28,8 @@ STYLES = [
     grammar_board,
     grammar_casual,
     grammar_letters,
+    grammar_clerk,
+    grammar_evader,
 ]
 SEED, COUNT = 20200203, 4_000
 
@@ -180,6 +184,50 @@ def test_masking_twice_changes_nothing() -> None:
         ("@ gil_77 님 말씀", "<handle> 님 말씀"),
         ("@홍길동 보세요", "<handle> 보세요"),
         ("카톡 아이디: hong1234 추가", "카톡 아이디: <handle> 추가"),
+        ("거소신고번호 970820 5822218", "거소신고번호 <resident>"),
+        ("법인번호 110111-5878242", "법인번호 110111-5878242"),
+        ("ISBN: 89-4745-501-5", "ISBN: 89-4745-501-5"),
+        ("시리얼넘버 8811-9142-9387-8948", "시리얼넘버 8811-9142-9387-8948"),
+        ("uuid 82544262-6561-4491-a582-053952423335", "uuid 82544262-6561-4491-a582-053952423335"),
+        ("doi 10.1038/s41586-030-2019-0", "doi 10.1038/s41586-030-2019-0"),
+        ("Amazon order 053-8550362-5473858", "Amazon order 053-8550362-5473858"),
+        ("붙여야 하나요? IP 118.80.214.19", "붙여야 하나요? IP 118.80.214.19"),
+        ("우체국 원주율 3.14159265358979", "우체국 원주율 3.14159265358979"),
+        ("우체국 65646131473031. 3일 전에", "우체국 <account> . 3일 전에"),
+        ("전화 3번, 전국 7540-1096명", "전화 3번, 전국 7540-1096명"),
+        ("010-2186-2524,82-10 6536 8943", "<phone> , <phone>"),
+        ("032)8325-2978 1566-4865", "<phone> 1566-4865"),
+        ("git@github.com:openai/gym.git", "git@github.com:openai/gym.git"),
+        ("root@localhost:~# ls", "root@localhost:~# ls"),
+        ("df@weights 하면", "df@weights 하면"),
+        (r"\@ifnextchar", r"\@ifnextchar"),
+        ("OIO lol IlIl", "OIO lol IlIl"),
+        ("보이스피싱 +86 15550287289", "보이스피싱 <phone>"),
+        ("+998(93)134-94-86, +82 10 1234 5678", "<phone> , <phone>"),
+        ("00700-86-138-6987-7785", "<phone>"),
+        ("手机号 13875444121", "手机号 <phone>"),
+        ("My US number is (279) 555-0142", "My US number is <phone>"),
+        ("call 2019-2020 season, call 1577-9050", "call 2019-2020 season, call 1577-9050"),
+        ("IBAN DE86 1717 2097 3509 7300 41", "IBAN <account>"),
+        ("account number 707275671 at Chase", "account number <account> at Chase"),
+        ("Send it to Kookmin Bank 772682 41 613906", "Send it to Kookmin Bank <account>"),
+        ("KB 095587 하고 49 하고 097918", "KB <account>"),
+        ("신한 1000점 2000점 3000점", "신한 1000점 2000점 3000점"),
+        ("카드 5557하트8720하트6752하트4122", "카드 <card>"),
+        ("카드 3000원 4000원 5000원 6000원", "카드 3000원 4000원 5000원 6000원"),
+        ("010하트1234하트5678", "<phone>"),
+        ("0.1.0.4.2.2.0.9.8.2.2", "<phone>"),
+        ("주민번호 6-8-1-0-1-7-1-9-8-0-1-8-3", "주민번호 <resident>"),
+        ("주민등록 7 1 0 7 0 8 2 3 7 8 2 5 5 이 사람", "주민등록 <resident> 이 사람"),
+        ("주민번호 앞자리 910816 뒤 2375489", "주민번호 앞자리 <resident>"),
+        ("ARC 540227^6624175", "ARC <resident>"),
+        ("h o n g @ naver.com", "<email>"),
+        ("hongⓐnaver.com", "<email>"),
+        ("hong at mail(dot)ru", "<email>"),
+        ("hong@naver。com, kim@\nnaver.com", "<email> , <email>"),
+        ("微信号：hong_77", "微信号: <handle>"),
+        ("Discord: gildong#2007", "Discord: <handle>"),
+        ("so true LINE ID: gil.dong_", "so true LINE ID: <handle>"),
         ("https://a.example/user/010-1234-5678?q=가나다", "<url> 가나다"),
     ],
 )
@@ -231,6 +279,13 @@ def test_any_text_is_masked_without_an_error(text: str) -> None:
         "1*-",
         "0OOOO",
         "계좌 1**",
+        "1하트",
+        "카드 3000|",
+        "a @ ",
+        "DE12 3456 ",
+        "order no. 1-",
+        "call 12 ",
+        "1-\n",
     ],
 )
 def test_long_repetitions_are_quick(piece: str) -> None:

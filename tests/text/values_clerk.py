@@ -194,9 +194,9 @@ def account_name(rng: Rng) -> str:
 
 def korean_name(rng: Rng) -> str:
     """A nickname in Hangul, as video sites allow after the at sign."""
-    return rng.choice(["행복한", "배고픈", "달리는", "푸른", "졸린", "용감한", "느긋한"]) + rng.choice(
-        ["고양이", "감자", "여행자", "엄마", "하마", "직장인", "라떼"]
-    ) + rng.choice(["", digits(rng, 2), digits(rng, 4), "TV"])  # fmt: skip
+    how = rng.choice(["행복한", "배고픈", "달리는", "푸른", "졸린", "용감한", "느긋한"])
+    who = rng.choice(["고양이", "감자", "여행자", "엄마", "하마", "직장인", "라떼"])
+    return how + who + rng.choice(["", digits(rng, 2), digits(rng, 4), "TV"])
 
 
 def at_name(rng: Rng) -> str:

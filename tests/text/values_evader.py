@@ -168,7 +168,8 @@ def abroad(rng: Rng) -> str:
 
 def abroad_bare(rng: Rng) -> str:
     form = rng.choice(["(2##) 555-01##", "4##-555-01##", "6##.555.01##", "138####4###",
-                       "07700 900###", "090-####-####", "8 9## ###-##-##", "09## ### ###"])  # fmt: skip
+                       "07700 900###", "090-####-####", "8 9## ###-##-##",
+                       "09## ### ###"])  # fmt: skip
     return "".join(digits(rng, 1) if c == "#" else c for c in form)
 
 
