@@ -5,7 +5,7 @@ handles; web addresses too, because they carry names and account numbers. A numb
 or not its check digit is right: people mistype, and since October 2020 registration numbers are
 given out without one.
 
-Not found here: names of people and street addresses (they have no shape to go by), and the public
+Numbers of other countries are in `abroad`. Not found here: names of people and street addresses (they have no shape to go by), and the public
 service numbers 15xx-xxxx to 18xx-xxxx (they belong to companies and look like spans of years).
 """
 
@@ -75,6 +75,7 @@ _LAST_WORD = re.compile(
     rf"(?:[0-9]{{1,2}}일|[일이](?: [{shapes.TOLD}])?|(?![oO]{{4}})[oOlI]+)\Z"
 )
 _WORTH_A_LOOK = re.compile(
+    rf"(?=[^가-힣\n ]|[골{shapes.TOLD}]|(?i: at ))(?:"  # most letters are passed at once
     r"[0-9](?:[^0-9\n]{0,4}[0-9]){5}|[0-9]{4}-?\n-?[0-9]{4}|@|://|www\.|골뱅이|[A-Za-z0-9] ?[앳엣]"
     r"|[0공영][1일][0-9공영일육칠팔구]"
     rf"|[0-9]{{2}}[^0-9\n]{{0,2}}[oO{shapes.CROSSED}]{{4}}|ㅇㅣ[ㅇ0-9]"
@@ -83,8 +84,8 @@ _WORTH_A_LOOK = re.compile(
     rf"|[{shapes.TOLD}]{{3}}{shapes.BETWEEN}[{shapes.TOLD}0-9]{{2}}"
     rf"|[{shapes.TOLD}][0-9][{shapes.TOLD}]|[{shapes.TOLD}]{{2}}[0-9]{{2}}|[0-9]{{2}}{shapes.BETWEEN}[{shapes.TOLD}]{{3}}"
     rf"|\.{shapes.SITE}/[A-Za-z0-9_@]"
-    r"|[A-Za-z0-9_가-힣]#(?:[0-9]{4}|[A-Z]{2})"
-    r"|(?i:[(\[{<] ?at? ?[)\]}>]| at |[_-]at[_-])"
+    r"|#(?<=[A-Za-z0-9_가-힣]#)(?:[0-9]{4}|[A-Z]{2})"
+    r"|(?i:[(\[{<] ?at? ?[)\]}>]| at |[_-]at[_-]))"
 )
 _WORTH_A_NAME = re.compile(handles.WORTH_A_LOOK)
 _TAIL = re.compile(rf"({NEUTRAL.pattern})({shapes.PARTICLE}(?![가-힣]))?")

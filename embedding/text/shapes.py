@@ -15,7 +15,7 @@ SIGN = r"./·_~ㅡー─〜∼\-"  # signs that stand between groups of digits
 _GAP = rf"(?:[ \n]?[{SIGN})][ \n]?-?| ?(?:에|다시|대시|하이픈)(?: |(?=[0-9{TOLD}]))|[ \n])"
 _MAY = _GAP + "?"
 _ODD = rf"(?:{_GAP}| ?[*=:,] ?)?"  # as well in mobile numbers, which begin like nothing else
-_FIRST = r"(?<![0-9])(?<![0-9][-.,])(?<![A-Za-z]-)"
+_FIRST = r"(?=[(+0-9])(?<![0-9])(?<![0-9][-.,])(?<![A-Za-z]-)"  # what is quick to ask first
 _LAST = r"(?![0-9])"
 _YEAR = r"(?:19|20)[0-9]{2}"
 _ONE = r"(?: ?[._-] ?| )"  # between digits written one at a time
@@ -205,6 +205,7 @@ HIDDEN_PHONE = (
 
 _PARCEL = r"(?:송장|운송|택배|등기|소포|주문|예약|접수)"
 _BANK = (
+    r"(?=[국신우하농기제씨대부광전경수새금카토케아산은뱅계통입송예银账口通AaBbIiKkNnSsWw])"
     r"(?:국민|신한|우리|하나|농협|기업|제일|씨티|대구|부산|광주|전북|경남|제주|수협|신협|우체국|새마을|금고|카카오|"
     r"카뱅|토스|토뱅|케이|케뱅|아이엠|산업|은행|뱅크|계좌|통장|입금|송금|예금주|银行|账号|账户|口座|通帳"
     r"|(?<![A-Za-z])(?i:kb|nh|ibk|sc|keb|kdb|im|acct|woori|shinhan|kookmin)(?![A-Za-zÀ-ỹ])"
@@ -234,7 +235,8 @@ _ANY = rf"{_COUNT}(?: ?[{SIGN}] ?-?| | ?(?:에|다시|대시|하이픈) ?)"
 _JOINED = (
     rf"{_NO_DATE}(?=[0-9](?:{_ANY}?[0-9]){{9}})(?:[0-9]{{10,16}}"
     rf"|[0-9]{{2,7}}(?P<mark>{_ANY})(?=(?:[0-9](?P=mark)?){{7}})"
-    r"[0-9]{1,8}(?:(?P=mark)[0-9]{1,8}){1,3}|[0-9](?: [0-9]){9,15})"
+    r"[0-9]{1,8}(?:(?P=mark)[0-9]{1,8}){1,3}"
+    rf"|[0-9](?:{_ONE}[0-9]){{9,15}})"
 )
 _ALL_ROUND = rf"(?!(?:[0-9]{{1,6}}0,){{2,3}}[0-9]{{1,6}}0{_LAST})"
 # 123456,12,123456: groups that are no sum of money and no list of round numbers
@@ -269,7 +271,6 @@ ACCOUNT = (
     rf"({_NEAR}){_JOINED}{_END}",
     rf"({_NEAR})(?:{_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}|{_COMMAS}){_END}",
     rf"{_FIRST}(?<![A-Za-z])(?:{_NO_DATE}[0-9](?:{_ANY}?[0-9]){{9,15}}|{_COMMAS}){_BEHIND}",
-    rf"({_NEAR})[0-9](?:{_ONE}[0-9]){{9,15}}{_END}",
 )
 ODD_CARD = (
     (
@@ -294,6 +295,7 @@ HIDDEN_ACCOUNT = (rf"({_NEAR}){_PARTLY}", rf"{_FIRST}{_PARTLY}{_BEHIND}")
 """Accounts of which some digits are crossed out."""
 
 LABELLED = (
+    r"(?=[0-9A-Za-z송운택등소주예접승거사문허공신청관상제품모시일바의법특출])(?:"
     # a digital object, an identifier of programs, a parcel, an order
     r"(?<![0-9.])10\.[0-9]{4,5}/[A-Za-z0-9.()/-]{4,60}"
     r"|(?<![0-9A-Za-z-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9A-Za-z-])"
@@ -310,7 +312,7 @@ LABELLED = (
     r"[은는이가]? ?[:=#(\[]? ?[A-Za-z]{0,4}"
     rf"(?!01[016789]{_REST})"
     rf"(?:(?<=법인등록번호 )|(?<=법인번호 )|(?!{_DAY}-[1-8][0-9]{{6}}(?![0-9])))"
-    r"[0-9](?:-?[0-9]){5,23}(?![0-9])"
+    r"[0-9](?:-?[0-9]){5,23}(?![0-9]))"
 )
 """A number that a word names as that of a thing: neither masked nor asked for its shape."""
 
