@@ -5,8 +5,9 @@ handles; web addresses too, because they carry names and account numbers. A numb
 or not its check digit is right: people mistype, and since October 2020 registration numbers are
 given out without one.
 
-Numbers of other countries are in `abroad`. Not found here: names of people and street addresses (they have no shape to go by), and the public
-service numbers 15xx-xxxx to 18xx-xxxx (they belong to companies and look like spans of years).
+Numbers of other countries are in `abroad`. Not found here: names of people and street addresses
+(they have no shape to go by), and the public service numbers 15xx-xxxx to 18xx-xxxx (they belong to
+companies and look like spans of years).
 """
 
 from __future__ import annotations
