@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embedding.commands.common import console, errors, log_to_stderr, print_json, settings
+from embedding.commands.common import (
+    console,
+    errors,
+    log_to_stderr,
+    print_json,
+    settings,
+    sync_settings,
+)
 from embedding.config import validate
 
 if TYPE_CHECKING:
@@ -19,6 +26,13 @@ Leader = Annotated[
     typer.Option(help="Follow this server, grpc://HOST:PORT, as a replica of its rows."),
 ]
 Group = Annotated[str | None, typer.Option(help="Name of this group; with --leader.")]
+SyncSetting = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A setting of the policy as NAME=VALUE, as in tau=8 or staleness=2 "
+        "(docs/synchronisation.md); may be repeated."
+    ),
+]
 ExchangeEvery = Annotated[
     float | None, typer.Option(help="Seconds between two exchanges with the leader.")
 ]
@@ -50,7 +64,7 @@ def serve(
         str | None,
         typer.Option(help="bsp, backup, ssp, asp, easgd, averaging, sandblaster, auto or hogwild."),
     ] = None,
-    staleness: Annotated[int | None, typer.Option(help="ssp: clocks a node may run ahead.")] = None,
+    sync_setting: SyncSetting = None,
     token_file: Annotated[Path | None, typer.Option(help="File with the shared secret.")] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="PEM certificate (chain).")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="PEM private key.")] = None,
@@ -64,7 +78,8 @@ def serve(
     """Run the parameter server until SIGTERM; it writes a last checkpoint then.
 
     Examples: `yeoron serve` · `yeoron serve --device cuda --policy asp` ·
-    `yeoron serve --shards 4 --split columns` · `yeoron serve --policy auto` ·
+    `yeoron serve --shards 4 --split columns` ·
+    `yeoron serve --policy easgd --sync-setting tau=8` ·
     `yeoron serve --listen :8825 --leader grpc://127.0.0.1:8815 --group b` ·
     `yeoron serve --listen 0.0.0.0:8815 --token-file token --tls-cert cert.pem --tls-key key.pem`
     """
@@ -88,9 +103,8 @@ def serve(
     }
     given = {name: value for name, value in changes.items() if value is not None}
     server = validate(ServerConfig, {**chosen.server.model_dump(), **given}, "yeoron serve")
-    rules: dict[str, object] = {"policy": policy, "staleness": staleness}
-    given = {name: value for name, value in rules.items() if value is not None}
-    sync = validate(SyncConfig, {**chosen.sync.model_dump(), **given}, "yeoron serve")
+    rules = sync_settings(sync_setting, "--policy") | ({} if policy is None else {"policy": policy})
+    sync = validate(SyncConfig, {**chosen.sync.model_dump(), **rules}, "yeoron serve")
     run(chosen, server, sync, _tell)
 
 

@@ -27,6 +27,7 @@ from embedding.server.flight.shell import FlightService, NodeSession
 from embedding.server.groups.following import FollowingState, following_config
 from embedding.server.groups.link import GroupLink
 from embedding.server.recovery.checkpoint import CheckpointFolder
+from embedding.server.recovery.checkpointer import last_of
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.recovery.seeding import NOTHING, check_rollback
 from embedding.server.shards.leading import LeadingState
@@ -195,7 +196,8 @@ class ParameterServer:
     ) -> None:
         """Serve until SIGTERM, or ^C where it is `terminal`'s; call it from the main thread.
 
-        `ready` is called once, when the ports are open.
+        `ready` is called once, when the ports are open. PlatformError when what is here could not
+        be kept: the last checkpoint was not written, or the leader was lost.
         """
         self._ended = ended = stop_on_signals(terminal=terminal)
         self.start()
@@ -206,6 +208,18 @@ class ParameterServer:
         self.stop()
         if self.link is not None and self.link.failed is not None:
             raise PlatformError(self.link.failed)
+        unkept = self._unkept()
+        if unkept and self.wants_back is None:
+            raise PlatformError(" ".join(unkept))
+
+    def _unkept(self) -> list[str]:
+        """What of this life is in no checkpoint, now that it has ended, a sentence each."""
+        found = []
+        if self._recovery is not None and self._recovery.failed is not None:
+            found.append(f"state_dir {self.config.state_dir}: {last_of(self._recovery.failed)}")
+        if self._shards is not None:
+            found += self._shards.fleet.unkept()
+        return found
 
     def roll_back(self, to: str) -> None:
         """End in order to begin anew from the snapshot `to`; `wants_back` says so afterwards.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -13,13 +14,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx
+import numpy as np
+import psutil
 import pytest
 from certificates import make_certificate, make_token
 
 from embedding.commands.address import parse_listen
 from embedding.errors import ConfigError
+from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.shards.client import connect
 
 WAIT_S = 90
 
@@ -168,3 +173,48 @@ def test_a_server_that_restores_or_ails_says_so_in_the_status(tmp_path, monkeypa
         assert "server: the last checkpoint failed." in capsys.readouterr().out
     finally:
         http.stop()
+
+
+def test_a_policy_is_set_with_its_settings(tmp_path):
+    chosen = ("--policy", "easgd", "--sync-setting", "tau=8", "--sync-setting", "elasticity=0.5")
+    with serving(tmp_path, *chosen) as (_, location, _):
+        channel = Channel(location, ExchangeConfig())
+        try:
+            told = channel.action("configure", {})
+        finally:
+            channel.close()
+        assert (told["policy"], told["tau"], told["elasticity"]) == ("easgd", 8, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("tau", "NAME=VALUE is accepted"),
+        ("policy=bsp", "given by --policy"),
+        ("tau=0", "tau"),
+        ("taus=2", "taus"),
+    ],
+)
+def test_a_setting_that_no_policy_has_is_refused(tmp_path, given: str, said: str):
+    code, sentence = refused(tmp_path, "--sync-setting", given)
+    assert (code, said in sentence) == (2, True), sentence
+
+
+@pytest.mark.parametrize("shards", ["1", "2"])
+def test_a_last_checkpoint_that_finds_no_room_is_said_and_is_no_good_end(tmp_path, shards: str):
+    words = [f"말{i}" for i in range(5_000)]
+    with serving(tmp_path, "--shards", shards) as (process, location, _):
+        with connect(location, node="n", config=ExchangeConfig()) as client:
+            assert len(client.admit(words, np.full(len(words), 1_000))) == len(words)
+        for each in (process.pid, *(p.pid for p in psutil.Process(process.pid).children())):
+            # As on a full disk: what is longer than the log is not taken.
+            hard = resource.prlimit(each, resource.RLIMIT_FSIZE)[1]
+            resource.prlimit(each, resource.RLIMIT_FSIZE, (300_000, hard))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WAIT_S) == 1
+    said = (tmp_path / "stderr").read_text()
+    (sentence,) = [line for line in said.splitlines() if line.startswith("yeoron: state_dir ")]
+    assert "and it was the last" in sentence
+    assert "Traceback" not in said
+    if shards == "2":
+        assert "shard 0: it ended with exit code 1, without a last checkpoint" in sentence

@@ -83,3 +83,11 @@ class Checkpointer(ABC):
             logger.exception("a checkpoint could not be written")
             return f"the checkpoint could not be written ({type(error).__name__})"
         return None
+
+
+def last_of(failed: str) -> str:
+    """What it means that no checkpoint came after the failed one."""
+    return (
+        f"{failed}, and it was the last: what came after the one before it is in none; nodes that "
+        "still run send it again to the next server of this folder."
+    )

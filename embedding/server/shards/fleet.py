@@ -83,6 +83,14 @@ class Fleet:
         for keeper in self._keepers:
             keeper.end()
 
+    def unkept(self) -> list[str]:
+        """Of shards that ended without a last checkpoint, a sentence each."""
+        return [
+            f"shard {keeper.spec.index}: it ended with exit code {code}, without a last checkpoint."
+            for keeper in self._keepers
+            if keeper.spec.server.state_dir is not None and (code := keeper.code)
+        ]
+
     @property
     def restarts(self) -> list[int]:
         """How often each was started again."""
@@ -111,6 +119,11 @@ class ShardKeeper:
     def pid(self) -> int:
         """The process that runs now, 0 when none does."""
         return 0 if self._process is None else self._process.pid
+
+    @property
+    def code(self) -> int | None:
+        """With which exit code it ended; None: it runs, or was never started."""
+        return None if self._process is None else self._process.returncode
 
     def launch(self) -> None:
         """Start the process."""

@@ -37,6 +37,7 @@ from embedding.server.flight.limits import check_lost, check_name
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.flight.shell import FlightService
 from embedding.server.recovery.checkpoint import CheckpointFolder
+from embedding.server.recovery.checkpointer import last_of
 from embedding.server.recovery.sequence import NodeLedger
 from embedding.server.shards.log import from_json
 from embedding.server.shards.pulling import answer_pull
@@ -363,9 +364,12 @@ def main() -> None:
         out.write(json.dumps({"location": server.location}) + "\n")
     ended.wait()
     server.stop()
+    failed = None if server.recovery is None else server.recovery.failed
+    if failed is not None:
+        logger.error("state_dir %s: %s", server.spec.server.state_dir, last_of(failed))
     logging.shutdown()
-    # Everything is on disk; taking gRPC and torch down in order would only hold the primary up.
-    os._exit(0)
+    # Nothing is left to do; taking gRPC and torch down in order would only hold the primary up.
+    os._exit(0 if failed is None else 1)
 
 
 if __name__ == "__main__":
