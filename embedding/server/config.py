@@ -278,10 +278,10 @@ class ServerConfig(Config):
 
     @model_validator(mode="after")
     def _follows_as_it_can(self) -> ServerConfig:
-        if self.group.leader is not None and (self.shards > 1 or self.split == "columns"):
+        if self.group.leader is not None and self.split == "columns":
             raise ValueError(
-                f"shards {self.shards}, split {self.split} with group.leader: a group that follows "
-                "holds its rows itself; shards 1 with split rows is accepted"
+                "split columns with group.leader: groups tell each other how far whole rows have "
+                "moved, and no shard has one; split rows is accepted, with any number of shards"
             )
         return self
 

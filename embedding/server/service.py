@@ -24,8 +24,9 @@ from embedding.server.flight.controls import Controls
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
 from embedding.server.flight.shell import FlightService, NodeSession
-from embedding.server.groups.following import FollowingState, following_config
+from embedding.server.groups.following import FollowingState, Follows, following_config
 from embedding.server.groups.link import GroupLink
+from embedding.server.groups.sharded import ShardedFollowing
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
 from embedding.server.recovery.restoring import Recovery
@@ -79,8 +80,8 @@ class ParameterServer:
             folder = CheckpointFolder(config.state_dir, keep=config.keep_checkpoints)
         epoch = None if folder is None else folder.next_epoch()
         alone = config.shards == 1 and config.split == "rows"
-        kind = FollowingState if follows else ServerState if alone else LeadingState
-        self.state = kind(
+        kinds = (FollowingState, ShardedFollowing) if follows else (ServerState, LeadingState)
+        self.state: ServerState = kinds[0 if alone else 1](
             config,
             sync or SyncConfig(),
             dim=dim,
@@ -124,9 +125,7 @@ class ParameterServer:
 
     def _linked(self) -> GroupLink | None:
         """The line to the leading group, where there is another."""
-        return (
-            GroupLink(self.state, self.config) if isinstance(self.state, FollowingState) else None
-        )
+        return GroupLink(self.state, self.config) if isinstance(self.state, Follows) else None
 
     def start(self) -> None:
         """Open the ports; PlatformError when one is taken."""

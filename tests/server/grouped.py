@@ -44,7 +44,7 @@ def following(
     group = GroupConfig(
         leader=leader.location, name=name, every_s=every_s, rows=rows, curvature=curvature
     )
-    config = ServerConfig(min_count=1, half_life_tokens=None, group=group, **given)
+    config = ServerConfig(**{"min_count": 1, "half_life_tokens": None, "group": group, **given})
     with running_server(config, sync, dim=dim, seed=9, buckets=buckets) as server:
         yield server
 
@@ -55,6 +55,11 @@ def moved(ids: np.ndarray, by: float, table: Table = Table.OUT) -> tuple[RowDelt
 
 def read(server: ParameterServer, ids: np.ndarray, table: Table = Table.OUT) -> np.ndarray:
     state = server.state
+    if state.leads:
+        with state.lock:
+            at = (state.log.number, state.log.position)
+        found = state.links.rows(table, ids, at)
+        return np.full((len(ids), DIM), np.nan) if isinstance(found, list) else found
     with state.lock:
         return state.tables.read(table, state.vocabulary.slots(ids, "test"))
 

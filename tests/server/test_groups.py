@@ -110,6 +110,22 @@ def test_groups_train_on_while_their_leader_is_away(tmp_path, connect) -> None:
             assert node.client.admit(["겨울"], ints(5)).tolist() == [2]
 
 
+def test_a_word_that_came_after_the_leaders_answer_stays(leader, connect, monkeypatch) -> None:
+    with following(leader, every_s=3600) as b:
+        client = b.link.client
+        answer = client.vocabulary
+
+        def slow(since: int):
+            delta = answer(since)
+            b.state.admit(["겨울"], ints(5))
+            return delta
+
+        connect(leader, "n0").words("봄")
+        monkeypatch.setattr(client, "vocabulary", slow)
+        b.link.exchange()
+        assert b.state.vocabulary.ids(["봄", "겨울"]).tolist() == [0, 1]
+
+
 def test_words_that_are_evicted_go_everywhere(connect) -> None:
     config = ServerConfig(min_count=1, max_words=60, half_life_tokens=None)
     with running_server(config, dim=DIM) as leader, following(leader, max_words=60) as b:

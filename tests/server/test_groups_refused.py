@@ -72,7 +72,7 @@ def test_a_group_leads_no_other(leader) -> None:
         ({"group": {"name": "b"}}, "without a leader"),
         ({"group": {"leader": "h:1", "name": "b"}}, "grpc://HOST:PORT"),
         ({"group": {"leader": "grpc://h:1", "name": "b", "every_s": 0}}, "greater than 0"),
-        ({"group": {"leader": "grpc://h:1", "name": "b"}, "shards": 2}, "holds its rows itself"),
+        ({"group": {"leader": "grpc://h:1", "name": "b"}, "split": "columns"}, "split rows is acc"),
     ],
 )
 def test_a_place_that_cannot_be_is_refused(given, what: str) -> None:
@@ -108,7 +108,7 @@ def raw(leader) -> Iterator[Callable[..., Message]]:
     """Sends a group's messages as they are."""
     client = LeaderClient(leader.location, node="g", config=QUICK)
     client.hello()
-    client.changes(-1, 0, {})
+    client.changes((), {})
     client.admit(["봄", "여름"], ints(5, 5))
 
     def send(header: dict, arrays: dict | None = None) -> Message:

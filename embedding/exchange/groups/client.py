@@ -18,21 +18,23 @@ from embedding.exchange.pushlog import PushLog
 from embedding.exchange.wire import Message
 from embedding.records import FloatArray, HalfArray, IntArray, Table
 
+Seen = tuple[tuple[int, int], ...]
+"""Of the leader, or of each of its shards: its life, and the clock of its changes then."""
+
 
 @dataclass(frozen=True)
 class Changes:
     """What others changed since the group looked last.
 
-    clock     of the leader's changes: what to name the next time
-    epoch     life of the leader; durable: last entry that is in a checkpoint
+    seen      what to name the next time
+    durable   last entry that is in a checkpoint
     version   of the vocabulary; next_id: the id that the next word gets; closed: no word gets one
     groups    groups whose rows are added up
     ids       int64 [n] by table, rows that the group lacks
     nodes     (sequence, place, tokens) of each node, when the group asked for the first time
     """
 
-    clock: int
-    epoch: int
+    seen: Seen
     durable: int
     version: int
     next_id: int
@@ -80,27 +82,30 @@ class LeaderClient(ParameterClient):
             self.entries.confirm(ack.durable)
             return ack
 
-    def changes(self, seen: int, epoch: int, told: dict[str, Any]) -> Changes:
-        """What changed since `seen` of life `epoch` of the leader; -1: everything."""
-        header = {"op": "changes", "seen": seen, "epoch": epoch, "told": told}
-        answer = self._request(Message(header))
-        self.received += _size(answer)
+    def changes(self, seen: Seen, told: dict[str, Any]) -> Changes:
+        """What changed since `seen`, as an earlier answer has it; (): everything."""
+        with self._stream_lock:
+            epoch, clock = seen[0] if seen else (0, -1)
+            header = {"op": "changes", "seen": clock, "epoch": epoch, "told": told}
+            answer = self._request(Message(header))
+            self.received += _size(answer)
+            found = self._changed(answer, seen)
+            self.entries.confirm(found.durable)
+            return found
+
+    def _changed(self, answer: Message, seen: Seen) -> Changes:
+        del seen
         head = answer.header
-        ids = {t: answer.array(t, "i8", 1) for t in Table if str(t) in answer.arrays}
-        found = Changes(
-            clock=whole(head, "clock"),
-            epoch=whole(head, "epoch"),
+        return Changes(
+            seen=((whole(head, "epoch"), whole(head, "clock")),),
             durable=whole(head, "durable"),
             version=whole(head, "version"),
             next_id=whole(head, "next_id"),
             closed=head.get("closed") is True,
             groups=whole(head, "groups"),
-            ids=ids,
+            ids={t: answer.array(t, "i8", 1) for t in Table if str(t) in answer.arrays},
             nodes={name: tuple(each) for name, each in head.get("nodes", {}).items()},
         )
-        with self._stream_lock:
-            self.entries.confirm(found.durable)
-        return found
 
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
         """Rows [n, dim] as they are now, zeros for words that were evicted."""

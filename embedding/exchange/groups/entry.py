@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.errors import RefusedError
-from embedding.exchange.codec import whole
+from embedding.exchange.codec import encode_push, whole
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Usage, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import decode_together, encode_together
@@ -70,12 +70,7 @@ class Pieces:
 def encode_entry(entry: Entry, most_bytes: int) -> Iterator[Message]:
     """The messages of an entry; each brings rows of at most `most_bytes`."""
     pieces = list(_pieces(entry.rows, most_bytes))
-    for number, delta in enumerate(pieces[:-1]):
-        arrays: dict[str, Array] = {
-            f"{delta.table}.ids": delta.ids,
-            f"{delta.table}.values": delta.values,
-        }
-        yield Message({"op": PIECE, "sequence": entry.sequence, "piece": number}, arrays)
+    yield from _first(pieces, entry.sequence)
     first = replace(entry.parts[0], deltas=tuple(pieces[-1:]))
     message = encode_together([first, *entry.parts[1:]], [0] * len(entry.parts))
     header = {
@@ -88,6 +83,24 @@ def encode_entry(entry: Entry, most_bytes: int) -> Iterator[Message]:
         "scored": [list(each) for each in entry.scored],
     }
     yield Message(header, message.arrays, message.texts)
+
+
+def encode_rows(part: Push, most_bytes: int) -> list[Message]:
+    """What a shard gets of an entry: its rows as a push, after pieces of at most `most_bytes`."""
+    pieces = list(_pieces(part.deltas, most_bytes))
+    last = encode_push(replace(part, deltas=tuple(pieces[-1:])))
+    header = {**last.header, "pieces": max(0, len(pieces) - 1)}
+    return [*_first(pieces, part.sequence), Message(header, last.arrays, last.texts)]
+
+
+def _first(pieces: Sequence[RowDelta], sequence: int) -> Iterator[Message]:
+    """All pieces but the last, which goes with what ends the entry."""
+    for number, delta in enumerate(pieces[:-1]):
+        arrays: dict[str, Array] = {
+            f"{delta.table}.ids": delta.ids,
+            f"{delta.table}.values": delta.values,
+        }
+        yield Message({"op": PIECE, "sequence": sequence, "piece": number}, arrays)
 
 
 def decode_piece(message: Message, pieces: Pieces) -> None:
@@ -123,19 +136,25 @@ def decode_entry(message: Message, node: str, pieces: Pieces) -> Entry:
     before = tuple(whole({"after": each}, "after") for each in after)
     if any(part.sequence <= old for part, old in zip(parts, before, strict=True)):
         raise RefusedError(f"{MERGE}: a part whose sequence number is not above `after`.")
-    held = pieces.rows if pieces.sequence == sequence else []
-    if len(held) != whole(header, "pieces"):
-        raise RefusedError(
-            f"{MERGE}: {len(held)} pieces of entry {sequence} came before it, not "
-            f"{header['pieces']}.",
-            kind="sequence",
-        )
-    rows = _joined([*held, *parts[0].deltas])
-    pieces.sequence, pieces.rows = 0, []
+    rows = completed(pieces, sequence, whole(header, "pieces"), parts[0].deltas)
     plain = (replace(parts[0], deltas=()), *parts[1:])
     digests = _digests(header.get("digests", []))
     scored = tuple(_scored(header.get("scored", [])))
     return Entry(node, sequence, plain, before, rows, digests, scored)
+
+
+def completed(
+    pieces: Pieces, sequence: int, expected: int, last: Sequence[RowDelta]
+) -> tuple[RowDelta, ...]:
+    """All rows of an entry, one delta a table; RefusedError when pieces of it are missing."""
+    held = pieces.rows if pieces.sequence == sequence else []
+    if len(held) != expected:
+        raise RefusedError(
+            f"{MERGE}: {len(held)} pieces of entry {sequence} came before it, not {expected}.",
+            kind="sequence",
+        )
+    pieces.sequence, pieces.rows = 0, []
+    return _joined([*held, *last])
 
 
 def _digests(found: object) -> tuple[str, ...]:

@@ -172,8 +172,9 @@ class ShardedClient(ParameterClient):
                 node=self.node,
                 config=self.config,
                 unconfirmed=partial(self._parts, index, len(locations)),
-                held=lambda: (self.log.forgotten + 1, self.log.forgotten + len(self.log)),
+                held=self._held,
                 rows=rows,
+                messages=self._messages,
                 stop=self._stop,
             )
             for index, (location, rows) in enumerate(zip(locations, parts, strict=True))
@@ -185,6 +186,19 @@ class ShardedClient(ParameterClient):
     def _parts(self, index: int, count: int, sequence: int) -> list[Push]:
         """One shard's parts of the pushes after `sequence`."""
         return [self._split(push, count)[index] for push in self.log.since(sequence)]
+
+    @property
+    def _unsafe(self) -> bool:
+        """Whether anything is here that a shard which is started again may lack."""
+        return len(self.log) > 0
+
+    def _held(self) -> tuple[int, int]:
+        """The first push that is still here or will be made, and the last that was made."""
+        return self.log.forgotten + 1, self.log.forgotten + len(self.log)
+
+    def _messages(self, part: Push) -> list[Message]:
+        """How a shard's part of a push is sent."""
+        return [encode_push(part)]
 
     def _split(self, push: Push, count: int) -> list[Push]:
         """What each shard gets of a push."""
@@ -291,7 +305,7 @@ class ShardedClient(ParameterClient):
             if not self._stream_lock.acquire(blocking=False):
                 continue
             try:
-                if not self._closed.is_set() and len(self.log):
+                if not self._closed.is_set() and self._unsafe:
                     self._look()
             except (UnavailableError, RefusedError) as error:
                 logger.debug("node %s: %s", self.node, error)  # who pulls or pushes hears of it

@@ -11,7 +11,7 @@ import tenacity
 
 from embedding.errors import BehindError, UnavailableError
 from embedding.exchange.channel import Channel
-from embedding.exchange.codec import encode_push, whole
+from embedding.exchange.codec import whole
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.protocol import VERSION, Push
@@ -28,6 +28,7 @@ class ShardStream:
 
     unconfirmed  (sequence) → this shard's parts of the pushes after it that the node still has
     held         the first push that the node still has or will make, and the last it has made
+    messages     how a part is sent
     stop         set when the process was told to stop: then nothing is tried for long
     rows         what the node keeps of this shard's rows
     durable      last push of this node that is in a checkpoint of this shard
@@ -42,6 +43,7 @@ class ShardStream:
         unconfirmed: Callable[[int], Sequence[Push]],
         held: Callable[[], tuple[int, int]],
         rows: OwnRows,
+        messages: Callable[[Push], Sequence[Message]],
         stop: threading.Event | None = None,
     ) -> None:
         self.location = location
@@ -52,12 +54,13 @@ class ShardStream:
         self._config = config
         self._unconfirmed = unconfirmed
         self._held = held
+        self._messages = messages
         self._stop = stop or threading.Event()
         self._channel: Channel | None = None
 
     def push(self, push: Push) -> None:
         """Send this shard's part of a push."""
-        self._taken(self.request(encode_push(push)))
+        self._taken(self._patiently(lambda: self._sent(self._open(), push)))
 
     def pull(self, header: Mapping[str, Any], asked: Mapping[Table, IntArray]) -> Message:
         """Ask for rows, with what is kept of them; `rows.read` reads the answer."""
@@ -72,11 +75,15 @@ class ShardStream:
 
     def tell(self, message: Message) -> bool:
         """Send what the shard may take as a push; False: it needs the push itself."""
-        answer = self.request(message)
-        told: bool = answer.header["status"] == "ok"
-        if told:
-            self._taken(answer)
+        told: bool = self.ask(message).header["status"] == "ok"
         return told
+
+    def ask(self, message: Message) -> Message:
+        """Send a message; where it is answered, how far this node's pushes are as well."""
+        answer = self.request(message)
+        if answer.header["status"] == "ok":
+            self._taken(answer)
+        return answer
 
     def confirm(self, *, patient: bool = True) -> None:
         """Ask how far this node's pushes are; after a restart of the shard send what it lost.
@@ -155,8 +162,15 @@ class ShardStream:
                 "node %s: sending %d pushes to %s again", self._node, len(lost), self.location
             )
         for push in lost:
-            answer = channel.request(encode_push(push))
+            answer = self._sent(channel, push)
         return answer
+
+    def _sent(self, channel: Channel, push: Push) -> Message:
+        """Send a push; the answer to its last message."""
+        *first, last = self._messages(push)
+        for message in first:
+            channel.request(message)
+        return channel.request(last)
 
     def _taken(self, answer: Message) -> None:
         header: Any = answer.header

@@ -69,6 +69,8 @@ class GroupCalls:
 
     def _rows(self, message: Message) -> Message:
         group, _ = self._who()
+        if self._state.leads:
+            raise RefusedError("rows: they lie on shards; the greeting tells where they are.")
         if group not in self._state.groups.groups:
             raise RefusedError("rows: `changes` comes first, by which a group is known.")
         ids = message.array("ids", "i8", 1)

@@ -8,33 +8,28 @@ gives no ids and cuts nothing; both are the leader's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from embedding.errors import ConfigError, RefusedError, UnavailableError
-from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.groups.client import Changes
-from embedding.exchange.groups.entry import Entry, merged
-from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push, VocabularyDelta, Welcome
+from embedding.exchange.protocol import VocabularyDelta, Welcome
 from embedding.exchange.testimony import Attestation
-from embedding.positions import positions
-from embedding.records import FloatArray, HalfArray, IntArray, Table, TimeArray
+from embedding.records import FloatArray, IntArray, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.groups.config import WRONG_POLICIES
 from embedding.server.groups.drift import Drift, Moved
-from embedding.server.groups.shares import group_shares
+from embedding.server.groups.taking import Cut, Moves, Taken, Told, compose
 from embedding.server.policies import Instruction
 from embedding.server.state import ServerState
 from embedding.server.words.accounting import Accounts, Arrival
 from embedding.server.words.vocabulary import Admission, Vocabulary
 
-COMPACT = 64
-"""Pushes of a node that are put together, before the leader is told of them."""
-
 Ask = Callable[[Sequence[str], IntArray, Attestation | None], IntArray]
+Live = Callable[[Table, IntArray], FloatArray]
+"""float32 [n, dim] of rows as the leader has them now."""
 
 
 def following_config(config: ServerConfig) -> ServerConfig:
@@ -42,6 +37,7 @@ def following_config(config: ServerConfig) -> ServerConfig:
     return config.model_copy(
         update={
             "state_dir": None,
+            "shards_dir": None,
             "snapshots": None,
             "cut": "manual",
             "usage_replicas": 0,
@@ -92,30 +88,12 @@ class PassingAccounts(Accounts):
             self.tracker.progress(each.source, each.published, now=now, node=push.node)
 
 
-@dataclass
-class Told:
-    """Pushes of a node that the leader has not heard of; `after` is the number before them."""
+class Follows(ServerState):
+    """A replica, wherever its rows lie. `ask` asks the leader for ids.
 
-    after: int
-    pushes: list[Push] = field(default_factory=list)
-
-    def add(self, push: Push) -> None:
-        """One more; many become one."""
-        self.pushes.append(replace(push, deltas=(), packed=()))
-        if len(self.pushes) >= COMPACT:
-            self.pushes = [merged(self.pushes)]
-
-
-@dataclass(frozen=True)
-class Taken:
-    """What leaves the group: its entry, and the rows that the leader has once it is applied."""
-
-    entry: Entry
-    rows: dict[Table, tuple[IntArray, FloatArray]]
-
-
-class FollowingState(ServerState):
-    """A replica. `ask` asks the leader for ids; UnavailableError while it is away."""
+    ask     UnavailableError while the leader is away
+    secure  has all that was pushed in a checkpoint of the leader, at once or soon
+    """
 
     def __init__(
         self,
@@ -135,8 +113,8 @@ class FollowingState(ServerState):
         self.accounts: PassingAccounts = PassingAccounts(config, self.vocabulary, dim)
         self.meters = self.accounts.meters
         self.ledger.keeps_checkpoints = True
-        self.drift = Drift(self.tables)
         self.waiting: dict[str, Told] = {}
+        self._cut: Cut | None = None
         self.leader: Welcome | None = None
         self.ask: Ask | None = None
         self.secure: Callable[[bool], None] | None = None
@@ -200,16 +178,39 @@ class FollowingState(ServerState):
         check_follows(sync)
         super().configure(sync)
 
-    def install(self, words: Sequence[str], evicted: IntArray) -> None:
-        """Give words rows, and take those of evicted ones away (under the lock)."""
-        if len(evicted):
-            slots = self.vocabulary.slots(evicted, "evict")
-            self.drift.forget(slots[slots >= 0])
-        super().install(words, evicted)
+    # -- where the rows are -----------------------------------------------------------------
 
-    def _place(self, admission: Admission) -> None:
-        super()._place(admission)
-        self.drift.forget(admission.slots)
+    @property
+    def moved_rows(self) -> int:
+        """Rows that moved since the leader was told last."""
+        raise NotImplementedError
+
+    def cut_moves(self) -> Callable[[], Moves]:
+        """What rows have moved by now (under the lock); the call fetches it, without the lock.
+
+        It raises UnavailableError while some rows cannot be reached; then it is called again.
+        """
+        raise NotImplementedError
+
+    def merged(self) -> None:
+        """The leader has applied the entry that was taken last."""
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether rows cannot be reached, or have to be fetched from the leader again."""
+        return False
+
+    def when_lacking(self, call: Callable[[], None]) -> None:
+        """Have `call` called when rows have to be fetched from the leader again."""
+
+    def mend(self, live: Live) -> tuple[int, ...]:
+        """Give rows that were lost their values at the leader again; the shards that had them."""
+        del live
+        return ()
+
+    def adopt(self, table: Table, ids: IntArray, rows: FloatArray) -> int:
+        """The leader has these rows; how many of their words have a row here."""
+        raise NotImplementedError
 
     # -- towards the leader -----------------------------------------------------------------
 
@@ -228,51 +229,39 @@ class FollowingState(ServerState):
             for node, (sequence, place, tokens) in nodes.items():
                 self.ledger.restore(node, sequence, tokens, place)
 
+    @property
+    def cutting(self) -> bool:
+        """Whether an entry was begun whose rows could not be fetched yet."""
+        return self._cut is not None
+
     def take(self, sequence: int, groups: int) -> Taken | None:
         """Everything since the last time, as entry `sequence`; None when nothing was pushed."""
-        group = self.config.group
         with self.lock:
-            if not self.waiting:
-                return None
-            waiting, self.waiting = self.waiting, {}
-            self.waiting_pushes = 0
-            moved = self.drift.take()
-            ids = {t: self._ids(t, each.slots) for t, each in moved.items()}
-            digests, self.accounts.digests = tuple(self.accounts.digests), {}
-        half = group.rows == "float16"
-        parts = tuple(_short(merged(told.pushes), half=half) for told in waiting.values())
-        read = _occurrences(parts)
-        deltas, rows = [], {}
-        for table, each in moved.items():
-            shares = np.ones(len(each.slots), dtype=np.float32)
-            if table is not Table.SUB:
-                shares = group_shares(_of(read, ids[table]), groups, group.curvature)
-            delta, held = _sent(each, shares, half=half)
-            deltas.append(RowDelta(table, ids[table], delta))
-            rows[table] = (ids[table], held)
-        entry = Entry(
-            group.name,
-            sequence,
-            parts,
-            tuple(told.after for told in waiting.values()),
-            tuple(deltas),
-            digests,
-            tuple(self.scores.drain()),
-        )
-        return Taken(entry, rows)
+            if self._cut is None and self.waiting:
+                self._cut = self._begin_cut()
+            cut = self._cut
+        if cut is None:
+            return None
+        taken = compose(cut, cut.moves(), self.config.group, sequence, groups)
+        self._cut = None
+        return taken
 
-    def adopt(self, table: Table, ids: IntArray, rows: FloatArray) -> int:
-        """The leader has these rows; how many of their words have a row here."""
-        with self.lock:
-            slots = ids if table is Table.SUB else self.vocabulary.slots(ids, "adopt")
-            alive = slots >= 0
-            self.drift.adopt(table, slots[alive], rows[alive])
-            return int(alive.sum())
+    def _begin_cut(self) -> Cut:
+        """Everything up to now (under the lock)."""
+        told, self.waiting = self.waiting, {}
+        self.waiting_pushes = 0
+        digests, self.accounts.digests = tuple(self.accounts.digests), {}
+        return Cut(told, digests, tuple(self.scores.drain()), self.cut_moves())
 
     def follow_words(self, delta: VocabularyDelta, next_id: int, *, closed: bool) -> None:
-        """Have the words of the leader, by its ids, and their counts."""
+        """Have the words of the leader, by its ids, and their counts.
+
+        next_id  the first id that may have been given since: of these the leader's answer may know
+                 nothing yet
+        """
         with self.admitting, self.changed:
-            gone = np.setdiff1d(self.vocabulary.alive(), delta.alive, assume_unique=True)
+            own = self.vocabulary.alive()
+            gone = np.setdiff1d(own[own < next_id], delta.alive, assume_unique=True)
             self._install(np.empty(0, dtype=np.int64), (), gone)
             ids = np.asarray(delta.ids, dtype=np.int64)
             order = np.argsort(ids, kind="stable")
@@ -309,49 +298,45 @@ class FollowingState(ServerState):
                 self.install(words[run[0] : run[-1] + 1], evicted[:0])
         self.vocabulary.next_id = max(last, self.vocabulary.next_id)
 
+
+class FollowingState(Follows):
+    """A replica that holds its rows itself."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.drift = Drift(self.tables)
+
+    @property
+    def moved_rows(self) -> int:
+        """See Follows."""
+        return len(self.drift)
+
+    def cut_moves(self) -> Callable[[], Moves]:
+        """See Follows."""
+        found = {
+            table: Moved(self._ids(table, each.slots), each.bases, each.now)
+            for table, each in self.drift.take().items()
+        }
+        return lambda: found
+
+    def adopt(self, table: Table, ids: IntArray, rows: FloatArray) -> int:
+        """See Follows."""
+        with self.lock:
+            slots = ids if table is Table.SUB else self.vocabulary.slots(ids, "adopt")
+            alive = slots >= 0
+            self.drift.adopt(table, slots[alive], rows[alive])
+            return int(alive.sum())
+
+    def install(self, words: Sequence[str], evicted: IntArray) -> None:
+        """Give words rows, and take those of evicted ones away (under the lock)."""
+        if len(evicted):
+            slots = self.vocabulary.slots(evicted, "evict")
+            self.drift.forget(slots[slots >= 0])
+        super().install(words, evicted)
+
+    def _place(self, admission: Admission) -> None:
+        super()._place(admission)
+        self.drift.forget(admission.slots)
+
     def _ids(self, table: Table, slots: IntArray) -> IntArray:
         return slots if table is Table.SUB else self.vocabulary.ids_at(slots)
-
-
-def _short(part: Push, *, half: bool) -> Push:
-    """The part as it is sent: sums of contexts as float16."""
-    if not half:
-        return part
-    young, usage = part.young, part.usage
-    if young is not None:
-        young = replace(young, sums=_halves(young.sums))
-    if usage is not None:
-        usage = replace(usage, slopes=_halves(usage.slopes))
-    reread = tuple(replace(each, slopes=_halves(each.slopes)) for each in part.reread)
-    return replace(part, young=young, usage=usage, reread=reread)
-
-
-def _halves(sums: FloatArray | HalfArray) -> HalfArray:
-    largest = np.finfo(np.float16).max
-    return narrow(np.clip(sums.astype(np.float32), -largest, largest))
-
-
-def _occurrences(parts: Sequence[Push]) -> dict[str, Any]:
-    """How often each word was read: ids int64 (increasing) and times float64."""
-    none = np.empty(0, dtype=np.int64)
-    ids = np.concatenate([none, *(part.counts.ids for part in parts)])
-    times = np.concatenate([none, *(part.counts.counts for part in parts)])
-    some, at = np.unique(ids[ids >= 0], return_inverse=True)
-    return {"ids": some, "times": np.bincount(at, times[ids >= 0], minlength=len(some))}
-
-
-def _of(read: dict[str, Any], ids: IntArray) -> TimeArray:
-    """Occurrences of some words, float64 [n]; 0 for those that were noise alone."""
-    found = np.zeros(len(ids), dtype=np.float64)
-    at = positions(read["ids"], ids)
-    found[at >= 0] = read["times"][at[at >= 0]]
-    return found
-
-
-def _sent(moved: Moved, shares: FloatArray, *, half: bool) -> tuple[Any, FloatArray]:
-    """What is sent of rows that moved, and the rows that the leader has with it added."""
-    delta = (moved.now - moved.bases) * shares[:, None]
-    if half:
-        short = narrow(delta)
-        return short, moved.bases + widen(short)
-    return delta, moved.bases + delta

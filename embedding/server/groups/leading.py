@@ -79,6 +79,7 @@ class LedGroups:
             for arrival, after in zip(arrivals, entry.after, strict=True):
                 self._check_follows(state, arrival.push, after, where)
             for delta in rows.deltas:
+                self._check_here(state, where)
                 state.slots_of(delta.table, delta.ids, "merge")
             self._apply(state, group, rows, arrivals, entry)
             led.entries += 1
@@ -94,13 +95,15 @@ class LedGroups:
         with state.changed:
             led = self._heard(state, group)
             self._hear(state, led, told)
-            fresh = epoch != state.epoch
+            fresh, at = epoch != state.epoch, state.log_at()
             ids = {
                 table: self._lacks(state, group, table, -1 if fresh else seen)
                 for table in state.tables.kinds
+                if at is None
             }
             ledger = state.ledger.nodes
             header = {
+                "at": at,
                 "clock": state.tables.versions.start(),
                 "epoch": state.epoch,
                 "durable": state.ledger.of(group).durable,
@@ -170,6 +173,7 @@ class LedGroups:
             found.append(
                 {
                     **led.figures,
+                    **self._between(state, led),
                     "group": name,
                     "state": "up" if member is not None and member.present else "away",
                     "nodes": len(led.nodes),
@@ -178,13 +182,19 @@ class LedGroups:
                     "lag_s": now - led.taken_at if led.taken_at else None,
                     "entries": led.entries,
                     "duplicates": led.duplicates,
-                    "rows_in": led.rows_in,
-                    "rows_out": led.rows_out,
-                    "bytes_in": led.meters.bytes_in,
-                    "bytes_out": led.meters.bytes_out,
                 }
             )
         return found
+
+    def _between(self, state: ServerState, led: Led) -> dict[str, int]:
+        """Rows and bytes each way; what goes to shards is not seen here, but told by the group."""
+        names = {"rows_in": "rows_out", "rows_out": "rows_in", "bytes_in": "bytes_out"}
+        names["bytes_out"] = "bytes_in"
+        told = {own: int(led.figures.get(f"told_{theirs}") or 0) for own, theirs in names.items()}
+        if state.leads:
+            return told
+        seen = {"rows_in": led.rows_in, "rows_out": led.rows_out}
+        return {**seen, "bytes_in": led.meters.bytes_in, "bytes_out": led.meters.bytes_out}
 
     def nodes(self) -> dict[str, dict[str, Any]]:
         """The nodes of all groups, each with its group."""
@@ -208,12 +218,16 @@ class LedGroups:
         """RefusedError where this server cannot lead."""
         policy = state.machine.config.policy
         for is_so, what in (
-            (state.leads, "its rows lie on shards"),
+            (state.config.split == "columns", "its shards hold columns"),
             (state.config.group.leader is not None, "it follows a leader itself"),
             (policy in WRONG_POLICIES, f"its policy is {policy}"),
         ):
             if is_so:
                 raise RefusedError(f"this server cannot lead a group: {what}.", kind="greeting")
+
+    def _check_here(self, state: ServerState, what: str) -> None:
+        if state.leads:
+            raise RefusedError(f"{what}: the rows lie on shards; the greeting tells where.")
 
     def _check_follows(self, state: ServerState, part: Push, after: int, where: str) -> None:
         if part.node in self.groups:
@@ -232,6 +246,7 @@ class LedGroups:
     ) -> None:
         now = time.monotonic()
         state.accounts.complete(arrivals, now)
+        state.log_merge(group, entry.sequence)
         state.tables.versions.writing(group)
         if state.tables.optimizer.name == "sum":
             state.add_rows(rows, 1.0)

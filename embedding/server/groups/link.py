@@ -13,13 +13,15 @@ import numpy as np
 from embedding.errors import ExchangeError, PlatformError, UnavailableError
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.groups.client import Changes, LeaderClient
+from embedding.exchange.groups.client import Changes, LeaderClient, Seen
+from embedding.exchange.groups.sharded import ShardedLeaderClient
 from embedding.exchange.testimony import Attestation
-from embedding.records import IntArray, SnapshotRef, Table, Window
+from embedding.records import FloatArray, IntArray, SnapshotRef, Table, Window
 from embedding.server.config import ServerConfig
 from embedding.server.figures.status import build_status
 from embedding.server.figures.ways import NODE_FIGURES
-from embedding.server.groups.following import FollowingState, Taken
+from embedding.server.groups.following import Follows
+from embedding.server.groups.taking import Taken
 
 logger = logging.getLogger(__name__)
 
@@ -54,22 +56,18 @@ class GroupLink:
     away    the leader does not answer; failed: why the group cannot go on, None while it can
     """
 
-    def __init__(self, state: FollowingState, config: ServerConfig) -> None:
+    def __init__(self, state: Follows, config: ServerConfig) -> None:
         self.state = state
         self.away = False
         self.failed: str | None = None
         self.on_failed: Callable[[], None] = lambda: None
         self._group = config.group
         self._stop = threading.Event()
-        self.client = LeaderClient(
-            config.group.leader or "",
-            node=config.group.name,
-            config=leader_line(config),
-            config_digest=config.config_digest,
-            stop=self._stop,
-        )
+        self._config = config
+        self.client = self._client(LeaderClient)
         self._half = config.group.rows == "float16"
-        self._seen, self._epoch, self._groups = -1, 0, 1
+        self._seen: Seen = ()
+        self._groups = 1
         self._sequence = 0
         self._unsettled: Taken | None = None
         self._told: list[tuple[int, dict[str, int]]] = []
@@ -87,10 +85,8 @@ class GroupLink:
         deadline = time.monotonic() + START_S
         while True:
             try:
-                welcome = self.client.hello()
-                self.state.begin(welcome)
-                self._epoch, self._sequence = welcome.epoch, welcome.sequence
-                self.state.resume(self._pull().nodes)
+                self._greet()
+                self._pull()
                 break
             except UnavailableError as error:
                 if time.monotonic() > deadline or self._stop.wait(PAUSE_S):
@@ -99,6 +95,26 @@ class GroupLink:
         self.state.ask = self._ask
         self.state.secure = self.secure
         self.state.want_checkpoint = self._want
+        self.state.when_lacking(self._wake.set)
+
+    def _greet(self) -> None:
+        welcome = self.client.hello()
+        if welcome.shards and not isinstance(self.client, ShardedLeaderClient):
+            self.client.close()
+            self.client = self._client(ShardedLeaderClient)
+            welcome = self.client.hello()
+        self.state.begin(welcome)
+        self._sequence = welcome.sequence
+
+    def _client(self, kind: type[LeaderClient]) -> LeaderClient:
+        config = self._config
+        return kind(
+            config.group.leader or "",
+            node=config.group.name,
+            config=leader_line(config),
+            config_digest=config.config_digest,
+            stop=self._stop,
+        )
 
     def start(self) -> None:
         """Begin to exchange every so often."""
@@ -125,30 +141,43 @@ class GroupLink:
         if not wait:
             self._want()
             return
-        self.exchange()
+        self._tell_all()
         self.client.checkpoint(wait=True)
         self._confirm(self.client.durable())
 
     def cut(self, window: Window) -> SnapshotRef:
         """Have the leader cut a window, with what this group has read until now."""
-        self.exchange()
+        self._tell_all()
         return self.client.cut(window)
 
-    def exchange(self) -> None:
-        """Tell the leader what moved and was read, and adopt what others changed."""
+    def _tell_all(self) -> None:
+        """Tell the leader all that was pushed until now."""
+        if not self.exchange():
+            self.exchange()
+
+    def exchange(self) -> bool:
+        """Tell the leader what moved and was read, and adopt what others changed.
+
+        False: what was told had been taken before, by an exchange that came to no end.
+        """
         with self._cycle:
+            fresh = self._unsettled is None and not self.state.cutting
             if self._unsettled is None:
+                self.state.mend(self._live)
                 self._unsettled = self._take()
             taken = self._unsettled
             if taken is not None:
                 self.client.merge(taken.entry)
+                self.state.merged()
             self._pull()
             self._exchanges += 1
             self.away = False
+            return fresh
 
     def _take(self) -> Taken | None:
-        self._taken_at = time.monotonic()
-        self._figures = self._about()
+        if not self.state.cutting:
+            self._taken_at = time.monotonic()
+            self._figures = self._about()
         taken = self.state.take(self._sequence + 1, self._groups)
         if taken is None:
             return None
@@ -168,14 +197,18 @@ class GroupLink:
             "figures": self._figures["figures"],
             "age_s": time.monotonic() - self._taken_at,
         }
-        changes = self.client.changes(self._seen, self._epoch, told)
-        self._epoch, self._groups = changes.epoch, changes.groups
+        changes = self.client.changes(self._seen, told)
+        self._groups = changes.groups
+        if not self._seen:
+            self.state.resume(changes.nodes)
         self._follow_words(changes)
+        mended = self.state.mend(self._live)  # these have all rows by now
         for table, ids in changes.ids.items():
-            for at in range(0, len(ids), ROWS):
-                self._adopt(table, ids[at : at + ROWS])
+            rest = ids[~np.isin(ids % self._config.shards, mended)]
+            for at in range(0, len(rest), ROWS):
+                self._adopt(table, rest[at : at + ROWS])
         self._settle(changes)
-        self._seen = changes.clock
+        self._seen = changes.seen
         self._confirm(changes.durable)
         return changes
 
@@ -189,8 +222,11 @@ class GroupLink:
         self.state.follow_ids(changes)
 
     def _adopt(self, table: Table, ids: IntArray) -> None:
-        rows = self.client.live(table, ids, half=self._half)
-        self._rows_in += self.state.adopt(table, ids, widen(rows))
+        self._rows_in += self.state.adopt(table, ids, self._live(table, ids))
+
+    def _live(self, table: Table, ids: IntArray) -> FloatArray:
+        """Rows as the leader has them now."""
+        return widen(self.client.live(table, ids, half=self._half))
 
     def _settle(self, changes: Changes) -> None:
         """Of what the group told last, rows that nobody else changed are at the leader now."""
@@ -221,7 +257,8 @@ class GroupLink:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            self._wake.wait(PAUSE_S if self.away else self._group.every_s)
+            hurt = self.away or self.state.lacks_rows
+            self._wake.wait(PAUSE_S if hurt else self._group.every_s)
             self._wake.clear()
             if self._stop.is_set():
                 break
@@ -231,6 +268,8 @@ class GroupLink:
                     self._wants_checkpoint = False
                     self.client.checkpoint(wait=False)
             except UnavailableError as error:
+                if self.state.lacks_rows:
+                    continue  # of which the shards tell themselves
                 if not self.away:
                     logger.warning("group %s: %s Going on alone.", self._group.name, error)
                 self.away = True
@@ -244,7 +283,7 @@ class GroupLink:
         """The group's own part of the status."""
         state = "failed" if self.failed else "away" if self.away else "up"
         with self.state.lock:
-            waiting, rows = self.state.waiting_pushes, len(self.state.drift)
+            waiting, rows = self.state.waiting_pushes, self.state.moved_rows
         return {
             "group": self._group.name,
             "leader": self._group.leader,
@@ -277,6 +316,9 @@ class GroupLink:
         kept = ("waiting_pushes", "waiting_rows", "exchanges", "unconfirmed")
         figures = {name: own[name] for name in kept}
         meters = self.state.meters
+        shards = self.state.shards()
         for name in NODE_FIGURES:
-            figures[f"node_{name}"] = getattr(meters, name)
+            figures[f"told_{name}"] = own[name]
+            there = sum(int(shard.get(name) or 0) for shard in shards)
+            figures[f"node_{name}"] = getattr(meters, name) + there
         return {"nodes": status["nodes"], "figures": figures}

@@ -76,6 +76,13 @@ class HoldsRows:
         """What a checkpoint keeps of the order in which shards change their rows."""
         return {"shards": 1}
 
+    def log_at(self) -> tuple[int, int] | None:
+        """From which position on shards have all that was taken so far; None: there are none."""
+        return None
+
+    def log_merge(self, group: str, sequence: int) -> None:
+        """Have the shards add the rows of a server group's entry: there are none."""
+
     def restore_log(self, facts: Mapping[str, Any]) -> None:
         """Go on from what a checkpoint kept of it."""
 

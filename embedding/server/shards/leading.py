@@ -196,6 +196,15 @@ class LeadingState(ServerState):
         facts = {"shards": self.config.shards, "split": self.config.split}
         return {**facts, "log": self.log.to_json()}
 
+    def log_at(self) -> tuple[int, int] | None:
+        """See HoldsRows."""
+        return self.log.number, self.log.position
+
+    def log_merge(self, group: str, sequence: int) -> None:
+        """See HoldsRows."""
+        plain = self.config.optimizer != "sum"
+        self._changes.append(Change(((group, sequence),), 1.0, plain=plain))
+
     def restore_log(self, facts: Mapping[str, Any]) -> None:
         """Go on from what a checkpoint kept."""
         self.log.restore(facts["log"])

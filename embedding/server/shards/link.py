@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from embedding.exchange.protocol import VERSION
 from embedding.exchange.shards.split import Layout
 from embedding.exchange.wire import Message
 from embedding.records import FloatArray, IntArray, Table
+from embedding.server.groups.drift import Moved
 from embedding.server.rows.composing import Bags
 from embedding.server.shards.log import ShardLog, as_json
 
@@ -35,10 +36,19 @@ class ShardLink:
 
     figures  what the shard said last about itself
     failed   why the shard cannot be used, None while it can or is only away
+    follows  the shard keeps nothing on a disk: each life of it has to be given its rows
+    lacks    it has no rows yet, or was started again and has lost them
     """
 
     def __init__(
-        self, index: int, location: str, log: ShardLog, *, identity: str, config: ExchangeConfig
+        self,
+        index: int,
+        location: str,
+        log: ShardLog,
+        *,
+        identity: str,
+        config: ExchangeConfig,
+        follows: bool = False,
     ) -> None:
         self.index = index
         self.location = location
@@ -46,6 +56,9 @@ class ShardLink:
         self.durable = 0
         self.away = True
         self.failed: str | None = None
+        self.follows = self.lacks = follows
+        self.on_lacking: Callable[[], None] = lambda: None
+        self._life = 0
         self._log = log
         self._identity = identity
         self._config = config
@@ -118,6 +131,41 @@ class ShardLink:
         except ExchangeError as error:
             logger.debug("shard %d: %s", self.index, error)
 
+    # -- a shard of a group that follows --------------------------------------------------------
+
+    def life(self) -> int:
+        """Of the shard as it runs now."""
+        with self._lock:
+            self._drop()
+            try:
+                self._fetching, answer = self._greeted()
+            except UnavailableError:
+                self._drop()
+                raise
+            return whole(answer.header, "epoch")
+
+    def moves(self, table: Table, at: tuple[int, int], first: int, most: int) -> Moved | None:
+        """Some of the rows that had moved at the entry `at`, by id; None: it is not there yet."""
+        header = {"op": "moves", "table": table, "at": list(at), "first": first, "most": most}
+        answer = self._fetch(Message(header))
+        if answer.header["status"] != "ok":
+            return None
+        rows = (answer.array(name, "f4", 2) for name in ("bases", "now"))
+        return Moved(answer.array("ids", "i8", 1), *rows)
+
+    def adopt(self, table: Table, ids: IntArray, rows: FloatArray, *, seeds: bool = False) -> int:
+        """The leader has these rows; how many of their words have one there (`FollowingShard`)."""
+        header = {"op": "adopt", "table": table, "seeds": seeds}
+        return whole(self._fetch(Message(header, {"ids": ids, "rows": rows})).header, "rows")
+
+    def stand(
+        self, life: int, at: tuple[int, int], applied: Mapping[str, int], next_id: int
+    ) -> None:
+        """That life of the shard has been given all rows, as of `at`, and may go on from there."""
+        header = {"op": "stand", "life": life, "at": list(at), "next_id": next_id}
+        self._fetch(Message({**header, "applied": dict(applied)}))
+        self._life, self.lacks = life, False
+
     def _fetch(self, message: Message) -> Message:
         """One request; UnavailableError when the shard is away."""
         with self._lock:
@@ -183,6 +231,10 @@ class ShardLink:
 
     def _stand(self, header: Any) -> int:
         """The position after which the shard goes on; RefusedError when it lost what it had."""
+        if self.follows and whole(header, "epoch") != self._life:
+            self.lacks = True
+            self.on_lacking()
+            raise UnavailableError(f"shard {self.index} has to be given its rows.")
         floor = self._log.floor
         applied = header["applied"]
         behind = [n for n, s in floor.applied.items() if int(applied.get(n, 0)) < s]
@@ -210,14 +262,19 @@ class ShardLinks:
         config: ExchangeConfig,
         layout: Layout,
         reached: Sequence[str] | None = None,
+        follows: bool = False,
     ) -> None:
-        """`locations` are for the nodes; `reached`, where they differ, for the primary."""
+        """`locations` are for the nodes; `reached`, where they differ, for the primary.
+
+        follows  the shards are those of a group that follows
+        """
+        self._follows = follows
         self.layout = layout
         self.log = log
         self.restarts: Callable[[], Sequence[int]] = lambda: [0] * len(locations)
         self.locations = tuple(locations)
         self.links = [
-            ShardLink(index, location, log, identity=identity, config=config)
+            ShardLink(index, location, log, identity=identity, config=config, follows=follows)
             for index, location in enumerate(reached or locations)
         ]
 
@@ -247,7 +304,8 @@ class ShardLinks:
 
     def tick(self) -> None:
         """Drop entries that every shard has on disk."""
-        self.log.drop(min(link.durable for link in self.links))
+        if not self._follows:  # there the leader's tables are what need not be told again
+            self.log.drop(min(link.durable for link in self.links))
 
     def want_checkpoint(self) -> None:
         """Have every shard begin a checkpoint soon."""

@@ -47,12 +47,14 @@ class Change:
     scale    by which they are multiplied; 0: they are dropped
     average  a row moves by the mean over those of them that hold it
     sums     those of them whose rows came added up, each as its tickets
+    plain    rows are added past the optimiser: another group's has shrunk them already
     """
 
     tickets: tuple[Ticket, ...]
     scale: float
     average: bool = False
     sums: tuple[tuple[Ticket, ...], ...] = ()
+    plain: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,12 @@ class CopyRows:
     number: int
 
 
-Entry = Admit | Change | CopyRows
+@dataclass(frozen=True)
+class TakeMoves:
+    """Set aside how far rows have moved since the entry before this one (groups that follow)."""
+
+
+Entry = Admit | Change | CopyRows | TakeMoves
 
 
 @dataclass
@@ -145,7 +152,7 @@ class ShardLog:
     def to_json(self) -> dict[str, Any]:
         """For a checkpoint of the primary: entries that a shard may have to be told again."""
         with self.changed:
-            kept = [entry for entry in self._entries if not isinstance(entry, CopyRows)]
+            kept = [entry for entry in self._entries if isinstance(entry, Admit | Change)]
             return {
                 "applied": dict(self.floor.applied),
                 "next_id": self.floor.next_id,
@@ -166,8 +173,9 @@ def as_json(entry: Entry) -> list[Any]:
     if isinstance(entry, Change):
         sums = [[list(ticket) for ticket in each] for each in entry.sums]
         tickets = [list(each) for each in entry.tickets]
-        return ["change", tickets, entry.scale, entry.average, *([sums] if sums else [])]
-    return ["copy", entry.number]
+        more = [sums, True] if entry.plain else [sums] if sums else []
+        return ["change", tickets, entry.scale, entry.average, *more]
+    return ["moves"] if isinstance(entry, TakeMoves) else ["copy", entry.number]
 
 
 def from_json(values: Any) -> Entry:
@@ -179,7 +187,10 @@ def from_json(values: Any) -> Entry:
     if kind == "change":
         named, scale, average, *more = rest
         sums = tuple(_tickets(each) for each in (more[0] if more else ()))
-        return Change(_tickets(named), float(scale), bool(average), sums)
+        plain = bool(more[1]) if len(more) > 1 else False
+        return Change(_tickets(named), float(scale), bool(average), sums, plain)
+    if kind == "moves":
+        return TakeMoves()
     if kind == "copy":
         return CopyRows(int(rest[0]))
     raise ValueError(f"entry {kind!r}: not known")

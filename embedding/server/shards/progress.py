@@ -29,6 +29,7 @@ def progress(state: ShardState) -> dict[str, Any]:
         "bytes_in": meters.bytes_in,
         "bytes_out": meters.bytes_out,
         "bytes_led": state.led.bytes_in + state.led.bytes_out,
+        "moved_rows": state.moved_rows,
         "waits_for": None if state.waits_for is None else list(state.waits_for),
         "pause_ms": meters.checkpoint_pause_s * 1000,
         "uptime_s": time.monotonic() - state.started,

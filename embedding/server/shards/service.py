@@ -14,6 +14,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,8 @@ from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.flight.shell import FlightService
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
-from embedding.server.recovery.sequence import NodeLedger
+from embedding.server.shards.following import FollowingShard, following_calls
+from embedding.server.shards.grouped import GroupStream
 from embedding.server.shards.log import from_json
 from embedding.server.shards.pulling import answer_pull
 from embedding.server.shards.recovery import ShardRecovery
@@ -70,7 +72,7 @@ class ShardServer:
             folder = CheckpointFolder(config.state_dir, keep=config.keep_checkpoints)
         self.recovery: ShardRecovery | None = None
         try:
-            self.state = ShardState(spec, epoch=0 if folder is None else folder.next_epoch())
+            self.state = _state(spec, folder)
             if folder is not None:
                 every = config.checkpoint_every_s
                 self.recovery = ShardRecovery(self.state, folder, every_s=every)
@@ -124,6 +126,13 @@ class ShardServer:
             raise UnavailableError(f"shard {self.spec.index}: {failed}.")
 
 
+def _state(spec: ShardSpec, folder: CheckpointFolder | None) -> ShardState:
+    if spec.server.group.leader is not None:
+        return FollowingShard(spec)
+    epoch = int(time.time() * 1000) if folder is None else folder.next_epoch()
+    return ShardState(spec, epoch=epoch)
+
+
 class ShardSession:
     """What one stream, a node's or the primary's, has said so far."""
 
@@ -135,6 +144,7 @@ class ShardSession:
         self._workspace: Workspace | None = None
         self._mirror = StreamMirror(state.config.mirror_bytes, state.tables.seed)
         self._half = False
+        self._group = GroupStream(state, lambda: self.node)
         self._calls: dict[str, Callable[[Message], Message]] = {
             "pull": self._pull,
             "push": self._push,
@@ -143,6 +153,7 @@ class ShardSession:
             "learnt": self._learnt,
             "confirm": self._confirm,
             "bye": self._bye,
+            **self._group.calls(),
         }
         self._leading: dict[str, Callable[[Message], Message]] = {
             "log": self._log,
@@ -150,12 +161,15 @@ class ShardSession:
             "sums": self._sums,
             "copied": self._copied,
             "forget": self._forget,
+            **following_calls(state),
         }
 
     @property
     def meters(self) -> Meters:
-        """Bytes of the primary are not those of nodes."""
-        return self.state.led if self._leads else self.state.meters
+        """Bytes of the primary are not those of nodes, and those of groups neither."""
+        if self._leads:
+            return self.state.led
+        return self.state.between if self._group.speaks else self.state.meters
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
         """Answer one message, and weigh its parts."""
@@ -197,7 +211,7 @@ class ShardSession:
         last = whole(message.header, "last") if "last" in message.header else None
         entry = self.state.hello(node, first, last)
         self.node, self.number = node, entry.session
-        return self._acknowledged(entry)
+        return self._acknowledged()
 
     def _pull(self, message: Message) -> Message:
         return answer_pull(self.state, self.node, message, _at(message), self._mirror)
@@ -206,9 +220,9 @@ class ShardSession:
         push = decode_push(message)
         if push.node != self.node:
             raise RefusedError(f"push of node {push.node}: this stream is node {self.node}'s.")
-        entry = self.state.push(push)
+        self.state.push(self._group.received(push, message))
         self._mirror.learnt(push)
-        return self._acknowledged(entry)
+        return self._acknowledged()
 
     def _together(self, message: Message) -> Message:
         """The rows of a group, added up; its aggregator is no node and greets nobody."""
@@ -254,20 +268,22 @@ class ShardSession:
         batch = workspace.learnt(message.array("shares", "f4", 1))
         sequence, clock = whole(header, "sequence", least=1), whole(header, "clock")
         push = Push(self.node, sequence, clock, minibatches=batch)
-        return self._acknowledged(self.state.push(push))
+        self.state.push(push)
+        return self._acknowledged()
 
     def _confirm(self, message: Message) -> Message:
         del message
-        return self._acknowledged(self.state.ledger.of(self.node))
+        return self._acknowledged()
 
     def _bye(self, message: Message) -> Message:
         del message
         self.node = ""
         return Message({"status": "ok"})
 
-    def _acknowledged(self, entry: NodeLedger) -> Message:
+    def _acknowledged(self) -> Message:
         accepted = self.state.accepted(self.node)
-        header = {"accepted": accepted, "durable": entry.durable, "epoch": self.state.epoch}
+        durable = self.state.durable(self.node)
+        header = {"accepted": accepted, "durable": durable, "epoch": self.state.epoch}
         return Message({"status": "ok", **header})
 
     # -- the primary ------------------------------------------------------------------------

@@ -48,6 +48,7 @@ class Shards:
             config=line,
             layout=Layout(config.shards, config.split, self._state.dim),
             reached=[reached(location, _HERE) for location in locations],
+            follows=config.group.leader is not None,
         )
         self._state.links.restarts = lambda: self.fleet.restarts
         self._state.links.start()

@@ -26,12 +26,10 @@ from embedding.server.flight.validation import checked
 from embedding.server.recovery.sequence import Ledger, NodeLedger
 from embedding.server.rows.averaging import averaged
 from embedding.server.rows.composing import Bags
-from embedding.server.rows.slotmap import SlotMap
-from embedding.server.rows.tables import Optimizer, Tables, pick_device
 from embedding.server.rows.transfer import to_host
-from embedding.server.shards.buckets import DealtBuckets
 from embedding.server.shards.copies import HeldCopy
-from embedding.server.shards.log import Admit, Change, Entry, Ticket
+from embedding.server.shards.heldrows import HeldRows
+from embedding.server.shards.log import Admit, Change, CopyRows, Entry, Ticket
 from embedding.server.shards.progress import progress
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.sums import HeldSums, Key
@@ -45,35 +43,21 @@ At = tuple[int, int]
 """A life of the primary and a position in its log."""
 
 
-class ShardState:
+class ShardState(HeldRows):
     """Rows, slots, pushes that wait and the log's position, consistent under `lock`."""
 
     def __init__(self, spec: ShardSpec, *, epoch: int) -> None:
         config = spec.server
-        self.spec, self.config = spec, config
+        self.config = config
         self.epoch = epoch
         self.identity = spec.identity
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.closing = False
         self.started = time.monotonic()
-        self.tables = Tables(
-            spec.columns.stop - spec.columns.start,
-            device=pick_device(config.device),
-            capacity=max(1, config.initial_rows // spec.count),
-            seed=spec.seed,
-            optimizer=Optimizer(config.optimizer, config.adagrad_rate),
-            buckets=spec.buckets,
-            of=(spec.dim, spec.columns.start),
-            dealt=(spec.index, spec.count),
-        )
-        self.grams = DealtBuckets(spec.buckets, spec.index, spec.count)
-        self.map = SlotMap()
-        self.next_id = 0
-        self.next_slot = 0
-        self.free: list[int] = []
+        super().__init__(spec)
         self.ledger = Ledger(keeps_checkpoints=config.state_dir is not None)
-        self.meters, self.led = Meters(), Meters()
+        self.meters, self.led, self.between = Meters(), Meters(), Meters()
         self.log_number = 0
         self.position = 0
         self.durable_position = 0
@@ -232,6 +216,15 @@ class ShardState:
         lacking = self.waits_for
         return min(last, lacking[1] - 1) if lacking is not None and lacking[0] == node else last
 
+    def durable(self, node: str) -> int:
+        """The last push of a node that is in a checkpoint of this shard."""
+        return self.ledger.of(node).durable
+
+    @property
+    def moved_rows(self) -> int:
+        """Rows that the leading group has not heard of, where this one follows."""
+        return 0
+
     def open(self, batch: Minibatches, at: At) -> tuple[FloatArray, FloatArray] | None:
         """Copies of the columns here of a block's rows at `at` or later; None: not there yet."""
         with self.changed:
@@ -260,18 +253,22 @@ class ShardState:
                     self.waits_for = missing
                     break
                 self._change(entry)
-            elif isinstance(entry, Admit):
-                self._admit(entry)
             else:
-                self._copies[entry.number] = HeldCopy(
-                    self.map, self.tables, self.next_slot, self.lock, self.grams
-                )
+                self._carry_out(entry)
             self._queue.popleft()
             self.position += 1
             if not self.ledger.keeps_checkpoints:
                 self.durable_position = self.position
         if self.position > before:
             self.changed.notify_all()
+
+    def _carry_out(self, entry: Entry) -> None:
+        if isinstance(entry, Admit):
+            self._admit(entry)
+        elif isinstance(entry, CopyRows):
+            self._copies[entry.number] = HeldCopy(
+                self.map, self.tables, self.next_slot, self.lock, self.grams
+            )
 
     def _missing(self, entry: Change) -> tuple[str, int] | None:
         summed = self.sums.of(entry, self._fresh)
@@ -302,18 +299,22 @@ class ShardState:
             alone = entry.scale == 1.0 and not entry.average
             for push in averaged(held) if entry.average else held:
                 self.tables.versions.writing(push.node if alone and push.keeps else None)
-                self._add(push.deltas, entry.scale)
+                self._add(push.deltas, None if entry.plain else entry.scale)
         else:
             self.tables.versions.lost([push.node for push in held])
         self.sums.drop(self._fresh)
 
-    def _add(self, deltas: Sequence[RowDelta], scale: float) -> None:
+    def _add(self, deltas: Sequence[RowDelta], scale: float | None) -> None:
+        """Without a scale past the optimiser."""
         for delta in deltas:
             slots, values = self._places(delta.table, delta.ids, "push"), delta.values
             gone = slots < 0
             if gone.any():
                 self.meters.dropped_rows += int(gone.sum())
                 slots, values = slots[~gone], values[~gone]
+            if scale is None:
+                self.tables.put(delta.table, slots, self.tables.read(delta.table, slots) + values)
+                continue
             self.tables.add(delta.table, slots, values, scale)
             self.meters.rows_in += len(slots)
 
@@ -333,27 +334,6 @@ class ShardState:
             self.tables.read(Table.OUT, slots),
         )
 
-    def _admit(self, entry: Admit) -> None:
-        """Rows start as a function of seed and id alone (`models/starting.py`)."""
-        spec = self.spec
-        evicted = self.map.slots(entry.evicted[spec.layout.held(entry.evicted, spec.index)])
-        gone = evicted[evicted >= 0]
-        if len(gone):
-            self.map.free(gone)
-            self.free.extend(gone.tolist())
-        ids = np.arange(max(entry.first, self.next_id), entry.first + entry.count, dtype=np.int64)
-        self.next_id = max(self.next_id, entry.first + entry.count)
-        ids = ids[spec.layout.held(ids, spec.index)]
-        if not len(ids):
-            return
-        reused = [self.free.pop() for _ in range(min(len(self.free), len(ids)))]
-        more = np.arange(self.next_slot, self.next_slot + len(ids) - len(reused), dtype=np.int64)
-        self.next_slot += len(more)
-        slots = np.concatenate([np.array(reused, dtype=np.int64), more])
-        self.map.put(slots, ids)
-        self.tables.ensure(self.next_slot)
-        self.tables.start(slots, ids)
-
     def reach(self, at: At) -> bool:
         """Wait a moment for a position (under the lock)."""
         deadline = time.monotonic() + WAIT_S
@@ -363,32 +343,3 @@ class ShardState:
                 return False
             self.changed.wait(left)
         return True
-
-    def _own_all(self, push: Push) -> None:
-        for delta in push.deltas:
-            if delta.table is Table.SUB:
-                self.grams.places(delta.ids, "push")
-            else:
-                self._own(delta.ids, "push")
-
-    def _places(self, table: Table, ids: IntArray, what: str) -> IntArray:
-        return self.grams.places(ids, what) if table is Table.SUB else self.map.slots(ids)
-
-    def _own(self, ids: IntArray, what: str) -> None:
-        spec = self.spec
-        if len(ids) and (int(ids.min()) < 0 or not spec.layout.held(ids, spec.index).all()):
-            raise RefusedError(
-                f"{what}: an id that is not of shard {spec.index} of {spec.count}, which holds "
-                f"those with id mod {spec.count} = {spec.index}."
-            )
-
-    def slots(self, ids: IntArray, what: str, table: Table = Table.IN) -> IntArray:
-        """Where rows lie, -1 for evicted ids; RefusedError for ids not given, or of others."""
-        if table is Table.SUB:
-            return self.grams.places(ids, what)
-        self._own(ids, what)
-        if len(ids) and int(ids.max()) >= self.next_id:
-            raise RefusedError(
-                f"{what}: an id outside 0 … {self.next_id - 1}, which are the ids given so far."
-            )
-        return self.map.slots(ids)

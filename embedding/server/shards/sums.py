@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from embedding.errors import RefusedError
 from embedding.exchange.protocol import Push
@@ -81,7 +82,7 @@ class LoggedSums:
             named = set(change.tickets)
             sums = tuple(key for key in self._open if named.issuperset(key))
             self._open = [key for key in self._open if named.isdisjoint(key)]
-            change = Change(change.tickets, change.scale, change.average, sums)
+            change = replace(change, sums=sums)
         self._log.append(change)
 
 
@@ -90,10 +91,10 @@ def _merged(changes: Sequence[Change]) -> list[Change]:
     found: list[Change] = []
     for change in changes:
         last = found[-1] if found else None
-        if last is None or change.average or (last.scale, last.average) != (change.scale, False):
+        if last is None or change.average or replace(change, tickets=last.tickets) != last:
             found.append(change)
         else:
-            found[-1] = Change(last.tickets + change.tickets, change.scale)
+            found[-1] = replace(last, tickets=last.tickets + change.tickets)
     return found
 
 

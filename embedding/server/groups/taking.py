@@ -1,0 +1,126 @@
+"""What leaves a group: all that its nodes have pushed since the last time, as one entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from embedding.exchange.compression.halves import narrow, widen
+from embedding.exchange.groups.entry import Entry, Scored, merged
+from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import Push
+from embedding.positions import positions
+from embedding.records import FloatArray, HalfArray, IntArray, Table, TimeArray
+from embedding.server.groups.config import GroupConfig
+from embedding.server.groups.drift import Moved
+from embedding.server.groups.shares import group_shares
+
+COMPACT = 64
+"""Pushes of a node that are put together, before the leader is told of them."""
+
+Moves = dict[Table, Moved]
+"""By table the rows that moved; `slots` are ids, of n-grams buckets."""
+
+
+@dataclass
+class Told:
+    """Pushes of a node that the leader has not heard of; `after` is the number before them."""
+
+    after: int
+    pushes: list[Push] = field(default_factory=list)
+
+    def add(self, push: Push) -> None:
+        """One more; many become one."""
+        self.pushes.append(replace(push, deltas=(), packed=()))
+        if len(self.pushes) >= COMPACT:
+            self.pushes = [merged(self.pushes)]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """All that was pushed until one moment; `moves` gives the rows, as they were then."""
+
+    told: dict[str, Told]
+    digests: tuple[str, ...]
+    scored: tuple[Scored, ...]
+    moves: Callable[[], Moves]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What leaves the group: its entry, and the rows that the leader has once it is applied."""
+
+    entry: Entry
+    rows: dict[Table, tuple[IntArray, FloatArray]]
+
+
+def compose(cut: Cut, moved: Moves, group: GroupConfig, sequence: int, groups: int) -> Taken:
+    """The entry of what was cut, with rows in the shares of so many groups (`shares.py`)."""
+    half = group.rows == "float16"
+    parts = tuple(_short(merged(told.pushes), half=half) for told in cut.told.values())
+    read = _occurrences(parts)
+    deltas, rows = [], {}
+    for table, each in moved.items():
+        shares = np.ones(len(each.slots), dtype=np.float32)
+        if table is not Table.SUB:
+            shares = group_shares(_of(read, each.slots), groups, group.curvature)
+        delta, held = _sent(each, shares, half=half)
+        deltas.append(RowDelta(table, each.slots, delta))
+        rows[table] = (each.slots, held)
+    entry = Entry(
+        group.name,
+        sequence,
+        parts,
+        tuple(told.after for told in cut.told.values()),
+        tuple(deltas),
+        cut.digests,
+        cut.scored,
+    )
+    return Taken(entry, rows)
+
+
+def _short(part: Push, *, half: bool) -> Push:
+    """The part as it is sent: sums of contexts as float16."""
+    if not half:
+        return part
+    young, usage = part.young, part.usage
+    if young is not None:
+        young = replace(young, sums=_halves(young.sums))
+    if usage is not None:
+        usage = replace(usage, slopes=_halves(usage.slopes))
+    reread = tuple(replace(each, slopes=_halves(each.slopes)) for each in part.reread)
+    return replace(part, young=young, usage=usage, reread=reread)
+
+
+def _halves(sums: FloatArray | HalfArray) -> HalfArray:
+    largest = np.finfo(np.float16).max
+    return narrow(np.clip(sums.astype(np.float32), -largest, largest))
+
+
+def _occurrences(parts: Sequence[Push]) -> dict[str, Any]:
+    """How often each word was read: ids int64 (increasing) and times float64."""
+    none = np.empty(0, dtype=np.int64)
+    ids = np.concatenate([none, *(part.counts.ids for part in parts)])
+    times = np.concatenate([none, *(part.counts.counts for part in parts)])
+    some, at = np.unique(ids[ids >= 0], return_inverse=True)
+    return {"ids": some, "times": np.bincount(at, times[ids >= 0], minlength=len(some))}
+
+
+def _of(read: dict[str, Any], ids: IntArray) -> TimeArray:
+    """Occurrences of some words, float64 [n]; 0 for those that were noise alone."""
+    found = np.zeros(len(ids), dtype=np.float64)
+    at = positions(read["ids"], ids)
+    found[at >= 0] = read["times"][at[at >= 0]]
+    return found
+
+
+def _sent(moved: Moved, shares: FloatArray, *, half: bool) -> tuple[Any, FloatArray]:
+    """What is sent of rows that moved, and the rows that the leader has with it added."""
+    delta = (moved.now - moved.bases) * shares[:, None]
+    if half:
+        short = narrow(delta)
+        return short, moved.bases + widen(short)
+    return delta, moved.bases + delta

@@ -1,0 +1,90 @@
+"""What a group that follows asks of the leading group's shards: they take the rows of its entries,
+and say which rows others have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from embedding.errors import RefusedError
+from embedding.exchange.codec import position, whole
+from embedding.exchange.groups.entry import PIECE, Pieces, completed, decode_piece
+from embedding.exchange.protocol import Push
+from embedding.exchange.wire import Message
+from embedding.records import IntArray, Table
+from embedding.server.shards.state import ShardState
+
+
+class GroupStream:
+    """The calls of one group's stream; `who` says which group greeted on it."""
+
+    def __init__(self, state: ShardState, who: Callable[[], str]) -> None:
+        self._state = state
+        self._who = who
+        self._pieces = Pieces()
+        self.speaks = False
+        """Whether this is a group's stream: its bytes are not those of nodes."""
+
+    def calls(self) -> dict[str, Callable[[Message], Message]]:
+        """By operation."""
+        return {PIECE: self._piece, "changes": self._changes}
+
+    def received(self, push: Push, message: Message) -> Push:
+        """A push as it came, or the rows of an entry with those that came before it in pieces."""
+        if "pieces" not in message.header:
+            return push
+        state, self.speaks = self._state, True
+        expected = whole(message.header, "pieces")
+        rows = completed(self._pieces, push.sequence, expected, push.deltas)
+        with state.lock:
+            if push.sequence <= state.ledger.of(push.node).applied:
+                # It may have been another one, if the group died together with the primary: the
+                # group is told what the rows are.
+                state.tables.versions.lost([push.node])
+        return replace(push, deltas=rows)
+
+    def _piece(self, message: Message) -> Message:
+        decode_piece(message, self._pieces)
+        tables, held = self._state.tables, sum(p.values.nbytes for p in self._pieces.rows)
+        most = 4 * tables.dim * (2 * self._state.config.max_words + tables.buckets + 1)
+        if held > most:
+            self._pieces = Pieces()
+            raise RefusedError(f"{PIECE}: {held} bytes of rows; all of them make {most}.")
+        return Message({"status": "ok"})
+
+    def _changes(self, message: Message) -> Message:
+        """Ids of rows here that others have changed since the group looked last."""
+        state, group = self._state, self._who()
+        at = position(message.header.get("at"))
+        if at is None:
+            raise RefusedError("changes: 'at' is missing.")
+        seen, self.speaks = whole(message.header, "seen", least=-1), True
+        with state.changed:
+            if not state.reach(at):
+                return Message({"status": "waiting", "waits_for": state.waits_for})
+            if whole(message.header, "epoch") != state.epoch:
+                seen = -1
+            ids = {table: self._lacks(group, table, seen) for table in state.tables.kinds}
+            header = {
+                "status": "ok",
+                "clock": state.tables.versions.start(),
+                "epoch": state.epoch,
+                "accepted": state.accepted(group),
+                "durable": state.durable(group),
+            }
+        return Message(header, {str(table): each for table, each in ids.items()})
+
+    def _lacks(self, group: str, table: Table, seen: int) -> IntArray:
+        state = self._state
+        if table is Table.SUB:
+            slots = np.arange(state.tables.buckets, dtype=np.int64)
+            ids = slots * state.spec.count + state.spec.index
+        else:
+            slots = state.map.used()
+            ids = state.map.ids(slots)
+        since = np.full(len(ids), seen, dtype=np.int64)
+        found: IntArray = ids[state.tables.versions.unknown(group, table, slots, since)]
+        return found

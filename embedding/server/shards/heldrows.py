@@ -1,0 +1,103 @@
+"""Which rows a shard holds, and where they lie: words by slot, n-grams by bucket."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from embedding.errors import RefusedError
+from embedding.exchange.protocol import Push
+from embedding.records import IntArray, Table
+from embedding.server.rows.slotmap import SlotMap
+from embedding.server.rows.tables import Optimizer, Tables, pick_device
+from embedding.server.shards.buckets import DealtBuckets
+from embedding.server.shards.log import Admit
+from embedding.server.shards.spec import ShardSpec
+
+
+class HeldRows:
+    """Tables and places of one shard.
+
+    next_id    the first id that was not given yet; next_slot likewise
+    free       slots of evicted ids
+    """
+
+    def __init__(self, spec: ShardSpec) -> None:
+        config = spec.server
+        self.spec = spec
+        self.tables = Tables(
+            spec.columns.stop - spec.columns.start,
+            device=pick_device(config.device),
+            capacity=max(1, config.initial_rows // spec.count),
+            seed=spec.seed,
+            optimizer=Optimizer(config.optimizer, config.adagrad_rate),
+            buckets=spec.buckets,
+            of=(spec.dim, spec.columns.start),
+            dealt=(spec.index, spec.count),
+        )
+        self.grams = DealtBuckets(spec.buckets, spec.index, spec.count)
+        self.map = SlotMap()
+        self.next_id = 0
+        self.next_slot = 0
+        self.free: list[int] = []
+
+    def _admit(self, entry: Admit) -> None:
+        """Rows start as a function of seed and id alone (`models/starting.py`)."""
+        spec = self.spec
+        evicted = self.map.slots(entry.evicted[spec.layout.held(entry.evicted, spec.index)])
+        gone = evicted[evicted >= 0]
+        if len(gone):
+            self.map.free(gone)
+            self.free.extend(gone.tolist())
+            self._replaced(gone)
+        ids = self._fresh_ids(entry)
+        self.next_id = max(self.next_id, entry.first + entry.count)
+        self._give(ids[spec.layout.held(ids, spec.index)])
+
+    def _fresh_ids(self, entry: Admit) -> IntArray:
+        """Those ids of an entry that were not given yet."""
+        return np.arange(max(entry.first, self.next_id), entry.first + entry.count, dtype=np.int64)
+
+    def _give(self, ids: IntArray) -> None:
+        """Rows for ids that have none."""
+        if not len(ids):
+            return
+        reused = [self.free.pop() for _ in range(min(len(self.free), len(ids)))]
+        more = np.arange(self.next_slot, self.next_slot + len(ids) - len(reused), dtype=np.int64)
+        self.next_slot += len(more)
+        slots = np.concatenate([np.array(reused, dtype=np.int64), more])
+        self.map.put(slots, ids)
+        self.tables.ensure(self.next_slot)
+        self.tables.start(slots, ids)
+        self._replaced(slots)
+
+    def _replaced(self, slots: IntArray) -> None:
+        """Words came or went: these slots have got other rows."""
+
+    def _own_all(self, push: Push) -> None:
+        for delta in push.deltas:
+            if delta.table is Table.SUB:
+                self.grams.places(delta.ids, "push")
+            else:
+                self._own(delta.ids, "push")
+
+    def _places(self, table: Table, ids: IntArray, what: str) -> IntArray:
+        return self.grams.places(ids, what) if table is Table.SUB else self.map.slots(ids)
+
+    def _own(self, ids: IntArray, what: str) -> None:
+        spec = self.spec
+        if len(ids) and (int(ids.min()) < 0 or not spec.layout.held(ids, spec.index).all()):
+            raise RefusedError(
+                f"{what}: an id that is not of shard {spec.index} of {spec.count}, which holds "
+                f"those with id mod {spec.count} = {spec.index}."
+            )
+
+    def slots(self, ids: IntArray, what: str, table: Table = Table.IN) -> IntArray:
+        """Where rows lie, -1 for evicted ids; RefusedError for ids not given, or of others."""
+        if table is Table.SUB:
+            return self.grams.places(ids, what)
+        self._own(ids, what)
+        if len(ids) and int(ids.max()) >= self.next_id:
+            raise RefusedError(
+                f"{what}: an id outside 0 … {self.next_id - 1}, which are the ids given so far."
+            )
+        return self.map.slots(ids)
