@@ -15,7 +15,7 @@ from embedding.errors import ConfigError, InputError
 from embedding.exchange.shards.unpacked import check_column_exchange
 from embedding.models.config import Model
 from embedding.records import Window, WindowUnit
-from embedding.server.shards.unsplit import check_column_policy
+from embedding.server.shards.unsplit import check_column_policy, check_pushing
 from embedding.text.tokenizer import make_tokenizer
 from embedding.training.request import TrainRequest
 from embedding.training.sources import SourceCount
@@ -56,10 +56,10 @@ def check_options(request: TrainRequest) -> None:
             f"nodes {request.nodes}: this machine has {os.cpu_count()} cores and each node is two "
             f"processes; at most {most} are accepted."
         )
-    if request.shards > 1 or request.split == "columns":
-        _check_shards(request)
     if request.split == "columns":
         _check_columns(request)
+    elif request.shards > 1:
+        check_pushing(request.sync, request.shards)
     if request.node_config.trainer == "torch":
         _check_torch(request)
     if request.dated is not None:
@@ -91,15 +91,6 @@ def _check_torch(request: TrainRequest) -> None:
     ):
         if found:
             raise ConfigError(f"trainer torch with {what}; numba is accepted.")
-
-
-def _check_shards(request: TrainRequest) -> None:
-    """What is not split over shards."""
-    if request.sync.policy in ("hogwild", "sandblaster"):
-        raise ConfigError(
-            f"shards {request.shards} with sync {request.sync.policy}: hogwild and sandblaster "
-            "work with 1 shard; the other policies are accepted."
-        )
 
 
 def _check_columns(request: TrainRequest) -> None:

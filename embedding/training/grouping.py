@@ -49,6 +49,7 @@ def _spec(request: TrainRequest, leader: str, index: int) -> GroupSpec:
         device=request.device,
         min_count=request.min_count,
         max_words=request.max_words,
+        shards=request.shards,
         config_digest=request.model.digest(),
         half_life_tokens=None,
         group=GroupConfig(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from embedding.errors import ConfigError
-from embedding.server.groups.config import WRONG_POLICIES
+from embedding.server.groups.config import PAST_PUSHES, PUSHING
 from embedding.training.request import TrainRequest
 
 IN_STEP = ("bsp", "ssp", "asp")
@@ -95,19 +95,30 @@ def check_server_groups(request: TrainRequest) -> None:
             f"{where}: there are {request.nodes} nodes, and each group has one at least; at most "
             "so many groups are accepted."
         )
-    for is_so, what, accepted in (
-        (topology.kind != "ps", f"topology {topology.kind}", "ps"),
-        (topology.groups > 0, f"groups {topology.groups}", "0"),
-        (request.shards > 1, f"shards {request.shards}", "1"),
-        (request.split != "rows", f"split {request.split}", "rows"),
+    for is_so, what, why, accepted in (
+        (
+            topology.kind != "ps",
+            f"topology {topology.kind}",
+            "nodes push to the server of their group, and sums go past it",
+            "topology ps",
+        ),
+        (
+            topology.groups > 0,
+            f"groups {topology.groups}",
+            "an aggregator brings what it adds up to one server",
+            "groups 0",
+        ),
+        (
+            request.split != "rows",
+            f"split {request.split}",
+            "groups tell each other how far whole rows have moved, and no shard has one",
+            "split rows, with any number of shards,",
+        ),
     ):
         if is_so:
-            raise ConfigError(
-                f"{where} with {what}: nodes push to the one server of their group, which holds "
-                f"all rows; {accepted} is accepted."
-            )
-    if request.sync.policy in WRONG_POLICIES:
+            raise ConfigError(f"{where} with {what}: {why}; {accepted} is accepted.")
+    if request.sync.policy in PAST_PUSHES:
         raise ConfigError(
             f"{where} with policy {request.sync.policy}: its nodes change rows past the pushes "
-            "that groups tell each other of; any other policy is accepted."
+            f"that groups tell each other of; {', '.join(PUSHING)} are accepted."
         )

@@ -66,7 +66,7 @@ def check_rounds(policy: str, model: ModelConfig, exchange: ExchangeConfig) -> N
     if model.model not in (Model.SGNS, Model.CBOW):
         raise ValueError(
             f"policy sandblaster with model {model.model}: L-BFGS needs the loss of a fixed text, "
-            "which sgns and cbow have"
+            "which this one has not; sgns and cbow are accepted"
         )
     if exchange.compression not in ("none", "fp16"):
         raise ValueError(

@@ -18,6 +18,8 @@ from embedding.snapshots.store import SnapshotStore
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 QUICK = ("--dim", "16", "--sample", "0", "--min-count", "1", "--learning-rate", "0.05")
 UNTRAINED = 6 * np.log(2)
+PAST = "its nodes change rows past the pushes that groups tell each other of;"
+PUSHING = "asp, auto, averaging, backup, bsp, easgd, ssp are accepted"
 
 
 @pytest.fixture(scope="module")
@@ -95,9 +97,15 @@ def kill_group(pid: int) -> int:
         (("--server-groups", "3"), "there are 2 nodes"),
         (("--server-groups", "2", "--topology", "allreduce"), "topology allreduce"),
         (("--server-groups", "2", "--groups", "1"), "groups 1"),
-        (("--server-groups", "2", "--shards", "2"), "shards 2"),
-        (("--server-groups", "2", "--sync", "hogwild"), "any other policy is accepted"),
-        (("--server-groups", "2", "--sync", "sandblaster"), "any other policy is accepted"),
+        (("--server-groups", "2", "--split", "columns"), "with any number of shards, is accepted"),
+        (("--server-groups", "2", "--sync", "hogwild"), f"hogwild: {PAST} {PUSHING}"),
+        (("--server-groups", "2", "--sync", "sandblaster"), f"sandblaster: {PAST} {PUSHING}"),
+        (("--server-groups", "2", "--sync", "none"), "policy 'none': one of asp, auto, "),
+        (("--shards", "2", "--sync", "hogwild"), f"tables of one process; {PUSHING}, or 1 shard."),
+        (
+            ("--shards", "2", "--sync", "sandblaster"),
+            f"tables of one process; {PUSHING}, or 1 shard.",
+        ),
         (("--server-groups", "0"), "server_groups"),
         (("--server-groups", "2", "--exchange-every", "0"), "exchange_every_s"),
     ],

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from grouped import DIM, following, ints, moved, read, until
 from named import QUICK
+from threads import sharded
 
 from embedding.config import validate
 from embedding.errors import ConfigError, RefusedError
@@ -17,7 +18,11 @@ from embedding.exchange.protocol import Push
 from embedding.exchange.together import encode_together
 from embedding.exchange.wire import Message, text_array
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.groups.config import PAST_PUSHES, PUSHING
+from embedding.server.groups.following import check_follows
+from embedding.server.policies import POLICIES
 from embedding.server.service import ParameterServer, running_server
+from embedding.server.shards.unsplit import check_pushing
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -57,6 +62,21 @@ def test_policies_that_change_rows_otherwise_are_refused(leader, policy: str) ->
             configure(leader, policy)
         with pytest.raises(RefusedError, match="with server groups"):
             configure(b, policy)
+
+
+def test_what_is_said_to_be_accepted_is_accepted() -> None:
+    assert set(PUSHING) | set(PAST_PUSHES) == set(POLICIES)
+    assert not set(PUSHING) & set(PAST_PUSHES)
+    for policy in PUSHING:
+        check_follows(SyncConfig(policy=policy))
+        check_pushing(SyncConfig(policy=policy), 2)
+
+
+def test_columns_neither_lead_nor_follow(leader) -> None:
+    config = ServerConfig(min_count=1, shards=2, split="columns")
+    refused = pytest.raises(RefusedError, match="its split is columns; rows is accepted")
+    with sharded(config, dim=DIM) as other, refused, following(other):
+        pass
 
 
 def test_a_group_leads_no_other(leader) -> None:

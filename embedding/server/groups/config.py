@@ -9,8 +9,10 @@ from pydantic import Field, model_validator
 from embedding.config import Config
 from embedding.exchange.config import Location
 
-WRONG_POLICIES = ("hogwild", "sandblaster")
-"""Their nodes change rows past the pushes that groups tell each other of."""
+PAST_PUSHES = ("hogwild", "sandblaster")
+"""Policies under which rows change past the pushes, which groups and shards are told of."""
+PUSHING = ("asp", "auto", "averaging", "backup", "bsp", "easgd", "ssp")
+"""All others."""
 
 
 class GroupConfig(Config):

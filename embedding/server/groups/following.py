@@ -19,7 +19,7 @@ from embedding.exchange.protocol import VocabularyDelta, Welcome
 from embedding.exchange.testimony import Attestation
 from embedding.records import FloatArray, IntArray, Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groups.config import WRONG_POLICIES
+from embedding.server.groups.config import PAST_PUSHES, PUSHING
 from embedding.server.groups.drift import Drift, Moved
 from embedding.server.groups.taking import Cut, Moves, Taken, Told, compose
 from embedding.server.policies import Instruction
@@ -48,10 +48,10 @@ def following_config(config: ServerConfig) -> ServerConfig:
 
 def check_follows(sync: SyncConfig) -> None:
     """ConfigError for a policy that does not go with server groups."""
-    if sync.policy in WRONG_POLICIES:
+    if sync.policy in PAST_PUSHES:
         raise ConfigError(
-            f"policy {sync.policy} with server groups: its nodes change rows past the pushes that "
-            "groups tell each other of; any other policy is accepted."
+            f"policy {sync.policy} with server groups: its nodes change rows past the "
+            f"pushes that groups tell each other of; {', '.join(PUSHING)} are accepted."
         )
 
 

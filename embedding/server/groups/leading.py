@@ -22,7 +22,7 @@ from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
 from embedding.server.flight.greeting import acknowledgement
 from embedding.server.flight.validation import check_words, checked
-from embedding.server.groups.config import WRONG_POLICIES
+from embedding.server.groups.config import PAST_PUSHES, PUSHING
 from embedding.server.recovery.sequence import Verdict
 from embedding.server.words.accounting import Arrival
 
@@ -130,10 +130,11 @@ class LedGroups:
 
     def check(self, policy: str) -> None:
         """RefusedError for a policy under which this server could not lead its groups."""
-        if self.groups and policy in WRONG_POLICIES:
+        if self.groups and policy in PAST_PUSHES:
             raise RefusedError(
-                f"configure: policy {policy} while {len(self.groups)} groups follow: its nodes "
-                "change rows past the pushes that groups tell each other of.",
+                f"configure: policy {policy} while groups follow ({', '.join(self.groups)}): its "
+                "nodes change rows past the pushes that groups tell each other of; "
+                f"{', '.join(PUSHING)} are accepted.",
                 kind="control",
             )
 
@@ -218,9 +219,18 @@ class LedGroups:
         """RefusedError where this server cannot lead."""
         policy = state.machine.config.policy
         for is_so, what in (
-            (state.config.split == "columns", "its shards hold columns"),
-            (state.config.group.leader is not None, "it follows a leader itself"),
-            (policy in WRONG_POLICIES, f"its policy is {policy}"),
+            (
+                state.config.split == "columns",
+                "its split is columns; rows is accepted",
+            ),
+            (
+                state.config.group.leader is not None,
+                f"it follows {state.config.group.leader} itself; group.leader has to name that",
+            ),
+            (
+                policy in PAST_PUSHES,
+                f"its policy is {policy}; {', '.join(PUSHING)} are accepted",
+            ),
         ):
             if is_so:
                 raise RefusedError(f"this server cannot lead a group: {what}.", kind="greeting")

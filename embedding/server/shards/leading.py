@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from embedding.errors import ConfigError, RefusedError, UnavailableError
+from embedding.errors import RefusedError, UnavailableError
 from embedding.exchange.protocol import Rows
 from embedding.records import FloatArray, IntArray, ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
@@ -25,8 +25,13 @@ from embedding.server.rows.composing import Bags, mean
 from embedding.server.shards.link import ShardLinks
 from embedding.server.shards.log import Change, CopyRows, ShardLog
 from embedding.server.shards.sums import Key, LoggedSums
-from embedding.server.shards.unsplit import check_column_policy, check_columns, check_dealt
-from embedding.server.state import ServerState, shares
+from embedding.server.shards.unsplit import (
+    check_column_policy,
+    check_columns,
+    check_dealt,
+    check_pushing,
+)
+from embedding.server.state import ServerState
 from embedding.server.words.vocabulary import Admission
 
 _PIECE_BYTES = 8 * 1024 * 1024
@@ -55,9 +60,10 @@ class LeadingState(ServerState):
         biases: int = 0,
     ) -> None:
         check_dealt(buckets, config.shards)
-        _refuse_shared(sync, config.shards)
         changes: dict[str, Any] = {"initial_rows": 1}
-        if config.split == "columns":
+        if config.split == "rows":
+            check_pushing(sync, config.shards)
+        else:
             check_columns(config, sync, dim=dim, buckets=buckets, biases=biases)
             # No node has rows to infer vectors from, or to add contexts up by.
             changes |= {"young_mentions": 0, "usage_replicas": 0}
@@ -127,8 +133,9 @@ class LeadingState(ServerState):
 
     def configure(self, sync: SyncConfig) -> None:
         """See ServerState.configure."""
-        _refuse_shared(sync, self.config.shards)
-        if self.config.split == "columns":
+        if self.config.split == "rows":
+            check_pushing(sync, self.config.shards)
+        else:
             check_column_policy(sync)
         super().configure(sync)
 
@@ -330,11 +337,3 @@ def _distinct(ids: IntArray, slots: IntArray) -> tuple[IntArray, IntArray]:
 
 def _names(rows: FloatArray | list[str] | None) -> list[str]:
     return rows if isinstance(rows, list) else []
-
-
-def _refuse_shared(sync: SyncConfig, shards: int) -> None:
-    if shares(sync):
-        raise ConfigError(
-            f"policy {sync.policy} with {shards} shards: it shares the tables of one process; "
-            "use 1 shard, or ssp, asp or bsp."
-        )

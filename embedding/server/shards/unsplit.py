@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embedding.errors import ConfigError
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.groups.config import PAST_PUSHES, PUSHING
 
 POLICIES = ("asp", "auto", "backup", "bsp", "ssp")
 """Those under which a node needs no rows of its own."""
@@ -15,6 +16,15 @@ def check_dealt(buckets: int, shards: int) -> None:
         raise ConfigError(
             f"buckets {buckets} with {shards} shards: each holds some of the rows of n-grams; at "
             f"least {shards} are needed."
+        )
+
+
+def check_pushing(sync: SyncConfig, shards: int) -> None:
+    """ConfigError for a policy under which rows change otherwise than by pushes."""
+    if sync.policy in PAST_PUSHES:
+        raise ConfigError(
+            f"policy {sync.policy} with {shards} shards: it works on the tables of one process; "
+            f"{', '.join(PUSHING)} are accepted, or 1 shard."
         )
 
 

@@ -1,0 +1,258 @@
+"""Server groups with shards without a network, a process or a clock: real clients, real sessions.
+
+`Network` stands for Flight: a channel to an address talks to a session of whatever is there now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+
+from embedding.errors import UnavailableError
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.shards.split import Layout
+from embedding.exchange.wire import Message, decode, encode
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.figures.parts import Parts
+from embedding.server.flight.shell import NodeSession, _answer
+from embedding.server.groups.config import GroupConfig
+from embedding.server.groups.following import FollowingState, following_config
+from embedding.server.groups.link import GroupLink
+from embedding.server.groups.sharded import ShardedFollowing
+from embedding.server.recovery.checkpoint import Content
+from embedding.server.recovery.restoring import assemble, collect, restore
+from embedding.server.shards import recovery as shardrecovery
+from embedding.server.shards.fleet import shard_specs
+from embedding.server.shards.following import FollowingShard
+from embedding.server.shards.leading import LeadingState
+from embedding.server.shards.link import ShardLinks
+from embedding.server.shards.log import as_json
+from embedding.server.shards.service import ShardSession
+from embedding.server.shards.spec import ShardSpec
+from embedding.server.shards.state import ShardState
+from embedding.server.state import ServerState
+
+DIM = 2
+IMPATIENT = ExchangeConfig(
+    rows="float32",
+    compression="none",
+    connect_timeout_s=0.02,
+    backoff_s=0.001,
+    max_backoff_s=0.001,
+    max_message_bytes=1 << 16,
+    max_unconfirmed=10_000,
+)
+PLACES = (
+    "exchange.client",
+    "exchange.shards.stream",
+    "exchange.shards.client",
+    "server.shards.link",
+)
+
+
+class Network:
+    """What is at each address; `faults` are used up by requests to the leading group."""
+
+    def __init__(self) -> None:
+        self.there: dict[str, ServerState | ShardState] = {}
+        self.faults: list[str] = []
+        self.before: Callable[[], None] = lambda: None
+
+    def __enter__(self) -> Network:
+        self._patches = [patch(f"embedding.{p}.Channel", self.channel) for p in PLACES]
+        self._patches.append(patch("embedding.server.shards.state.WAIT_S", 0.005))
+        self._patches.append(patch("embedding.exchange.shards.client.KEEP_S", 1e6))
+        self._patches.append(patch("embedding.server.groups.sharded._REACH_S", 0.02))
+        self._patches.append(patch("embedding.server.groups.link.TRY_S", 0.02))
+        for each in self._patches:
+            each.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for each in self._patches:
+            each.stop()
+
+    def channel(self, location: str, config: ExchangeConfig) -> Line:
+        del config
+        return Line(self, location)
+
+
+class Line:
+    """A channel: real messages, a real session, faults by plan."""
+
+    def __init__(self, network: Network, location: str) -> None:
+        self.network = network
+        self.location = location
+        self.session: NodeSession | ShardSession | None = None
+
+    def open(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def request(self, message: Message, timeout_s: float | None = None) -> Message:
+        network, state = self.network, self.network.there.get(self.location)
+        if self.session is None and state is not None:
+            kind = ShardSession if isinstance(state, ShardState) else NodeSession
+            self.session = kind(state)  # type: ignore[arg-type]
+        if self.session is None or self.session.state is not state:
+            raise UnavailableError(f"{self.location} is away.")
+        if "at" in message.header:
+            network.before()
+        leads = self.location.startswith("grpc://leader")
+        fault = network.faults.pop(0) if network.faults and leads else "ok"
+        if fault == "request lost":
+            raise UnavailableError("the request was lost.")
+        sent, header = encode(message)
+        chunk = SimpleNamespace(data=sent, app_metadata=pa.py_buffer(header))
+        session = self.session
+        answer = _answer(lambda: session.handle(chunk, 0, Parts()), state)
+        if fault == "answer lost":
+            raise UnavailableError("the answer was lost.")
+        batch, header = encode(answer)
+        found = decode(batch, pa.py_buffer(header))
+        if found.header["status"] == "unavailable":
+            raise UnavailableError(found.header["reason"])
+        assert found.header["status"] in ("ok", "waiting"), found.header
+        return found
+
+
+class Server:
+    """A parameter server on the network, with its shards; what it keeps is in `kept`."""
+
+    def __init__(self, network: Network, name: str, shards: int, leader: str | None) -> None:
+        self.network = network
+        self.name = name
+        self.shards = shards
+        self.location = f"grpc://{name}:1"
+        group = GroupConfig()
+        if leader is not None:
+            more = {"rows": "float32", "curvature": 0.0}
+            group = GroupConfig(leader=leader, name=name, **more)
+        self.config = ServerConfig(
+            min_count=1,
+            half_life_tokens=None,
+            device="cpu",
+            initial_rows=1,
+            shards=shards,
+            group=group,
+            max_message_bytes=1 << 16,
+        )
+        self.lives = 0
+        self.kept: tuple[Content, list[Content]] | None = None
+        self.link: GroupLink | None = None
+        self.start()
+
+    def start(self, shards: list[Content] | None = None) -> None:
+        """A new life from what is kept; `shards`: what those of it had on their disks."""
+        self.lives += 1
+        follows = self.config.group.leader is not None
+        config = following_config(self.config) if follows else self.config
+        kinds = (FollowingState, ShardedFollowing) if follows else (ServerState, LeadingState)
+        kind = kinds[self.shards > 1]
+        seed = 2 if follows else 1
+        self.state: Any = kind(
+            config, SyncConfig(policy="asp"), dim=DIM, seed=seed, epoch=self.lives
+        )
+        self.state.ledger.keeps_checkpoints = True
+        if self.kept is not None:
+            restore(self.state, self.kept[0], "test")
+        if self.shards > 1:
+            specs = shard_specs(config, dim=DIM, seed=seed, identity="one")
+            self.specs: list[ShardSpec] = specs
+            held = shards or (None if self.kept is None else self.kept[1])
+            for index in range(self.shards):
+                self.start_shard(index, None if held is None else held[index])
+            self.state.links = ShardLinks(
+                [self.at(index) for index in range(self.shards)],
+                self.state.log,
+                identity="one",
+                config=IMPATIENT,
+                layout=Layout(self.shards, "rows", DIM),
+                follows=follows,
+            )
+        self.network.there[self.location] = self.state
+        if follows:
+            self.network.faults = []
+            self.link = GroupLink(self.state, config)
+            self.link._greet()
+            self.link._pull()
+            self.link.state.ask = self.link._ask
+
+    def at(self, index: int) -> str:
+        return f"grpc://{self.name}-{index}:1"
+
+    def start_shard(self, index: int, held: Content | None) -> None:
+        spec = self.specs[index]
+        state: ShardState
+        if self.link is not None or self.config.group.leader is not None:
+            state = FollowingShard(spec)
+        else:
+            self.lives += 1
+            state = ShardState(spec, epoch=self.lives)
+            state.ledger.keeps_checkpoints = True
+            if held is not None:
+                shardrecovery.restore(state, held, "test")
+        self.network.there[self.at(index)] = state
+
+    def shard(self, index: int) -> Any:
+        return self.network.there[self.at(index)]
+
+    def deliver(self) -> None:
+        """Bring the log to every shard that is there."""
+        if self.shards == 1 or not hasattr(self.state, "links"):
+            return
+        for link in self.state.links.links:
+            try:
+                channel, answer = link._greeted()
+                sent = link._stand(answer.header)
+                while True:
+                    first, entries = self.state.log.after(sent)
+                    told = [as_json(entry) for entry in entries]
+                    header = {"op": "log", "first": first, "entries": told}
+                    link._heard(channel.request(Message(header)).header)
+                    sent = first + len(entries) - 1
+                    if not entries:
+                        break
+                link.away = False
+            except UnavailableError:
+                link.away = True
+
+    def on_disk(self) -> list[Content]:
+        """What the shards would write now."""
+        found = []
+        for index in range(self.shards if self.shards > 1 else 0):
+            state = self.shard(index)
+            with state.lock:
+                facts, slots = shardrecovery.collect(state)
+                copy = state.tables.copy(state.next_slot, accumulators=False)
+            copy.finish(state.lock)
+            found.append(shardrecovery.assemble(state, facts, slots, copy))
+        return found
+
+    def checkpoint(self) -> None:
+        """All that is here, the shards' part first."""
+        state = self.state
+        with state.lock:
+            collected = collect(state)
+            copy = state.tables.copy(state.held_rows, accumulators=False)
+        copy.finish(state.lock)
+        self.deliver()
+        shards = self.on_disk()
+        for index, content in enumerate(shards):
+            self.shard(index).ledger.persisted(content.facts["applied"])
+        self.kept = (assemble(state, collected, copy), shards)
+        state.ledger.persisted(collected["facts"]["applied"])
+
+    def rows(self, table: Any, ids: np.ndarray) -> np.ndarray:
+        state = self.state
+        if self.shards > 1:
+            self.deliver()
+            found = state.links.rows(table, ids, (state.log.number, state.log.position))
+            assert not isinstance(found, list), found
+            return found
+        return state.tables.read(table, state.vocabulary.slots(ids, "test"))
