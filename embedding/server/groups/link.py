@@ -163,7 +163,8 @@ class GroupLink:
         with self._cycle:
             fresh = self._unsettled is None and not self.state.cutting
             if self._unsettled is None:
-                self.state.mend(self._live)
+                if self.state.lacks_rows:
+                    self._pull()  # what moved cannot be told before
                 self._unsettled = self._take()
             taken = self._unsettled
             if taken is not None:
