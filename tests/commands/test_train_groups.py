@@ -29,8 +29,10 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_two_groups_learn_every_token_once(process, text, tmp_path) -> None:
+@pytest.mark.parametrize("shards", [1, 2])
+def test_two_groups_learn_every_token_once(process, text, tmp_path, shards: int) -> None:
     options = ("--nodes", 2, "--server-groups", 2, "--exchange-every", 0.3, "--epochs", 4)
+    options += ("--shards", shards)
     store = tmp_path / "store"
     more = ("--vocabulary", "growing", "--out", store, "--json", *QUICK)
     done = process("train", text, *options, *more)

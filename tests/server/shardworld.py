@@ -150,8 +150,8 @@ class Server:
         self.link: GroupLink | None = None
         self.start()
 
-    def start(self, shards: list[Content] | None = None) -> None:
-        """A new life from what is kept; `shards`: what those of it had on their disks."""
+    def start(self) -> None:
+        """A new life from what is kept."""
         self.lives += 1
         follows = self.config.group.leader is not None
         config = following_config(self.config) if follows else self.config
@@ -167,7 +167,7 @@ class Server:
         if self.shards > 1:
             specs = shard_specs(config, dim=DIM, seed=seed, identity="one")
             self.specs: list[ShardSpec] = specs
-            held = shards or (None if self.kept is None else self.kept[1])
+            held = None if self.kept is None else self.kept[1]
             for index in range(self.shards):
                 self.start_shard(index, None if held is None else held[index])
             self.state.links = ShardLinks(

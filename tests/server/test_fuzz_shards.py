@@ -15,7 +15,9 @@ from threads import fleet, sharded
 from embedding.errors import RefusedError
 from embedding.exchange.channel import Channel
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.protocol import VERSION
+from embedding.exchange.groups.entry import encode_rows
+from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.wire import Message
 from embedding.records import Table
 from embedding.server.config import ServerConfig
@@ -111,6 +113,12 @@ def test_a_wrong_greeting_is_refused(server, channel, message, reason):
         ({"op": "sums", "at": [1, 0]}, {"ids": ints(0), "offsets": ints(0, 1)}, "not known"),
         ({"op": "copied", "number": 1}, {"ids": ints(0)}, "not known"),
         ({"op": "log", "entries": [["copy"]], "first": 0}, {}, "not known"),
+        ({"op": "changes", "at": [1], "seen": 0, "epoch": 0}, {}, "at"),
+        ({"op": "changes", "at": [0, 0], "seen": -2, "epoch": 0}, {}, "seen"),
+        ({"op": "piece", "sequence": 1, "piece": 3}, {}, "piece 3 of entry 1"),
+        ({"op": "moves", "table": "in", "at": [0, 0], "first": 0, "most": 1}, {}, "not known"),
+        ({"op": "adopt", "table": "in"}, {"ids": ints(0)}, "not known"),
+        ({"op": "stand", "life": 1, "at": [0, 0], "applied": {}, "next_id": 9}, {}, "not known"),
         ({"op": "nothing"}, {}, "not known"),
         ({"op": ["pull"]}, {}, "not known"),
     ],
@@ -120,6 +128,19 @@ def test_a_wrong_request_is_refused_and_the_stream_goes_on(server, channel, head
     with pytest.raises(RefusedError, match=reason):
         channel.request(Message(header, arrays))
     assert channel.request(Message({"op": "confirm"})).header["status"] == "ok"
+
+
+def test_an_entry_of_a_group_of_which_a_piece_is_missing_is_refused(server, channel):
+    channel.request(hello())
+    values = np.ones((4, DIM), dtype=np.float32)
+    push = Push("fuzz", 1, 0, (RowDelta(Table.IN, ints(0, 2, 4, 6), values),))
+    first, *_, last = encode_rows(push, 2 * (8 + 4 * DIM))
+    with pytest.raises(RefusedError, match="0 pieces of entry 1 came before it, not 1"):
+        channel.request(last)
+    channel.request(first)
+    wrong = Message({**last.header, "sequence": 2}, last.arrays, last.texts)
+    with pytest.raises(RefusedError, match="0 pieces of entry 2"):
+        channel.request(wrong)
 
 
 def test_a_pull_that_asks_for_more_than_a_message_holds_is_refused(server, channel):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from shardworld import DIM, IMPATIENT, Network, Server
 
-from embedding.errors import UnavailableError
+from embedding.errors import BehindError, UnavailableError
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.client import connect
@@ -101,6 +101,8 @@ class Exchanging(RuleBasedStateMachine):
             self.servers[group].link.exchange()
         except UnavailableError:
             pass
+        except BehindError:  # of which the process of a group ends, and is started again
+            again(self.servers[group].start)
         finally:
             self.network.faults = []
 
@@ -128,18 +130,25 @@ class Exchanging(RuleBasedStateMachine):
         """As nodes and groups do every second: what the leader lacks is sent again."""
         self.nodes[0].settle()
         for server in self.servers[1:]:
-            again(server.link.client.durable)
+            try:
+                again(server.link.client.durable)
+            except BehindError:
+                again(server.start)
 
     @rule(written=st.booleans())
     def kill_the_leader(self, written: bool) -> None:
         """Its shards notice, and may have written their last checkpoint by then."""
         self.deliver()
-        self.leader.start(self.leader.on_disk() if written else None)
+        if written:
+            self.leader.kept = (self.leader.kept[0], self.leader.on_disk())
+        self.leader.start()
         self.tend()
 
     @rule(group=st.integers(1, GROUPS))
     def kill_a_group(self, group: int) -> None:
         again(self.servers[group].start)
+        if self.of_leader > 1:  # as a server does whenever a stream breaks
+            self.checkpoint()
 
     @rule(index=st.integers(0, 1))
     def kill_a_shard_of_the_leader(self, index: int) -> None:
@@ -166,6 +175,7 @@ class Exchanging(RuleBasedStateMachine):
             for _ in range(3):
                 for node in self.nodes:
                     node.settle()
+                self.tend()
                 for server in self.servers[1:]:
                     again(server.link.exchange)
             self.compare()

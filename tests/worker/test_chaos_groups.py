@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 from killing import (
     CLIENT,
@@ -37,10 +38,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 class Group:
     """A group that follows, in a process of its own that can be killed."""
 
-    def __init__(self, found: Chaos) -> None:
+    def __init__(self, found: Chaos, shards: int) -> None:
         place = GroupConfig(leader=found.client.location, name="b", every_s=0.2)
         config = {"port": free_port(), "min_count": 2, "config_digest": MODEL.digest()}
-        self.config = ServerConfig(**config, group=place)
+        self.config = ServerConfig(**config, group=place, shards=shards)
         self.location = f"grpc://127.0.0.1:{self.config.port}"
         self.policy = found.policy
         self.process: subprocess.Popen[bytes] | None = None
@@ -54,14 +55,20 @@ class Group:
         self.process.kill()
         self.process.wait(30)
 
+    def kill_shard(self) -> None:
+        assert self.process is not None
+        psutil.Process(self.process.pid).children()[0].kill()
+
 
 @contextmanager
-def grouped(folder: Path, policy: str, lines: int) -> Iterator[tuple[Chaos, Group, Counter[str]]]:
+def grouped(
+    folder: Path, policy: str, lines: int, *, shards: int = 1
+) -> Iterator[tuple[Chaos, Group, Counter[str]]]:
     """A leader with node n0 and a group with node n1, which learn a corpus."""
     path = folder / "c.txt"
     words = corpus(path, lines)
-    with chaos(folder, policy) as (found, pool):
-        group = Group(found)
+    with chaos(folder, policy, shards=shards) as (found, pool):
+        group = Group(found, shards)
         group.serve()
         try:
             for i, server in enumerate((found.client.location, group.location)):
@@ -122,3 +129,23 @@ def test_groups_are_killed_one_after_the_other(tmp_path: Path) -> None:
         found.serve()
         group.serve()
         ended(found, words)
+
+
+def test_shards_of_groups_are_killed_one_after_the_other(tmp_path: Path) -> None:
+    with grouped(tmp_path, "ssp", 20_000, shards=2) as (found, group, words):
+        found.reach(words.total() * 0.15)
+        group.kill_shard()
+        found.reach(words.total() * 0.3)
+        found.kill_shards(1)
+        found.reach(words.total() * 0.45)
+        found.kill_server()
+        found.serve()
+        found.reach(words.total() * 0.6)
+        group.kill()
+        group.serve()
+        found.reach(words.total() * 0.8)
+        found.kill_shards(1)
+        group.kill_shard()
+        ended(found, words)
+        shards = found.client.status()["shards"]
+        assert [shard["lost_pushes"] + shard["repeated_pushes"] for shard in shards] == [0, 0]

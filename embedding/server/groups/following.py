@@ -195,6 +195,9 @@ class Follows(ServerState):
     def merged(self) -> None:
         """The leader has applied the entry that was taken last."""
 
+    def all_told(self) -> None:
+        """The leader has all that was pushed (under the lock)."""
+
     @property
     def lacks_rows(self) -> bool:
         """Whether rows cannot be reached, or have to be fetched from the leader again."""
@@ -239,6 +242,8 @@ class Follows(ServerState):
         with self.lock:
             if self._cut is None and self.waiting:
                 self._cut = self._begin_cut()
+            elif self._cut is None:
+                self.all_told()
             cut = self._cut
         if cut is None:
             return None

@@ -164,7 +164,10 @@ class GroupLink:
             fresh = self._unsettled is None and not self.state.cutting
             if self._unsettled is None:
                 if self.state.lacks_rows:
-                    self._pull()  # what moved cannot be told before
+                    # What moved cannot be told before. Other rows stay as they are: what was
+                    # taken of them may not be at the leader yet.
+                    self._changes()
+                    self.state.mend(self._live)
                 self._unsettled = self._take()
             taken = self._unsettled
             if taken is not None:
@@ -193,12 +196,7 @@ class GroupLink:
 
     def _pull(self) -> Changes:
         """Ask what changed, and have it here."""
-        told = {
-            "nodes": self._figures["nodes"],
-            "figures": self._figures["figures"],
-            "age_s": time.monotonic() - self._taken_at,
-        }
-        changes = self.client.changes(self._seen, told)
+        changes = self._changes()
         self._groups = changes.groups
         if not self._seen:
             self.state.resume(changes.nodes)
@@ -212,6 +210,14 @@ class GroupLink:
         self._seen = changes.seen
         self._confirm(changes.durable)
         return changes
+
+    def _changes(self) -> Changes:
+        told = {
+            "nodes": self._figures["nodes"],
+            "figures": self._figures["figures"],
+            "age_s": time.monotonic() - self._taken_at,
+        }
+        return self.client.changes(self._seen, told)
 
     def _follow_words(self, changes: Changes) -> None:
         now = time.monotonic()

@@ -79,6 +79,14 @@ class ShardedFollowing(Follows, LeadingState):
         self._told = self._telling
         self.log.drop(self._told.position)
 
+    def all_told(self) -> None:
+        """See Follows: what is in the log since are words, which shards that begin now have."""
+        position = min(link.position for link in self.links.links)
+        if position > self._told.position:
+            applied = {name: entry.applied for name, entry in self.ledger.nodes.items()}
+            self._told = Standing(position, applied)
+            self.log.drop(position)
+
     def mend(self, live: Live) -> tuple[int, ...]:
         """See Follows; to be called while the leader has all that was taken."""
         return tuple(self._seeded(link, live) for link in self.links.links if link.lacks)

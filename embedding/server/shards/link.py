@@ -164,6 +164,8 @@ class ShardLink:
         """That life of the shard has been given all rows, as of `at`, and may go on from there."""
         header = {"op": "stand", "life": life, "at": list(at), "next_id": next_id}
         self._fetch(Message({**header, "applied": dict(applied)}))
+        # Figures of an earlier life say nothing of this one.
+        self.figures = {**self.figures, "position": at[1]}
         self._life, self.lacks = life, False
 
     def _fetch(self, message: Message) -> Message:
