@@ -176,6 +176,7 @@ class Exchanging(RuleBasedStateMachine):
                 for node in self.nodes:
                     node.settle()
                 self.tend()
+                self.deliver()  # by which a primary notices that a shard has lost its rows
                 for server in self.servers[1:]:
                     again(server.link.exchange)
             self.compare()
