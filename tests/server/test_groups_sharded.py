@@ -60,9 +60,9 @@ def test_each_group_has_what_the_nodes_of_all_have_pushed(connect, of_leader, of
         start = read(leader, words, Table.IN)
         assert np.ptp(start[1:30], axis=0).max() > 0.01  # the rows began as they do anywhere
         assert leader.state.vocabulary.counts(words).tolist() == [3] + [6] * 29 + [3]
+        until(lambda: leader.status()["groups"][0]["rows_in"] >= 60)
         status = leader.status()
         assert [(g["group"], g["state"], g["nodes"]) for g in status["groups"]] == [("b", "up", 1)]
-        assert status["groups"][0]["rows_in"] >= 60
         told = status["topology"]
         assert told["bytes"]["groups"] > 0
         assert told["rows"]["groups"] > 0

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from embedding.server.groups.taking import Moves
 from embedding.server.shards.leading import LeadingState
 from embedding.server.shards.link import ShardLink
 from embedding.server.shards.log import TakeMoves
+
+T = TypeVar("T")
 
 _ROWS = 16_384
 """Rows that travel at a time."""
@@ -94,8 +96,10 @@ class ShardedFollowing(Follows, LeadingState):
     def adopt(self, table: Table, ids: IntArray, rows: FloatArray) -> int:
         """See Follows."""
         where = places(ids, len(self.links))
+        with self.lock:
+            at = (self.log.number, self.log.position)
         return sum(
-            link.adopt(table, ids[own], rows[own])
+            _patiently(link, partial(link.adopt, table, ids[own], rows[own], at))
             for link, own in zip(self.links.links, where, strict=True)
             if len(own)
         )
@@ -112,7 +116,7 @@ class ShardedFollowing(Follows, LeadingState):
             own = ids[self.links.layout.held(ids, link.index)]
             for first in range(0, len(own), _ROWS):
                 part = own[first : first + _ROWS]
-                link.adopt(table, part, live(table, part), seeds=True)
+                link.adopt(table, part, live(table, part), None)
         told = self._told
         link.stand(life, (self.log.number, told.position), told.applied, next_id)
         return link.index
@@ -133,15 +137,21 @@ class ShardedFollowing(Follows, LeadingState):
 
 
 def _moved(link: ShardLink, table: Table, at: tuple[int, int]) -> list[Moved]:
-    """All that moved on a shard, in pieces; UnavailableError while it is away or behind."""
+    """All that moved on a shard, in pieces."""
     found: list[Moved] = []
-    deadline = time.monotonic() + _REACH_S
     while not found or len(found[-1].slots) == _ROWS:
-        part = link.moves(table, at, sum(len(each.slots) for each in found), _ROWS)
-        if part is not None:
-            found.append(part)
-            continue
+        first = sum(len(each.slots) for each in found)
+        found.append(_patiently(link, partial(link.moves, table, at, first, _ROWS)))
+    return [each for each in found if len(each.slots)]
+
+
+def _patiently(link: ShardLink, ask: Callable[[], T | None]) -> T:
+    """What a shard answers; UnavailableError while it is away or behind."""
+    deadline = time.monotonic() + _REACH_S
+    while True:
+        answer = ask()
+        if answer is not None:
+            return answer
         if link.lacks or time.monotonic() > deadline:
             raise UnavailableError(f"shard {link.index} is not up to date with its group.")
         time.sleep(_PAUSE_S)
-    return [each for each in found if len(each.slots)]

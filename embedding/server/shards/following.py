@@ -61,19 +61,22 @@ class FollowingShard(ShardState):
             part = slice(first, first + most)
             return Moved(held.slots[part], held.bases[part], held.now[part])
 
-    def adopt(self, table: Table, ids: IntArray, rows: FloatArray, *, seeds: bool) -> int:
+    def adopt(self, table: Table, ids: IntArray, rows: FloatArray, at: At | None) -> int | None:
         """The leader has these rows; how many of their words have a row here.
 
-        seeds  words without a row here get one
+        at  where in the log all of their words have been given; None there: not there yet.
+            Without it words without a row here get one
         """
         if rows.shape != (len(ids), self.tables.dim):
             raise RefusedError(f"adopt: rows of shape {rows.shape} for {len(ids)} ids.")
         with self.changed:
+            if at is not None and not self.reach(at):
+                return None
             if table is Table.SUB:
                 self.drift.adopt(table, self.grams.places(ids, "adopt"), rows)
                 return len(ids)
             self._own(ids, "adopt")
-            if seeds:
+            if at is None:
                 self._give(ids[self.map.slots(ids) < 0])
             slots = self.map.slots(ids)
             alive = slots >= 0
@@ -135,10 +138,11 @@ def following_calls(state: ShardState) -> dict[str, Callable[[Message], Message]
 
     def adopt(message: Message) -> Message:
         ids, rows = message.array("ids", "i8", 1), message.array("rows", "f4", 2)
-        seeds = message.header.get("seeds") is True
-        return Message(
-            {"status": "ok", "rows": state.adopt(_table(message), ids, rows, seeds=seeds)}
-        )
+        at = position(message.header.get("at"))
+        adopted = state.adopt(_table(message), ids, rows, at)
+        if adopted is None:
+            return Message({"status": "waiting", "waits_for": state.waits_for})
+        return Message({"status": "ok", "rows": adopted})
 
     def stand(message: Message) -> Message:
         header = message.header

@@ -153,10 +153,13 @@ class ShardLink:
         rows = (answer.array(name, "f4", 2) for name in ("bases", "now"))
         return Moved(answer.array("ids", "i8", 1), *rows)
 
-    def adopt(self, table: Table, ids: IntArray, rows: FloatArray, *, seeds: bool = False) -> int:
+    def adopt(
+        self, table: Table, ids: IntArray, rows: FloatArray, at: tuple[int, int] | None
+    ) -> int | None:
         """The leader has these rows; how many of their words have one there (`FollowingShard`)."""
-        header = {"op": "adopt", "table": table, "seeds": seeds}
-        return whole(self._fetch(Message(header, {"ids": ids, "rows": rows})).header, "rows")
+        header = {"op": "adopt", "table": table, "at": None if at is None else list(at)}
+        answer = self._fetch(Message(header, {"ids": ids, "rows": rows}))
+        return None if answer.header["status"] != "ok" else whole(answer.header, "rows")
 
     def stand(
         self, life: int, at: tuple[int, int], applied: Mapping[str, int], next_id: int
