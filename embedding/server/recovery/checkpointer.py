@@ -6,6 +6,8 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 
+from embedding.errors import UnavailableError
+
 logger = logging.getLogger(__name__)
 
 
@@ -79,6 +81,9 @@ class Checkpointer(ABC):
         except OSError as error:
             logger.error("a checkpoint could not be written: %s", error)
             return f"the checkpoint could not be written ({error.strerror or error})"
+        except UnavailableError as error:
+            logger.error("a checkpoint could not be written: %s", error)
+            return f"the checkpoint could not be written ({str(error).rstrip('.')})"
         except Exception as error:
             logger.exception("a checkpoint could not be written")
             return f"the checkpoint could not be written ({type(error).__name__})"
