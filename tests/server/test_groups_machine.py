@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from embedding.errors import UnavailableError
+from embedding.errors import BehindError, UnavailableError
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.groups.client import LeaderClient
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
@@ -174,6 +174,9 @@ class World:
             self.links[index].exchange()
         except UnavailableError:
             pass
+        except BehindError:
+            # The leader lost entries that this life of the group does not hold: it starts anew.
+            self.kill_group(index)
         finally:
             self.faults = []
 
@@ -251,6 +254,32 @@ class Exchanging(RuleBasedStateMachine):
             entry = leader.ledger.of(node.name)
             assert (entry.applied, entry.accepted) == (node.sequence, node.sequence)
             assert entry.place == (f"{node.name} {node.sequence}" if node.sequence else "")
+
+
+def test_a_node_keeps_what_only_the_leaders_memory_has() -> None:
+    """The leader applied it and dies before its checkpoint, and the group that told it is gone."""
+    order = Exchanging()
+    order.begin()
+    order.push(1, {0, 2}, 3)
+    order.exchange(0, [])
+    order.kill_a_group(0)
+    held = [push.sequence for push in order.world.nodes[1].log.after(0)]
+    assert held == [1], "no checkpoint has it"
+    order.kill_the_leader()
+    order.teardown()
+
+
+def test_a_group_that_began_anew_hears_of_the_checkpoint() -> None:
+    order = Exchanging()
+    order.begin()
+    order.push(1, {0, 2}, 3)
+    order.exchange(0, [])
+    order.kill_a_group(0)
+    order.checkpoint()
+    order.exchange(0, [])
+    world = order.world
+    assert world.links[0].state.ledger.of("n1").durable == 1
+    order.teardown()
 
 
 TestExchanging = Exchanging.TestCase

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,15 @@ Seen = tuple[tuple[int, int], ...]
 """Of the leader, or of each of its shards: its life, and the clock of its changes then."""
 
 
+class Reached(NamedTuple):
+    """How far a node's pushes are in the leader's tables, and how far in a checkpoint of it."""
+
+    sequence: int
+    place: str
+    tokens: int
+    durable: int
+
+
 @dataclass(frozen=True)
 class Changes:
     """What others changed since the group looked last.
@@ -31,7 +40,7 @@ class Changes:
     version   of the vocabulary; next_id: the id that the next word gets; closed: no word gets one
     groups    groups whose rows are added up
     ids       int64 [n] by table, rows that the group lacks
-    nodes     (sequence, place, tokens) of each node, when the group asked for the first time
+    nodes     of each node, when the group asked for the first time
     """
 
     seen: Seen
@@ -41,7 +50,7 @@ class Changes:
     closed: bool
     groups: int
     ids: dict[Table, IntArray]
-    nodes: dict[str, tuple[int, str, int]]
+    nodes: dict[str, Reached]
 
 
 class LeaderClient(ParameterClient):
@@ -104,7 +113,7 @@ class LeaderClient(ParameterClient):
             closed=head.get("closed") is True,
             groups=whole(head, "groups"),
             ids={t: answer.array(t, "i8", 1) for t in Table if str(t) in answer.arrays},
-            nodes={name: tuple(each) for name, each in head.get("nodes", {}).items()},
+            nodes={name: Reached(*each) for name, each in head.get("nodes", {}).items()},
         )
 
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from embedding.errors import ConfigError, RefusedError, UnavailableError
-from embedding.exchange.groups.client import Changes
+from embedding.exchange.groups.client import Changes, Reached
 from embedding.exchange.protocol import VocabularyDelta, Welcome
 from embedding.exchange.testimony import Attestation
 from embedding.records import FloatArray, IntArray, Table
@@ -226,11 +226,12 @@ class Follows(ServerState):
             )
         self.leader = welcome
 
-    def resume(self, nodes: dict[str, tuple[int, str, int]]) -> None:
-        """Go on where the leader's tables are: how far each node's pushes are in them."""
+    def resume(self, nodes: dict[str, Reached]) -> None:
+        """Go on where the leader's tables are; a node keeps what no checkpoint of it holds."""
         with self.changed:
-            for node, (sequence, place, tokens) in nodes.items():
-                self.ledger.restore(node, sequence, tokens, place)
+            for node, at in nodes.items():
+                self.ledger.restore(node, at.sequence, at.tokens, at.place)
+                self.ledger.of(node).durable = at.durable
 
     @property
     def cutting(self) -> bool:

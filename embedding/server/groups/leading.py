@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embedding.errors import RefusedError
+from embedding.exchange.groups.client import Reached
 from embedding.exchange.groups.entry import Entry
 from embedding.exchange.protocol import Push
 from embedding.records import IntArray, Table
@@ -112,7 +113,7 @@ class LedGroups:
                 "closed": state.vocabulary.closed,
                 "groups": self._merging(state),
                 "nodes": {
-                    name: [entry.applied, entry.applied_place, entry.tokens]
+                    name: Reached(entry.applied, entry.applied_place, entry.tokens, entry.durable)
                     for name, entry in ledger.items()
                     if seen < 0 and name not in self.groups
                 },

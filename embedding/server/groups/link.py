@@ -200,6 +200,8 @@ class GroupLink:
         self._groups = changes.groups
         if not self._seen:
             self.state.resume(changes.nodes)
+            reached = {node: at.sequence for node, at in changes.nodes.items()}
+            self._told.append((self._sequence, reached))
         self._follow_words(changes)
         mended = self.state.mend(self._live)  # these have all rows by now
         for table, ids in changes.ids.items():

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from embedding.errors import UnavailableError
+from embedding.exchange.groups.client import Reached
 from embedding.exchange.shards.split import places
 from embedding.records import FloatArray, IntArray, Table
 from embedding.server.groups.drift import Moved
@@ -64,10 +65,10 @@ class ShardedFollowing(Follows, LeadingState):
         for link in self.links.links:
             link.on_lacking = call
 
-    def resume(self, nodes: dict[str, tuple[int, str, int]]) -> None:
+    def resume(self, nodes: dict[str, Reached]) -> None:
         """See Follows."""
         super().resume(nodes)
-        self._told = Standing(0, {node: sequence for node, (sequence, _, _) in nodes.items()})
+        self._told = Standing(0, {node: at.sequence for node, at in nodes.items()})
 
     def cut_moves(self) -> Callable[[], Moves]:
         """See Follows."""
