@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from embedding.errors import RefusedError
-from embedding.exchange.codec import position, string, whole
+from embedding.exchange.codec import position, whole
 from embedding.exchange.wire import Array, Message
 from embedding.records import FloatArray, IntArray, Table
 from embedding.server.groups.drift import Drift, Moved
+from embedding.server.shards.fields import at_of, table_of
 from embedding.server.shards.log import Admit, Entry, TakeMoves
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import At, ShardState
@@ -128,7 +129,7 @@ def following_calls(state: ShardState) -> dict[str, Callable[[Message], Message]
         return {}
 
     def moves(message: Message) -> Message:
-        at, table = _at(message), _table(message)
+        at, table = at_of(message), table_of(message)
         header = message.header
         found = state.moves(table, at, whole(header, "first"), whole(header, "most", least=1))
         if found is None:
@@ -139,7 +140,7 @@ def following_calls(state: ShardState) -> dict[str, Callable[[Message], Message]
     def adopt(message: Message) -> Message:
         ids, rows = message.array("ids", "i8", 1), message.array("rows", "f4", 2)
         at = position(message.header.get("at"))
-        adopted = state.adopt(_table(message), ids, rows, at)
+        adopted = state.adopt(table_of(message), ids, rows, at)
         if adopted is None:
             return Message({"status": "waiting", "waits_for": state.waits_for})
         return Message({"status": "ok", "rows": adopted})
@@ -150,21 +151,7 @@ def following_calls(state: ShardState) -> dict[str, Callable[[Message], Message]
         if not isinstance(applied, dict):
             raise RefusedError("stand: `applied` must be an object.")
         told = {str(node): whole(applied, node) for node in applied}
-        state.stand(whole(header, "life"), _at(message), told, whole(header, "next_id"))
+        state.stand(whole(header, "life"), at_of(message), told, whole(header, "next_id"))
         return Message({"status": "ok"})
 
     return {"moves": moves, "adopt": adopt, "stand": stand}
-
-
-def _at(message: Message) -> At:
-    at = position(message.header.get("at"))
-    if at is None:
-        raise RefusedError("message: 'at' is missing.")
-    return at
-
-
-def _table(message: Message) -> Table:
-    try:
-        return Table(string(message.header, "table"))
-    except ValueError as error:
-        raise RefusedError("`table`: in, out or sub is accepted.") from error

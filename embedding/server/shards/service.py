@@ -23,13 +23,12 @@ import pyarrow as pa
 import torch
 
 from embedding.errors import PlatformError, RefusedError, UnavailableError, YeoronError
-from embedding.exchange.codec import decode_push, position, string, whole
+from embedding.exchange.codec import decode_push, string, whole
 from embedding.exchange.compression.halves import narrow
 from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.shards.minibatches import check_size, decode_minibatches
 from embedding.exchange.together import OPERATION as TOGETHER
 from embedding.exchange.wire import Message, decode
-from embedding.records import Table
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import read_credentials
@@ -39,13 +38,14 @@ from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.flight.shell import FlightService
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
+from embedding.server.shards.fields import at_of, table_of
 from embedding.server.shards.following import FollowingShard, following_calls
 from embedding.server.shards.grouped import GroupStream
 from embedding.server.shards.log import from_json
 from embedding.server.shards.pulling import answer_pull
 from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
-from embedding.server.shards.state import At, ShardState
+from embedding.server.shards.state import ShardState
 from embedding.server.shards.sums import check_tickets
 from embedding.stopping import stop_on_signals
 
@@ -214,7 +214,7 @@ class ShardSession:
         return self._acknowledged()
 
     def _pull(self, message: Message) -> Message:
-        return answer_pull(self.state, self.node, message, _at(message), self._mirror)
+        return answer_pull(self.state, self.node, message, at_of(message), self._mirror)
 
     def _push(self, message: Message) -> Message:
         push = decode_push(message)
@@ -238,7 +238,7 @@ class ShardSession:
         check_size(batch, self.state.config.max_message_bytes)
         if not len(batch.examples.inputs):
             raise RefusedError("open: the block has no example.")
-        rows = self.state.open(batch, _at(message))
+        rows = self.state.open(batch, at_of(message))
         if rows is None:
             return Message({"status": "waiting", "waits_for": self.state.waits_for})
         from embedding.server.shards.columns import Workspace  # brings the kernels with it
@@ -306,7 +306,7 @@ class ShardSession:
         )
 
     def _rows(self, message: Message) -> Message:
-        rows = self.state.rows(_table(message), message.array("ids", "i8", 1), _at(message))
+        rows = self.state.rows(table_of(message), message.array("ids", "i8", 1), at_of(message))
         if rows is None:
             return Message({"status": "waiting", "waits_for": self.state.waits_for})
         return Message({"status": "ok"}, {"rows": rows})
@@ -317,19 +317,21 @@ class ShardSession:
         ends = offsets[:1].tolist() + offsets[-1:].tolist()
         if ends != [0, len(ids)] or np.any(np.diff(offsets) < 0):
             raise RefusedError("sums: `offsets` must rise from 0 to the number of ids.")
-        rows = self.state.gram_sums(ids, offsets, _at(message))
+        rows = self.state.gram_sums(ids, offsets, at_of(message))
         if rows is None:
             return Message({"status": "waiting", "waits_for": self.state.waits_for})
         return Message({"status": "ok"}, {"rows": rows})
 
     def _copied(self, message: Message) -> Message:
         """Rows of a copy; without a table only whether it was begun."""
-        if not self.state.has_copy(_at(message)):
+        if not self.state.has_copy(at_of(message)):
             return Message({"status": "waiting", "waits_for": self.state.waits_for})
         if "ids" not in message.arrays:
             return Message({"status": "ok"})
         number, ids = whole(message.header, "number"), message.array("ids", "i8", 1)
-        return Message({"status": "ok"}, {"rows": self.state.copied(number, _table(message), ids)})
+        return Message(
+            {"status": "ok"}, {"rows": self.state.copied(number, table_of(message), ids)}
+        )
 
     def _forget(self, message: Message) -> Message:
         self.state.forget_copy(whole(message.header, "number"))
@@ -340,20 +342,6 @@ def _same_version(message: Message) -> None:
     version = whole(message.header, "version")
     if version != VERSION:
         raise RefusedError(f"protocol {version}; this shard speaks {VERSION}.")
-
-
-def _at(message: Message) -> At:
-    at = position(message.header.get("at"))
-    if at is None:
-        raise RefusedError("message: 'at' is missing.")
-    return at
-
-
-def _table(message: Message) -> Table:
-    try:
-        return Table(string(message.header, "table"))
-    except ValueError as error:
-        raise RefusedError("`table`: in, out or sub is accepted.") from error
 
 
 def main() -> None:

@@ -1,0 +1,25 @@
+"""Fields of messages to shards: which table, and which place in the primary's log."""
+
+from __future__ import annotations
+
+from embedding.errors import RefusedError
+from embedding.exchange.codec import position, string
+from embedding.exchange.wire import Message
+from embedding.records import Table
+from embedding.server.shards.state import At
+
+
+def at_of(message: Message) -> At:
+    """The place up to which the sender has read the log; RefusedError when it is missing."""
+    at = position(message.header.get("at"))
+    if at is None:
+        raise RefusedError("message: 'at' is missing.")
+    return at
+
+
+def table_of(message: Message) -> Table:
+    """The table that is meant; RefusedError for another."""
+    try:
+        return Table(string(message.header, "table"))
+    except ValueError as error:
+        raise RefusedError("`table`: in, out or sub is accepted.") from error
