@@ -80,7 +80,10 @@ def test_a_shard_killed_in_the_middle_changes_no_byte(corpus, tmp_path, model):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--sync", "hogwild"), "sync hogwild: hogwild and sandblaster work with 1 shard"),
+        (
+            ("--sync", "hogwild"),
+            "policy hogwild with 2 shards: it works on the tables of one process",
+        ),
     ],
 )
 def test_what_does_not_go_with_shards_is_one_sentence(yeoron, corpus, options, reason):

@@ -46,7 +46,7 @@ def test_every_token_is_learnt_once(process, corpus: Path, options: tuple[str, .
     [
         ("--sync none", ["policy 'none'", "averaging, backup, bsp"]),
         ("--sync sandblaster --model glove", ["sandblaster", "glove", "sgns and cbow"]),
-        ("--sync sandblaster --shards 2", ["shards 2", "sandblaster", "1 shard"]),
+        ("--sync sandblaster --shards 2", ["2 shards", "sandblaster", "1 shard"]),
         ("--sync sandblaster --compression topk", ["sandblaster", "topk", "none and fp16"]),
         ("--sync sandblaster --topology allreduce", ["allreduce", "sandblaster", "bsp, ssp, asp"]),
         ("--sync sandblaster --nodes 2 --groups 1", ["groups 1", "sandblaster"]),
