@@ -76,6 +76,7 @@ class Nodes:
         self.errors: list[BaseException] = []
         self.learners: dict[int, PacedLearner] = {}
         self.shares = True
+        self.greeted = threading.Barrier(NODES)
 
     def run(self) -> None:
         threads = [
@@ -104,6 +105,7 @@ class Nodes:
 
     def _learn(self, node: int, client: ParameterClient) -> None:
         welcome = client.hello()
+        self.greeted.wait(60)  # who greets late has no part in what the others began without it
         learner = PacedLearner(
             client,
             make_trainer(MODEL),
@@ -179,9 +181,8 @@ def test_rounds_of_lbfgs_are_made_by_all_nodes_over_the_wire(shares: bool) -> No
         assert found["last"] < found["first"]
         assert set(found["by_node"]) == {f"n{node}" for node in range(NODES)}
         assert found["portions"] == sum(found["by_node"].values())
-        # Sentences of 20 tokens: portions of 200 make 5 a node. Those that have ended
-        # take part in no more rounds.
-        assert found["portions"] >= NODES * 5 * found["evaluations"] * 0.7
+        # Sentences of 20 tokens: portions of 200 make 5 a node.
+        assert found["portions"] >= NODES * 5 * found["evaluations"] * 0.9
 
 
 def test_pushes_are_as_rare_as_the_policy_says() -> None:
