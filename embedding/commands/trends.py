@@ -105,8 +105,13 @@ def fallen(
 
 def axis(
     word: Annotated[str, typer.Argument(help="The word.")],
-    positive: Annotated[str, typer.Option(help="Words of one pole, divided by commas.")],
-    negative: Annotated[str, typer.Option(help="Words of the other pole, divided by commas.")],
+    name: Annotated[
+        str | None, typer.Option("--axis", help="One axis of the settings, by its name.")
+    ] = None,
+    positive: Annotated[
+        str | None, typer.Option(help="Words of one pole of your own, divided by commas.")
+    ] = None,
+    negative: Annotated[str | None, typer.Option(help="Words of the other pole.")] = None,
     snapshots: Store = None,
     id: Id = "latest",  # noqa: A002
     as_json: Json = False,
@@ -114,23 +119,21 @@ def axis(
 ) -> None:
     """Where a word stands between two poles, by source and over time, with intervals.
 
-    Example: `yeoron trends axis 일본 --positive 좋다,우호 --negative 나쁘다,불매`
+    Without poles the axes of the settings (`web.axes`) answer, those of the word's page: sentiment,
+    unless others were set.
+
+    Examples: `yeoron trends axis 일본` · `yeoron trends axis 일본 --axis sentiment` ·
+    `yeoron trends axis 일본 --positive 좋다,우호 --negative 나쁘다,불매`
     """
-    from embedding.trends.axis import axis_history
-    from embedding.trends.comparisons import axis_csv, axis_table
-    from embedding.trends.table import as_json as to_json
+    from embedding.commands.axes import axes_asked, follow, print_axes
 
     chosen = settings()
-    one, other = (
-        [name.strip() for name in side.split(",") if name.strip()] for side in (positive, negative)
-    )
+    asked = axes_asked(chosen.web.axes, name, positive, negative)
     store = _whole(snapshots, chosen)
-    found = axis_history(store, word, one, other, chosen.trends, id=id)
-    refuse_unknown(word, store.open(id), known=bool(found.points) or _held(store, id, word))
-    if as_json or as_csv:
-        sys.stdout.write(to_json(found) if as_json else axis_csv(found))
-    else:
-        console.print(axis_table(found))
+    found = follow(store, word, asked, chosen.trends, id)
+    known = any(one.history and one.history.points for one in found) or _held(store, id, word)
+    refuse_unknown(word, store.open(id), known=known)
+    print_axes(found, as_json=as_json, as_csv=as_csv)
 
 
 def contrast(

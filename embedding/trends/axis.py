@@ -46,7 +46,8 @@ class AxisPoint:
 class AxisHistory:
     """A word between two poles: -1 at all of `negative`, 1 at all of `positive`.
 
-    poles  how many words of the lists the last window knows
+    poles   how many words of the lists the last window knows
+    unused  words of both lists that the last window did not use
     """
 
     word: str
@@ -54,6 +55,7 @@ class AxisHistory:
     negative: tuple[str, ...]
     poles: tuple[int, int]
     points: tuple[AxisPoint, ...]
+    unused: tuple[str, ...] = ()
 
 
 def axis_history(
@@ -90,7 +92,14 @@ def axis_history(
     points: list[AxisPoint] = []
     for ref in lineage(store.list(), last.ref)[-config.history_windows :]:
         points += _points(store.open(ref.id), word, positive, negative, kept)
-    return AxisHistory(word, tuple(positive), tuple(negative), (known[0], known[1]), tuple(points))
+    return AxisHistory(
+        word=word,
+        positive=tuple(positive),
+        negative=tuple(negative),
+        poles=(known[0], known[1]),
+        points=tuple(points),
+        unused=tuple(name for name in (*positive, *negative) if not len(_known(last, [name]))),
+    )
 
 
 def _points(

@@ -142,13 +142,18 @@ def pair_csv(first: WordHistory, second: WordHistory, nearness: Sequence[Togethe
     return as_csv(_PAIR, lines)
 
 
-def axis_table(history: AxisHistory) -> Table:
-    """For the terminal, one line a window and source."""
+def axis_table(history: AxisHistory, name: str | None = None) -> Table:
+    """For the terminal, one line a window and source; the words of both poles stand below.
+
+    name  the axis' name, where it has one; else its poles are the title
+    """
     poles = " ".join(history.negative), " ".join(history.positive)
+    between = f"{shortened(poles[0])} (−1) and {shortened(poles[1])} (1)"
     table = Table(
-        title=f"{escape(shortened(history.word))} between "
-        f"{escape(shortened(poles[0]))} (−1) and {escape(shortened(poles[1]))} (1)",
-        caption=None if history.points else "no window used this word often enough",
+        title=escape(f"{shortened(history.word)} · {name}")
+        if name
+        else escape(f"{shortened(history.word)} between {between}"),
+        caption=escape(_under_axis(history, named=name is not None)) or None,
     )
     table.add_column("window")
     table.add_column("source")
@@ -166,10 +171,31 @@ def axis_table(history: AxisHistory) -> Table:
     return table
 
 
+def _under_axis(history: AxisHistory, *, named: bool) -> str:
+    """The poles of a named axis, the words that were passed over, and that there is no line."""
+    said = []
+    if named:
+        said.append(f"−1: {', '.join(history.negative)}. 1: {', '.join(history.positive)}.")
+    if history.unused:
+        said.append(f"Not used in the last window, so passed over: {', '.join(history.unused)}.")
+    if not history.points:
+        said.append("No window used this word often enough.")
+    return " ".join(said)
+
+
 def axis_csv(history: AxisHistory) -> str:
     """CSV with a header."""
-    lines = [
+    return as_csv(_AXIS, _axis_lines(history))
+
+
+def axes_csv(histories: Sequence[tuple[str, AxisHistory]]) -> str:
+    """Several axes as CSV with a header; the last column is the axis' name."""
+    lines = [[*line, name] for name, one in histories for line in _axis_lines(one)]
+    return as_csv((*_AXIS, "axis"), lines)
+
+
+def _axis_lines(history: AxisHistory) -> list[list[object]]:
+    return [
         [point.label, *(to_plain(point)[column] for column in _AXIS[1:])]
         for point in history.points
     ]
-    return as_csv(_AXIS, lines)

@@ -18,6 +18,7 @@ from embedding.web.answers import Answers
 from embedding.web.api import api_routes
 from embedding.web.api_compare import comparing_routes
 from embedding.web.config import WebConfig
+from embedding.web.differing import differing_routes
 from embedding.web.exploring import exploring_routes
 from embedding.web.headers import HEADERS, SecurityHeaders
 from embedding.web.live import Stream
@@ -63,6 +64,7 @@ def create_app(
     _open_routes(app, site, [] if login is not None else guards)
     app.include_router(comparing_routes(site, guards))
     app.include_router(api_routes(site, guards))
+    app.include_router(differing_routes(site, guards))
     app.include_router(page_routes(site, guards))
     app.include_router(exploring_routes(site, guards))
     threading.Thread(target=reader.warm, name="read-ahead", daemon=True).start()

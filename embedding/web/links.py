@@ -32,6 +32,10 @@ class Links:
         """A permanent link to the brief of one snapshot."""
         return f"{self.root}/window/{quote(snapshot, safe='')}"
 
+    def disagreement(self, snapshot: str) -> str:
+        """The section of a brief on what sources disagree on, for a brief that came before it."""
+        return f"{self.window(snapshot)}/disagreement"
+
     def csv(self, snapshot: str, ranking: str) -> str:
         """A ranking as CSV."""
         return f"{self.window(snapshot)}/{ranking}.csv"
@@ -39,6 +43,10 @@ class Links:
     def word(self, word: str) -> str:
         """A word's page; empty when no browser would carry so long an address."""
         return self._word("word", word)
+
+    def like(self, word: str) -> str:
+        """Words that begin with these letters or hold them."""
+        return self._query("search", like=word)
 
     def map(self, word: str) -> str:
         """A word's map; empty when no browser would carry so long an address."""

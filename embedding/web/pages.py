@@ -8,24 +8,23 @@ from collections.abc import Sequence
 from fastapi import APIRouter, Request
 from fastapi.params import Depends
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from embedding.errors import InputError, SnapshotError
+from embedding.errors import SnapshotError
 from embedding.records import SnapshotRef
 from embedding.snapshots.evidence import Evidence
 from embedding.trends import table
-from embedding.trends.contrast import SourceContrast
 from embedding.trends.history import HistoryPoint
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
 from embedding.web.changeview import change_view
+from embedding.web.differing import SOON_S, compared
 from embedding.web.site import Site
 from embedding.web.wordview import said_of, word_view
 
 log = logging.getLogger(__name__)
 
 RETRY_S = 3
-SOON_S = 0.3
 AT_ONCE_S = 0.03
 
 
@@ -72,8 +71,8 @@ def page_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
         return _word(site, request, word, then, now)
 
     @routes.get("/search")
-    def search(request: Request, q: str = "") -> Response:
-        return _search(site, request, q.strip())
+    def search(request: Request, q: str = "", like: str = "") -> Response:
+        return _search(site, request, like.strip()) if like else _find(site, request, q.strip())
 
     @routes.get("/snapshots")
     def snapshots(request: Request) -> Response:
@@ -117,7 +116,7 @@ def _brief(
     notes = brief.say(report.notes, report.snapshot.label, t)
     if newer is not None:
         notes.insert(0, t("note_older_report", window=formats.window_name(newer, t.language)))
-    contrast, pending = _contrast(site, report)
+    contrast, pending = compared(site, report, SOON_S)
     return site.render(
         request,
         "brief.html",
@@ -168,23 +167,6 @@ def _word_csv(site: Site, request: Request, word: str) -> Response:
     return csv_file(table.word_csv(history), "word.csv")
 
 
-def _contrast(
-    site: Site, report: TrendReport
-) -> tuple[SourceContrast | None, tuple[str, str] | None]:
-    """What the two sources with most documents disagree on, or the two while it is being computed;
-    neither where nothing can be said.
-    """
-    read = report.snapshot.documents
-    names = sorted((name for name in read if read[name]), key=lambda name: (-read[name], name))
-    if len(names) < 2:
-        return None, None
-    try:
-        found = site.answers.contrast(names[0], names[1], report.snapshot.id, SOON_S)
-    except (InputError, SnapshotError):
-        return None, None
-    return found, (names[0], names[1]) if found is None else None
-
-
 def _evidence(site: Site, word: str, point: HistoryPoint) -> list[Evidence] | None:
     """Addresses of documents of a window; None when they cannot be read."""
     try:
@@ -198,6 +180,15 @@ def unknown(site: Site, request: Request, word: str) -> HTMLResponse:
     """No snapshot holds the word: the nearest spellings."""
     nearest = site.reader.vocabulary().nearest_spellings(word)
     return site.render(request, "unknown.html", 404, word=word, nearest=nearest)
+
+
+def _find(site: Site, request: Request, query: str) -> Response:
+    """The page of the word that was typed, of any window; else the words like it."""
+    word = site.reader.vocabulary().exact(query)
+    if word is None and query and site.reader.history(query).known:
+        word = query
+    to = site.links(request).word(word) if word else ""
+    return RedirectResponse(to, 303) if to else _search(site, request, query)
 
 
 def _search(site: Site, request: Request, query: str) -> HTMLResponse:

@@ -25,6 +25,10 @@ class Vocabulary:
         self.words: list[str] = [words[at] for at in order]
 
     @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.words)
+
+    @cached_property
     def _folded(self) -> list[str]:
         return [fold(word) for word in self.words]
 
@@ -64,6 +68,16 @@ class Vocabulary:
             held = (at for at, word in enumerate(self._folded) if text in word and at not in seen)
             hold = list(islice(held, n))
         return [self.words[at] for at in (*begin, *hold)[:n]]
+
+    def exact(self, query: str) -> str | None:
+        """The word that was typed; one that differs by case or composition alone when it is the
+        only one.
+        """
+        if query in self._known:
+            return query
+        text = fold(query)
+        same = [at for at, word in enumerate(self._folded) if word == text] if text else []
+        return self.words[same[0]] if len(same) == 1 else None
 
     def nearest_spellings(self, word: str, n: int = 8) -> list[str]:
         """Words that share most jamo pairs (Dice) with `word`, frequent ones first when equal."""

@@ -144,6 +144,58 @@ def test_unknown_sources_and_poles_are_told(yeoron, store) -> None:
     assert "none of 없는말" in refused(yeoron, "axis", "코로나", *poles, "--snapshots", store.uri)
 
 
+AXES = """
+[[web.axes]]
+name = "health"
+positive = ["백신", "없는말"]
+negative = ["배우", "감독"]
+[[web.axes]]
+name = "taste"
+positive = ["단맛", "짠맛"]
+negative = ["배우"]
+"""
+
+
+@pytest.fixture
+def with_axes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "yeoron.toml").write_text(AXES, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.mark.usefixtures("with_axes")
+def test_without_poles_the_axes_of_the_settings_answer_by_name(yeoron, store) -> None:
+    call = ("trends", "axis", "코로나", "--snapshots", store.uri)
+    said = " ".join(yeoron(*call).out.split())
+    assert "코로나 · health" in said
+    assert "−1: 배우, 감독. 1: 백신, 없는말." in said
+    assert "Not used in the last window, so passed over: 없는말." in said
+    assert "taste: positive: none of 단맛, 짠맛 was used in 2020-02; give words" in said
+    health, taste = json.loads(yeoron(*call, "--json").out)
+    assert (health["axis"], health["error"], health["unused"]) == ("health", None, ["없는말"])
+    given = ("--positive", "백신,없는말", "--negative", "배우,감독")
+    assert health["points"] == json.loads(yeoron(*call, *given, "--json").out)["points"]
+    assert (taste["axis"], "points" in taste) == ("taste", False)
+    header, *lines = yeoron(*call, "--csv").out.splitlines()
+    assert header.endswith(",snapshot,axis")
+    assert len(lines) == len(health["points"])
+    assert all(line.endswith(",health") for line in lines)
+
+
+@pytest.mark.usefixtures("with_axes")
+def test_one_axis_is_chosen_by_its_name(yeoron, store) -> None:
+    call = ("axis", "코로나", "--snapshots", store.uri)
+    (only,) = json.loads(yeoron("trends", *call, "--axis", "health", "--json").out)
+    assert only["axis"] == "health"
+    said = refused(yeoron, *call, "--axis", "taste")
+    assert "axis taste, positive: none of 단맛, 짠맛 was used in 2020-02" in said
+    said = refused(yeoron, *call, "--axis", "smell")
+    assert "--axis smell: the settings' axes (web.axes) are health, taste." in said
+    assert "beside poles" in refused(yeoron, *call, "--axis", "health", *POLES)
+    said = refused(yeoron, *call, *POLES[:2])
+    assert "--negative is missing: an axis needs both poles" in said
+
+
 @pytest.mark.parametrize("ranking", ["moved", "born", "risen", "fallen"])
 def test_one_snapshot_and_an_empty_window_have_no_ranking(
     yeoron, planted, tmp_path: Path, ranking: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
+import pytest_asyncio
 import uvicorn
 from fastapi import Depends, FastAPI
 
@@ -26,6 +28,10 @@ from embedding.trends import storage
 from embedding.trends.report import build_report
 from embedding.web.app import create_app
 from embedding.web.config import AxisConfig, WebConfig
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from browsing import CHROMIUM, FLAGS, PATIENCE
 
 HOSTILE = {
     "script": "<script>alert(1)</script>",
@@ -180,3 +186,43 @@ def client(config, client_of) -> Iterator[httpx.Client]:
     with client_of(create_app(config, dependencies=[Depends(let_in)])) as one:
         one.headers["accept-language"] = "ko"
         yield one
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator:
+    """A Chromium for the tests of a file."""
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as p:
+        one = await p.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS], timeout=PATIENCE)
+        yield one
+        await one.close()
+
+
+@pytest.fixture
+def page_of(browser) -> Callable:
+    """Opens a page of its own; an error of its scripts or of the content policy fails the test."""
+
+    @asynccontextmanager
+    async def opened(**options) -> AsyncIterator:
+        context = await browser.new_context(**{"locale": "ko-KR", **options})
+        context.set_default_timeout(PATIENCE)
+        page = await context.new_page()
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda m: errors.append(m.text) if "Policy" in m.text else None)
+        page.on("dialog", lambda dialog: errors.append(f"dialog {dialog.message}"))
+        try:
+            yield page
+            assert errors == []
+        finally:
+            await context.close()
+
+    return opened
+
+
+@pytest.fixture(scope="module")
+def address(config, serve) -> str:
+    """The application served beside a parameter server that does not answer."""
+    live = config.model_copy(update={"status_url": "http://127.0.0.1:9/status"})
+    return serve(create_app(live, dependencies=[Depends(let_in)]))

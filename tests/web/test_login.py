@@ -26,7 +26,15 @@ def test_without_a_session_pages_lead_to_the_login_and_json_says_401(alone):
     answer = client.get("/word/코로나?then=x")
     assert answer.status_code == 303
     assert answer.headers["location"].startswith("/login?next=%2Fword%2F")
-    for path in ("/", "/search", "/snapshots", "/word.csv?w=a", "/window/x", "/window/x/moved.csv"):
+    for path in (
+        "/",
+        "/search",
+        "/snapshots",
+        "/word.csv?w=a",
+        "/window/x",
+        "/window/x/disagreement",
+        "/window/x/moved.csv",
+    ):
         assert client.get(path).status_code == 303
     assert client.get("/api/moved").status_code == 401
     assert client.get("/api/nothing").status_code == 401

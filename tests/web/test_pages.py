@@ -177,6 +177,16 @@ def test_search_finds_by_beginning_and_by_part(client):
     assert "입력하세요" in read(client, "/search?q=").text
 
 
+@pytest.mark.parametrize(
+    ("typed", "word"), [("마스크", "마스크"), (" 마스크 ", "마스크"), ("마스크", "마스크")]
+)
+def test_a_whole_word_leads_to_its_page_and_its_list_stays_reachable(client, typed, word):
+    answer = client.get("/search", params={"q": typed})
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/word/{quote(word)}")
+    assert f"/search?like={quote(word)}" in read(client, f"/word/{word}").links
+    assert f"/word/{quote(word)}" in read(client, f"/search?like={word}").links
+
+
 def test_the_snapshots_are_listed_latest_first(client, config):
     page = read(client, "/snapshots")
     ids = [ref.id for ref in SnapshotStore(config.snapshots).list()]

@@ -133,6 +133,39 @@ function live(panel) {
   ask();
 }
 
+// A part of the page that was still being computed when the page was sent: it takes its place when
+// it is there, and goes where there is nothing to show. Without this file a link loads the page anew.
+async function later(section) {
+  const wait = (s) => new Promise((done) => setTimeout(done, s * 1000));
+  const link = section.querySelector("[data-reload]");
+  link.hidden = true;
+  for (let failed = 0; failed < 5; ) {
+    try {
+      const answer = await fetch(section.dataset.later);
+      if (answer.status === 204) return section.remove();
+      if (answer.status === 200 && !answer.redirected) return insert(section, await answer.text());
+      failed = answer.status === 202 ? 0 : failed + 1;
+    } catch {
+      failed += 1;
+    }
+    await wait(document.hidden ? 15 : 1);
+  }
+  link.hidden = false;
+}
+
+function insert(section, html) {
+  const made = new DOMParser().parseFromString(html, "text/html").querySelector("section");
+  if (!made) return section.remove();
+  const above = [...document.querySelectorAll(".hero .lede")].pop();
+  if (made.dataset.sentence && above) {
+    const sentence = document.createElement("p");
+    sentence.className = "lede";
+    sentence.textContent = made.dataset.sentence;
+    above.before(sentence);
+  }
+  section.replaceWith(made);
+}
+
 // The watch list is this browser's own: the page writes nothing on the server.
 const KEY = "yeoron-watch";
 const watched = () => {
@@ -194,6 +227,7 @@ document.querySelectorAll("button[data-unwatch]").forEach(unwatch);
 mine();
 document.querySelectorAll("input[data-suggest]").forEach(suggestions);
 document.querySelectorAll("[data-stream]").forEach(live);
+document.querySelectorAll("[data-later]").forEach(later);
 document.querySelectorAll(".then-now select").forEach((select) => {
   select.addEventListener("change", () => select.form.requestSubmit());
 });

@@ -1,0 +1,62 @@
+"""What a window's two largest sources disagree on: in its brief, or after it if that takes long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter, Request
+from fastapi.params import Depends
+from starlette.responses import HTMLResponse, Response
+
+from embedding.errors import InputError, SnapshotError
+from embedding.trends.contrast import SourceContrast
+from embedding.trends.rows import TrendReport
+from embedding.web import brief
+from embedding.web.site import Site
+
+SOON_S = 0.3
+"""A brief waits for it so long."""
+LATER_S = 10.0
+"""The script of a brief without it asks again behind so long."""
+
+
+def differing_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
+    """The section alone; `dependencies` guard it."""
+    routes = APIRouter(dependencies=list(dependencies), default_response_class=HTMLResponse)
+
+    @routes.get("/window/{id}/disagreement")
+    def disagreement(request: Request, id: str) -> Response:  # noqa: A002
+        return _disagreement(site, request, id)
+
+    return routes
+
+
+def compared(
+    site: Site, report: TrendReport, wait_s: float
+) -> tuple[SourceContrast | None, tuple[str, str] | None]:
+    """What the two sources with most documents disagree on, or the two while it is being computed;
+    neither where nothing can be said.
+    """
+    read = report.snapshot.documents
+    names = sorted((name for name in read if read[name]), key=lambda name: (-read[name], name))
+    if len(names) < 2:
+        return None, None
+    try:
+        found = site.answers.contrast(names[0], names[1], report.snapshot.id, wait_s)
+    except (InputError, SnapshotError):
+        return None, None
+    return found, (names[0], names[1]) if found is None else None
+
+
+def _disagreement(site: Site, request: Request, id: str) -> Response:  # noqa: A002
+    """The section of a brief that came before its sources were compared: 202 while they still are,
+    204 where there is nothing to show.
+    """
+    report = site.reader.report(id)
+    contrast, pending = (None, ("", "")) if report is None else compared(site, report, LATER_S)
+    if pending:
+        return Response(status_code=202)
+    if contrast is None or not contrast.rows:
+        return Response(status_code=204)
+    sentences = brief.differ(contrast, site.words(request))
+    return site.render(request, "disagreement.html", contrast=contrast, sentences=sentences)

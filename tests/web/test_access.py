@@ -1,0 +1,124 @@
+"""Every view in a real Chromium: narrow screens, themes, keys, names, hostile words."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from browsing import CHROMIUM, drawn
+
+playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
+]
+
+VIEWS = (
+    *("/", "/word/코로나", "/compare", "/compare?a=코로나&b=마스크", "/windows"),
+    *("/sources?a=뉴스&b=게시판", "/map?w=코로나", "/watch?w=코로나&w=마스크&w=없음"),
+    *("/snapshots", "/search?q=가", "/word/쀍쀍"),
+)
+
+
+@pytest.mark.parametrize("path", [*VIEWS, "/word?w=" + "가" * 1500])
+async def test_a_narrow_screen_needs_no_sideways_scrolling(page_of, address, path):
+    async with page_of(viewport={"width": 390, "height": 844}) as page:
+        await page.goto(address + path)
+        await drawn(page)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+        small = await page.evaluate(
+            "[...document.querySelectorAll('button,select,input:not([type=hidden])')]"
+            ".filter(e => e.offsetHeight && e.offsetHeight < 24).length"
+        )
+        assert small == 0
+
+
+CONTRAST = Path(__file__).with_name("contrast.js").read_text().partition("\n")[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_text_is_readable_in_both_themes(page_of, address, scheme):
+    async with page_of(color_scheme=scheme) as page:
+        grounds = set()
+        for path in VIEWS:
+            await page.goto(address + path)
+            assert await page.evaluate(CONTRAST) == [], path
+            grounds.add(await page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        (ground,) = grounds
+        bright = sum(int(v) for v in ground[4:-1].split(","))
+        assert bright < 150 if scheme == "dark" else bright > 600
+
+
+NAMELESS = """
+() => [...document.querySelectorAll('a, button, input:not([type=hidden]), select, svg[role=img]')]
+  .filter(e => !(e.getAttribute('aria-label') || e.textContent.trim() || e.title
+    || (e.labels && e.labels.length)))
+  .map(e => e.outerHTML.slice(0, 100))
+"""
+
+
+@pytest.mark.parametrize("path", VIEWS)
+async def test_everything_one_can_use_has_a_name_and_headings_go_in_order(page_of, address, path):
+    async with page_of() as page:
+        await page.goto(address + path)
+        assert await page.evaluate(NAMELESS) == []
+        levels = await page.evaluate(
+            "[...document.querySelectorAll('h1,h2,h3,h4')].map(h => Number(h.tagName[1]))"
+        )
+        assert levels.count(1) == 1
+        assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
+
+
+@pytest.mark.parametrize(("language", "scheme"), [("ko-KR", "light"), ("en-GB", "dark")])
+async def test_axe_finds_nothing_serious_in_any_view(page_of, address, language, scheme):
+    axe = pytest.importorskip("axe_playwright_python.async_playwright").Axe()
+    # Run beside the page's own scripts, which its content policy allows and an injected one's not.
+    async with page_of(locale=language, color_scheme=scheme, bypass_csp=True) as page:
+        for path in VIEWS:
+            await page.goto(address + path)
+            await drawn(page)
+            found = (await axe.run(page)).response["violations"]
+            serious = [one for one in found if one["impact"] in ("serious", "critical")]
+            nodes = [(one["id"], one["nodes"][0]["html"][:200]) for one in serious]
+            assert nodes == [], path
+
+
+async def test_everything_is_reached_by_keys_alone(page_of, address):
+    async with page_of() as page:
+        await page.goto(address + "/compare?a=코로나&b=마스크")
+        await drawn(page)
+        wanted = await page.evaluate(
+            '[...document.querySelectorAll(\'a[href], button, input, select, [tabindex="0"],'
+            " summary')].filter(e => e.checkVisibility()).length"
+        )
+        seen = set()
+        for _ in range(wanted + 5):
+            await page.keyboard.press("Tab")
+            seen.add(
+                await page.evaluate(
+                    "(() => { const e = document.activeElement;"
+                    " if (e === document.body) return 'the end'; e.dataset.seen ||= Math.random();"
+                    " const s = getComputedStyle(e);"
+                    " return e.dataset.seen + (s.outlineStyle === 'none' ? ' unseen' : ''); })()"
+                )
+            )
+        assert not [one for one in seen if one.endswith("unseen")]
+        assert len(seen) >= wanted
+
+
+@pytest.mark.parametrize("name", ["script", "attribute", "emoji", "rtl", "template"])
+async def test_a_hostile_word_is_a_word_in_every_view(page_of, address, hostile, name):
+    word = hostile[name]
+    async with page_of(viewport={"width": 390, "height": 844}) as page:
+        coded = quote(word, safe="")
+        for path in (f"/word?w={coded}", f"/map?w={coded}", f"/compare?a={coded}&b=코로나"):
+            await page.goto(address + path)
+            await drawn(page)
+            assert word in await page.locator("h1").inner_text()
+            assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+            assert await page.locator("main script").count() == 0
+        await page.goto(address + f"/watch?w={coded}")
+        assert word in await page.locator("table.watch").inner_text()

@@ -1,0 +1,96 @@
+"""What sources disagree on comes into the brief when it has been computed, in a real Chromium."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from browsing import CHROMIUM, PATIENCE
+from fastapi import Depends
+
+from embedding.errors import InputError
+from embedding.trends.contrast import source_contrast
+from embedding.web import answers, differing
+from embedding.web.app import create_app
+
+playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
+]
+
+
+def let_in() -> None:
+    """A guard that lets everybody in."""
+
+
+@pytest.fixture
+def gate(monkeypatch) -> threading.Event:
+    """Sources are compared once this is set."""
+    opened = threading.Event()
+
+    def slowly(*given, **named):
+        assert opened.wait(PATIENCE / 1000)
+        return source_contrast(*given, **named)
+
+    monkeypatch.setattr(answers, "source_contrast", slowly)
+    monkeypatch.setattr(differing, "LATER_S", 0.1)
+    return opened
+
+
+async def test_the_section_comes_by_itself_and_its_sentence_too(page_of, config, serve, gate):
+    address = serve(create_app(config, dependencies=[Depends(let_in)]))
+    async with page_of(locale="en-GB") as page:
+        await page.goto(address + "/")
+        section = page.locator("section:has(> * > #disagree)")
+        expect = playwright.expect
+        await expect(section).to_contain_text("is being computed", timeout=PATIENCE)
+        await expect(section.locator("[data-reload]")).to_be_hidden()
+        before = await page.locator(".lede").all_inner_texts()
+        async with page.expect_response(lambda one: one.url.endswith("/disagreement")) as asked:
+            pass
+        assert (await asked.value).status == 202
+        await page.evaluate("window.same = true")
+        gate.set()
+        await expect(section.locator("a.lead").first).to_have_text("배", timeout=PATIENCE)
+        assert await page.evaluate("window.same")
+        after = await page.locator(".lede").all_inner_texts()
+        assert [one for one in after if one not in before] == [
+            "뉴스 and 게시판 differ most clearly on “배”."
+        ]
+        assert (after[:-2], after[-1]) == (before[:-1], before[-1])
+        # A brief that comes later says the same at once.
+        await page.reload()
+        assert await page.locator(".lede").all_inner_texts() == after
+        assert await page.locator("[data-later]").count() == 0
+
+
+async def test_without_script_a_link_loads_the_page_again(page_of, config, serve, gate):
+    address = serve(create_app(config, dependencies=[Depends(let_in)]))
+    async with page_of(java_script_enabled=False) as page:
+        await page.goto(address + "/")
+        assert "셈하고 있습니다" in await page.locator("main").inner_text()
+        gate.set()
+        again = page.get_by_role("link", name="다시 불러오기")
+        while await again.count():
+            await again.click()
+        assert await page.locator("section:has(> * > #disagree) a.lead").first.inner_text() == "배"
+
+
+async def test_where_there_is_nothing_to_show_the_section_goes(
+    page_of, config, serve, gate, monkeypatch
+):
+    def refuses(*given, **named):
+        assert gate.wait(PATIENCE / 1000)
+        raise InputError("no sums of usage.")
+
+    monkeypatch.setattr(answers, "source_contrast", refuses)
+    address = serve(create_app(config, dependencies=[Depends(let_in)]))
+    async with page_of() as page:
+        await page.goto(address + "/")
+        section = page.locator("[data-later]")
+        await section.wait_for()
+        gate.set()
+        await section.wait_for(state="detached")
+        assert await page.locator("#disagree").count() == 0
