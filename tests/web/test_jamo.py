@@ -41,6 +41,19 @@ def test_half_typed_syllables_and_first_letters_find_words(query, first):
     assert sorted(found) == sorted(first) if len(query) == 1 else found == first
 
 
+def test_a_whole_word_is_known_from_a_part_and_by_case_only_where_one_word_is_meant():
+    vocabulary = Vocabulary([*WORDS, "who", "WHO"], np.arange(len(WORDS) + 2, 0, -1))
+    exact = {
+        "코로나": "코로나",
+        "covid": "Covid",
+        "WHO": "WHO",
+        "Who": None,
+        "코로": None,
+        "": None,
+    }
+    assert {query: vocabulary.exact(query) for query in exact} == exact
+
+
 def test_the_word_itself_comes_first():
     vocabulary = Vocabulary(["코로나19", "코로나"], np.array([9, 1]))
     assert vocabulary.suggest("코로나") == ["코로나", "코로나19"]
