@@ -123,8 +123,10 @@ def test_the_brief_says_that_the_difference_of_sources_is_being_computed(
     late = client_of(create_app(config, dependencies=[Depends(let_in)]))
     late.headers["accept-language"] = "ko"
     html = unescape(get(late, "/"))
-    assert "뉴스와 게시판의 차이를 셈하고 있습니다" in html
-    assert f"/sources?{urlencode({'a': '뉴스', 'b': '게시판'})}" in html
+    assert "뉴스, 게시판 두 소스의 차이를 셈하고 있습니다" in html
+    section = html[html.index("data-later=") :].split('"')[1]
+    assert section.endswith("/disagreement")
+    assert late.get(section).status_code == 202
 
 
 def test_the_source_that_is_served_worst_and_weights_for_it(client):

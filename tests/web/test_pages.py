@@ -53,8 +53,15 @@ class Reading(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
+def answered(client, path, **headers):
+    """The answer, asked for again while it is being computed, as a browser does."""
+    while (answer := client.get(path, headers=headers)).status_code == 202:
+        time.sleep(0.1)
+    return answer
+
+
 def read(client, path, status=200, **headers) -> Reading:
-    answer = client.get(path, headers=headers)
+    answer = answered(client, path, **headers)
     assert answer.status_code == status, answer.text[:500]
     return Reading(answer.text)
 
@@ -71,7 +78,7 @@ def test_the_brief_says_what_was_planted(client):
 
 def test_a_brief_without_a_find_says_so_and_folds_its_ranking(client, config):
     quiet = SnapshotStore(config.snapshots).list()[2].id
-    html = client.get(f"/window/{quiet}").text
+    html = answered(client, f"/window/{quiet}").text
     moved = html[html.index('aria-labelledby="moved"') :].split("</section>")[0]
     assert "뜻이 뚜렷이 움직인 낱말이 없습니다" in moved
     assert '<details class="unsure-rows">' in moved
