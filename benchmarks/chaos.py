@@ -355,7 +355,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--gold", type=Path, action="append", default=[])
     for name, value in asdict(Setting()).items():
-        parser.add_argument(f"--{name}", type=type(value), default=value)
+        option = "--" + name.replace("_", "-")
+        parser.add_argument(option, type=type(value), default=value)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = vars(parser.parse_args(arguments))
     corpus, gold, results = given.pop("corpus"), given.pop("gold"), given.pop("results")
