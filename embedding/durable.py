@@ -26,6 +26,19 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+def appending(path: Path) -> IO[bytes]:
+    """A file to `append` to; where it is new, its name is on the disk on return. Raises OSError."""
+    fresh = not path.exists()
+    file = path.open("ab", buffering=0)
+    try:
+        if fresh:
+            sync(path.parent)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
 def append(file: IO[bytes], line: bytes) -> None:
     """Add a line to an unbuffered file that was opened to append; on the disk on return.
 

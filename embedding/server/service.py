@@ -144,10 +144,7 @@ class ParameterServer:
                 self.link.begin()
             self._flight = self._listen()
         except BaseException:
-            if self._shards is not None:
-                self._shards.stop()
-            if self._http is not None:
-                self._http.stop()
+            self._give_up()
             raise
         scheme = "grpc" if config.tls_cert is None else "grpc+tls"
         self.location = f"{scheme}://{bracketed(config.host)}:{self._flight.port}"
@@ -161,6 +158,18 @@ class ParameterServer:
                 self._http.start()
             self._show(self._http)
         logger.info("parameter server at %s, status at %s", self.location, self.http_url or "none")
+
+    def _give_up(self) -> None:
+        """Nothing of a start that failed stays: no process, line, port or lock of a folder."""
+        self.cutter.close()
+        if self.link is not None:
+            self.link.client.close()
+        if self._recovery is not None:
+            self._recovery.stop()
+        if self._shards is not None:
+            self._shards.stop()
+        if self._http is not None:
+            self._http.stop()
 
     def _show(self, http: HttpService) -> None:
         from embedding.server.figures.http import Pages
@@ -199,9 +208,9 @@ class ParameterServer:
         be kept: the last checkpoint was not written, or the leader was lost.
         """
         self._ended = ended = stop_on_signals(terminal=terminal)
-        self.start()
         if self.link is not None:
             self.link.on_failed = ended.set
+        self.start()
         ready()
         ended.wait()
         self.stop()

@@ -54,7 +54,9 @@ def test_a_life_that_could_not_be_noted_is_not_fenced_and_spoils_no_other(tmp_pa
     path = tmp_path / "fences.jsonl"
     fences = Fences(path)
     fences.add("a", "1")
-    with no_file_beyond(path.stat().st_size + 5), pytest.raises(OSError, match="arge"):
+    with no_file_beyond(path.stat().st_size + 5), pytest.raises(
+        UnavailableError, match="fences.jsonl: .*arge.*: node a is not fenced now"
+    ):
         fences.add("a", "2")
     assert not fences.holds("a", "2")
     assert fences.add("b", "3")
@@ -131,3 +133,47 @@ def test_a_server_that_cannot_write_to_its_folder_says_so(tmp_path, monkeypatch)
     epoch.unlink()
     with running_server(chosen, dim=4):
         pass
+
+
+@pytest.mark.parametrize("where", ["sync", "prune"])
+def test_after_a_checkpoint_that_failed_at_its_end_the_next_is_written(
+    tmp_path, connect, monkeypatch, where: str
+):
+    """It has its name by then, which no other can take."""
+    chosen = ServerConfig(min_count=1, state_dir=tmp_path / "state", keep_checkpoints=1)
+    with running_server(chosen, dim=4) as server:
+        node = connect(server)
+        node.words("말")
+        assert server.recovery.request(wait=True) is None
+        node.words("글")
+        with monkeypatch.context() as patch:
+            if where == "prune":
+                patch.setattr(Path, "unlink", full)
+            else:
+                patch.setattr("embedding.server.recovery.checkpoint.sync", unless_folder)
+            failed = server.recovery.request(wait=True)
+        assert (failed is None) == (where == "prune"), "what is too old may stay"
+        node.words("집")
+        assert server.recovery.request(wait=True) is None
+    with running_server(chosen, dim=4) as server:
+        assert connect(server).words("말", "글", "집").tolist() == [0, 1, 2]
+
+
+def unless_folder(path: Path) -> None:
+    if path.name == "state":
+        full()
+    durable.sync(path)
+
+
+def test_the_name_of_a_new_journal_is_on_the_disk_before_words_are_noted(tmp_path, monkeypatch):
+    """Synced alone, a new file may be gone after the power failed: nothing points to it."""
+    synced = []
+    monkeypatch.setattr(durable, "sync", synced.append)
+    journal, fences = Journal(tmp_path / "journal"), Fences(tmp_path / "fences.jsonl")
+    assert synced == [tmp_path]
+    assert fences.add("a", "1")
+    assert synced == [tmp_path, tmp_path]
+    assert fences.add("a", "2")
+    Journal(tmp_path / "journal").close()
+    assert synced == [tmp_path, tmp_path], "once is enough"
+    journal.close()

@@ -229,6 +229,17 @@ def test_a_folder_that_another_server_uses_or_that_does_not_fit_is_refused(tmp_p
         ParameterServer(config(tmp_path, state_dir=blocked), dim=DIM)
 
 
+def test_of_a_server_that_could_not_start_nothing_stays(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        server = ParameterServer(config(tmp_path, port=taken.getsockname()[1]), dim=DIM)
+        with pytest.raises(PlatformError, match="cannot be opened"):
+            server.start()
+    with running_server(config(tmp_path), dim=DIM):  # the folder is free
+        pass
+
+
 def test_a_checkpoint_comes_back_as_it_was_written(tmp_path):
     import pyarrow as pa
 

@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig
+from embedding.server.recovery.fences import Fences
 from embedding.server.recovery.seeding import NOTHING, roll_back_state
 from embedding.server.service import running_server
 from embedding.snapshots.store import SnapshotStore
@@ -96,6 +98,36 @@ def test_to_nothing_is_an_empty_server(tmp_path, two_windows):
     with running_server(chosen(tmp_path), dim=DIM, seed=5) as server:
         assert len(server.state.vocabulary) == 0
         assert server.status()["windows"] == {}
+
+
+@pytest.mark.parametrize("before", ["state", ".state-rolled-back"])
+def test_killed_between_two_renames_the_next_server_finishes_it(
+    tmp_path, two_windows, monkeypatch, before: str
+):
+    """Or the step was not done at all: the state folder is never lost on the way."""
+    first, _ = two_windows
+    rename = Path.rename
+
+    def killed(path: Path, target: Path) -> Path:
+        if path.name == before:
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Path, "rename", killed)
+        roll_back_state(chosen(tmp_path), first.id, dim=DIM, seed=5)
+    with running_server(chosen(tmp_path), dim=DIM, seed=5) as server:
+        words = server.state.vocabulary.names(server.state.vocabulary.alive())
+        assert sorted(words) == (["글", "말", "스팸"] if before == "state" else ["글", "말"])
+    roll_back_state(chosen(tmp_path), first.id, dim=DIM, seed=5)
+    assert not list(tmp_path.glob(".state*"))
+
+
+def test_a_fenced_life_stays_fenced(tmp_path, two_windows):
+    Fences(tmp_path / "state" / "fences.jsonl").add("n0", "old")
+    roll_back_state(chosen(tmp_path), NOTHING, dim=DIM, seed=5)
+    with running_server(chosen(tmp_path), dim=DIM, seed=5) as server:
+        assert server.state.ledger.fences.holds("n0", "old")
 
 
 def test_bad_input_changes_nothing(tmp_path, two_windows):

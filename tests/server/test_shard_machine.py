@@ -470,3 +470,19 @@ def test_pushes_that_a_node_knows_no_more_are_counted_once_and_not_applied_again
     state.push(Push("a", 1, 0, (RowDelta(Table.IN, one, np.ones((1, DIM), np.float32)),)))
     assert state.repeated_pushes == 2
     assert state.tables.read(Table.IN, state.map.slots(one)).tolist() == before
+
+
+def test_a_shard_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before(tmp_path):
+    shard = Shard(0, tmp_path, "rows", 0)
+    shard.state.lead(3, "one")
+    for first in (0, 2):
+        shard.state.take(3, 1 + first // 2, [Admit(first, 2)])
+        assert shard.recovery._try_write() is None
+    rows = tmp_path / "checkpoint-00000002" / "rows.in.npy"
+    rows.write_bytes(rows.read_bytes()[:-1] + b"x")
+    shard.crash()
+    assert shard.state.next_id == 2
+    assert shard.recovery._try_write() is None, "the number of the damaged one is not taken again"
+    shard.crash()
+    assert shard.state.next_id == 2
+    shard.folder.close()

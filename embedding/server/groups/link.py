@@ -90,7 +90,6 @@ class GroupLink:
                 break
             except UnavailableError as error:
                 if time.monotonic() > deadline or self._stop.wait(PAUSE_S):
-                    self.client.close()
                     raise PlatformError(f"group.leader: {error}") from error
         self.state.ask = self._ask
         self.state.secure = self.secure
@@ -126,12 +125,13 @@ class GroupLink:
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(STOP_S)
-        if self.failed is None:
-            try:
+        try:
+            if self.failed is None:
                 self.exchange()
-            except ExchangeError as error:
-                logger.warning("group %s: the leader was not told all: %s", self._group.name, error)
-        self.client.close()
+        except ExchangeError as error:
+            logger.warning("group %s: the leader was not told all: %s", self._group.name, error)
+        finally:
+            self.client.close()
 
     def secure(self, wait: bool) -> None:
         """Have everything so far in a checkpoint of the leader; UnavailableError when it is away.

@@ -54,6 +54,8 @@ class CheckpointFolder:
         self.path = path
         self.keep = keep
         try:
+            if not path.exists() and successor(path).exists():
+                successor(path).rename(path)
             path.mkdir(parents=True, exist_ok=True)
             self._lock: TextIO = (path / "lock").open("w")
         except OSError as error:
@@ -101,6 +103,10 @@ class CheckpointFolder:
         found = [_NAME.fullmatch(entry.name) for entry in self.path.iterdir()]
         return sorted(int(match[1]) for match in found if match)
 
+    def next_number(self) -> int:
+        """The number of the next checkpoint: above all that are there, whole or not."""
+        return max(self.numbers(), default=0) + 1
+
     def journals(self, since: int) -> list[Path]:
         """Journals of checkpoint `since` and later ones, oldest first."""
         return [path for n, path in self._journals() if n >= since]
@@ -132,7 +138,10 @@ class CheckpointFolder:
             shutil.rmtree(fresh, ignore_errors=True)
             raise
         sync(self.path)
-        self._prune()
+        try:
+            self._prune()
+        except OSError as error:
+            logger.warning("state_dir %s: what is too old stays: %s", self.path, error)
 
     def _fill(self, fresh: Path, content: Content) -> None:
         """The files of a checkpoint, on the disk on return."""
@@ -184,6 +193,13 @@ class CheckpointFolder:
         for number, journal in self._journals():
             if number < kept[0]:
                 journal.unlink()
+
+
+def successor(path: Path) -> Path:
+    """What takes a state folder's place when that is not there: it was killed between two renames
+    while it went back to a snapshot (`seeding.py`). It is whole when it has this name.
+    """
+    return path.with_name(f".{path.name}-rolled-back")
 
 
 def _read(folder: Path) -> Content:

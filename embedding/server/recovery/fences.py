@@ -11,7 +11,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from embedding.durable import append, replaced
+from embedding.durable import append, appending, replaced
+from embedding.errors import UnavailableError
 
 FENCED = 16
 """Lives of each node that are remembered, the latest ones."""
@@ -28,13 +29,21 @@ class Fences:
             self._read(path)
 
     def add(self, node: str, life: str) -> bool:
-        """Fence a life, on the disk on return; False when it was fenced before."""
+        """Fence a life, on the disk on return; False when it was fenced before.
+
+        UnavailableError: it cannot be written now, and nobody may go on with its sources.
+        """
         known = self.lives.get(node, ())
         if life in known:
             return False
         if self._path is not None:
-            with self._path.open("ab", buffering=0) as file:
-                append(file, _line(node, life))
+            try:
+                with appending(self._path) as file:
+                    append(file, _line(node, life))
+            except OSError as error:
+                raise UnavailableError(
+                    f"{self._path}: {error.strerror}: node {node} is not fenced now."
+                ) from error
         self.lives[node] = (*known[-(FENCED - 1) :], life)
         return True
 

@@ -16,7 +16,7 @@ from typing import IO
 
 import numpy as np
 
-from embedding.durable import append
+from embedding.durable import append, appending
 from embedding.errors import UnavailableError
 from embedding.records import IntArray
 
@@ -38,7 +38,7 @@ class Journal:
         if repair and path is not None and path.exists():
             whole = path.read_bytes().rfind(b"\n") + 1
             os.truncate(path, whole)
-        self._file: IO[bytes] | None = None if path is None else path.open("ab", buffering=0)
+        self._file: IO[bytes] | None = None if path is None else appending(path)
 
     def write(self, first: int, words: Sequence[str], evicted: IntArray) -> None:
         """Note that `words` get the ids first, first+1, …; on the disk on return.

@@ -33,7 +33,6 @@ class Recovery(Checkpointer):
         super().__init__(every_s=every_s)
         self._state = state
         self._folder = folder
-        self._number = 0
         self._written = (-1, -1, False)
         state.want_checkpoint = self._want
         self._restore()
@@ -52,16 +51,16 @@ class Recovery(Checkpointer):
 
     def _write(self) -> None:
         state = self._state
-        with state.admitting, state.lock:
-            vocabulary = state.vocabulary
-            mark = (state.meters.pushes, vocabulary.next_id, vocabulary.closed)
-            if mark == self._written and self._number:
+        with state.lock:
+            if self._mark() == self._written:
                 self._confirm(_applied(state))
                 return
-            began = time.perf_counter()
-            number = self._number + 1
-            # The file first: a copy of tables that nobody finishes would follow them for ever.
-            old, state.journal = state.journal, Journal(self._folder.journal(number))
+        number = self._folder.next_number()
+        # The file first: a copy of tables that nobody finishes would follow them for ever.
+        fresh = Journal(self._folder.journal(number))
+        with state.admitting, state.lock:
+            mark, began = self._mark(), time.perf_counter()
+            old, state.journal = state.journal, fresh
             collected = collect(state)
             copy = state.tables.copy(
                 state.held_rows, accumulators=state.tables.optimizer.name == "adagrad"
@@ -71,11 +70,16 @@ class Recovery(Checkpointer):
         longest = copy.finish(state.lock)
         state.keep_rows_first()
         self._folder.write(number, assemble(state, collected, copy))
-        self._number, self._written = number, mark
+        self._written = mark
         with state.lock:
             state.meters.checkpointed(max(pause, longest), time.monotonic())
             self._confirm(collected["facts"]["applied"])
         logger.info("checkpoint %d: %d words", number, collected["facts"]["words"])
+
+    def _mark(self) -> tuple[int, int, bool]:
+        """Another one says that there is something to write (under the lock)."""
+        vocabulary = self._state.vocabulary
+        return self._state.meters.pushes, vocabulary.next_id, vocabulary.closed
 
     def _confirm(self, applied: dict[str, int]) -> None:
         self._state.ledger.persisted(applied)
@@ -85,15 +89,14 @@ class Recovery(Checkpointer):
         state = self._state
         state.ledger.fences = Fences(self._folder.path / "fences.jsonl")
         if found is not None:
-            self._number, content = found
-            restore(state, content, str(self._folder.path))
-        for path in self._folder.journals(self._number):
+            restore(state, found[1], str(self._folder.path))
+        for path in self._folder.journals(0 if found is None else found[0]):
             for entry in read_journal(path):
                 fresh = entry.words[max(0, state.vocabulary.next_id - entry.first) :]
                 if fresh and entry.first <= state.vocabulary.next_id:
                     state.install(fresh, entry.evicted)
-        self._number = max([self._number, *self._folder.numbers()])
-        state.journal = Journal(self._folder.last_journal(self._number), repair=True)
+        last = self._folder.next_number() - 1
+        state.journal = Journal(self._folder.last_journal(last), repair=True)
         if found is not None:
             logger.info(
                 "restored checkpoint %d: %d words, %d tokens",

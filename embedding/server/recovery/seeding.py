@@ -15,10 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
+from embedding.durable import sync as to_disk
 from embedding.errors import ConfigError, RefusedError, SnapshotError
 from embedding.records import Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.recovery.checkpoint import CheckpointFolder
+from embedding.server.recovery.checkpoint import CheckpointFolder, successor
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.state import ServerState
 from embedding.snapshots.catalogue import Catalogue
@@ -30,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 NOTHING = "nothing"
 """Instead of a snapshot's id: an empty state."""
-_KEPT = ("epoch", "identity")
+_KEPT = ("epoch", "identity", "fences.jsonl")
 """Files of the state folder that outlive what it held."""
 
 
@@ -66,8 +67,21 @@ def roll_back_state(
                 f"snapshot {snapshot.id}: its vectors have {snapshot.dim} numbers, the server's "
                 f"{dim}."
             )
-    CheckpointFolder(folder, keep=config.keep_checkpoints).close()  # nobody else has it
-    state = ServerState(config, sync or SyncConfig(), dim=dim, seed=seed)
+    held = CheckpointFolder(folder, keep=config.keep_checkpoints)  # nobody else has it
+    try:
+        fresh = _begun(config, snapshot, store, ServerState(config, sync or SyncConfig(), dim=dim, seed=seed))
+        kept = _exchanged(folder, fresh)
+    finally:
+        held.close()
+    logger.info("rolled back to %s; what was there is in %s", to, kept)
+    return kept
+
+
+def _begun(
+    config: ServerConfig, snapshot: Snapshot | None, store: SnapshotStore, state: ServerState
+) -> Path:
+    """A folder beside the state folder with a checkpoint of the snapshot alone."""
+    folder = Path(str(config.state_dir))
     fresh = folder.with_name(f".{folder.name}-rollback")
     shutil.rmtree(fresh, ignore_errors=True)
     recovery = Recovery(
@@ -84,13 +98,23 @@ def roll_back_state(
         recovery.stop()
     if recovery.failed:
         raise ConfigError(f"state_dir {folder}: {recovery.failed}; nothing has changed.")
+    return fresh
+
+
+def _exchanged(folder: Path, fresh: Path) -> Path:
+    """Put `fresh` in the place of the state folder; where that is now."""
     for name in _KEPT:
         if (folder / name).exists():
             shutil.copy2(folder / name, fresh / name)
+            to_disk(fresh / name)
+    to_disk(fresh)
     kept = folder.with_name(f"{folder.name}-before-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
+    # Killed between these, the next server of this folder finishes it.
+    shutil.rmtree(successor(folder), ignore_errors=True)
+    fresh.rename(successor(folder))
     folder.rename(kept)
-    fresh.rename(folder)
-    logger.info("rolled back to %s; what was there is in %s", to, kept)
+    successor(folder).rename(folder)
+    to_disk(folder.parent)
     return kept
 
 

@@ -27,7 +27,6 @@ class ShardRecovery(Checkpointer):
         super().__init__(every_s=every_s)
         self._state = state
         self._folder = folder
-        self._number = 0
         self._written: tuple[int, int] | None = None
         self._restore()
 
@@ -43,8 +42,7 @@ class ShardRecovery(Checkpointer):
             copy = state.tables.copy(state.next_slot, accumulators=adagrad)
             pause = time.perf_counter() - began
         longest = copy.finish(state.lock)
-        self._number += 1
-        self._folder.write(self._number, assemble(state, facts, slots, copy))
+        self._folder.write(self._folder.next_number(), assemble(state, facts, slots, copy))
         self._written = mark
         with state.lock:
             state.meters.checkpoint_pause_s = max(pause, longest)
@@ -59,9 +57,8 @@ class ShardRecovery(Checkpointer):
         found = self._folder.newest()
         if found is None:
             return
-        self._number, content = found
-        restore(self._state, content, str(self._folder.path))
-        logger.info("restored checkpoint %d: %d rows", self._number, self._state.next_slot)
+        restore(self._state, found[1], str(self._folder.path))
+        logger.info("restored checkpoint %d: %d rows", found[0], self._state.next_slot)
 
 
 def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
