@@ -246,6 +246,11 @@ class ParameterServer:
                 raise RefusedError(
                     f"rollback: {', '.join(training)} still train; stop the pool first."
                 )
+            if following := sorted(state.groups.there(state)):
+                raise RefusedError(
+                    f"rollback: groups {', '.join(following)} follow and would bring back what is "
+                    "to be forgotten; stop their servers and pools first."
+                )
             self.wants_back = to
         # The answer goes out first.
         threading.Timer(0.2, self._ended.set).start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from embedding.errors import ConfigError
-from embedding.server.groups.config import PAST_PUSHES, PUSHING
+from embedding.server.groups.config import PAST_PUSHES, PUSHING, check_pace
 from embedding.training.request import TrainRequest
 
 IN_STEP = ("bsp", "ssp", "asp")
@@ -122,3 +122,4 @@ def check_server_groups(request: TrainRequest) -> None:
             f"{where} with policy {request.sync.policy}: its nodes change rows past the pushes "
             f"that groups tell each other of; {', '.join(PUSHING)} are accepted."
         )
+    check_pace(topology.exchange_every_s, request.sync.liveness_timeout_s)

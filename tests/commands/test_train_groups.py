@@ -110,6 +110,7 @@ def kill_group(pid: int) -> int:
         ),
         (("--server-groups", "0"), "server_groups"),
         (("--server-groups", "2", "--exchange-every", "0"), "exchange_every_s"),
+        (("--server-groups", "2", "--exchange-every", "40"), "at most 30 s is accepted"),
     ],
 )
 def test_what_cannot_work_is_refused_in_a_sentence(yeoron, text, options, said: str) -> None:

@@ -44,6 +44,7 @@ def following(
     group = GroupConfig(
         leader=leader.location, name=name, every_s=every_s, rows=rows, curvature=curvature
     )
+    sync = sync or SyncConfig(liveness_timeout_s=max(60.0, 2 * every_s))
     config = ServerConfig(**{"min_count": 1, "half_life_tokens": None, "group": group, **given})
     with running_server(config, sync, dim=dim, seed=9, buckets=buckets) as server:
         yield server

@@ -54,8 +54,9 @@ def test_a_life_that_could_not_be_noted_is_not_fenced_and_spoils_no_other(tmp_pa
     path = tmp_path / "fences.jsonl"
     fences = Fences(path)
     fences.add("a", "1")
-    with no_file_beyond(path.stat().st_size + 5), pytest.raises(
-        UnavailableError, match="fences.jsonl: .*arge.*: node a is not fenced now"
+    with (
+        no_file_beyond(path.stat().st_size + 5),
+        pytest.raises(UnavailableError, match=r"fences\.jsonl: .*arge.*: node a is not fenced now"),
     ):
         fences.add("a", "2")
     assert not fences.holds("a", "2")

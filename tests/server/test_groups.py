@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -12,12 +13,21 @@ import pytest
 from certificates import make_certificate, make_token
 from grouped import DIM, counted, following, ints, moved, read, until
 from named import QUICK
+from threads import ThreadFleet
 
+from embedding.errors import FencedError
+from embedding.exchange.channel import Channel
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.groups.entry import encode_entry
 from embedding.exchange.payload import BlockCounts, CountGroup, Surroundings
 from embedding.exchange.protocol import Push
+from embedding.exchange.wire import MAX_HEADER_BYTES, encode
 from embedding.records import ScorePairs, SourceProgress, Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.flight import controls
+from embedding.server.groups.config import GroupConfig
 from embedding.server.groups.shares import group_shares
+from embedding.server.groups.taking import Cut, Told, compose
 from embedding.server.service import ParameterServer, running_server
 from embedding.snapshots.store import SnapshotStore
 
@@ -42,6 +52,7 @@ def test_each_group_has_what_the_nodes_of_all_have_pushed(leader, connect) -> No
         words = np.unique(np.concatenate(ids))
         until(lambda: leader.state.meters.pushes == 9)
         for server in (b, c):
+            until(lambda server=server: server.state.vocabulary.next_id == len(words))
             until(
                 lambda server=server: read(server, words).tobytes() == read(leader, words).tobytes()
             )
@@ -311,3 +322,96 @@ def test_metrics_and_health_tell_of_groups(connect) -> None:
             health = httpx.get(f"{b.http_url}/health", trust_env=False)
             assert health.status_code == 503
             assert "away" in health.json()["reasons"][0]
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_rows_that_no_message_holds_travel_in_several(connect, monkeypatch, shards: int) -> None:
+    monkeypatch.setattr("embedding.server.shards.sharding.Fleet", ThreadFleet)
+    small = {"min_count": 1, "max_message_bytes": 1 << 16, "half_life_tokens": None}
+    line = QUICK.model_copy(update={"max_message_bytes": 1 << 16})
+    words = [f"말{i}" for i in range(6000)]
+    with running_server(ServerConfig(**small), dim=DIM) as leader:
+        here = connect(leader, "n0", config=line)
+        for at in range(0, len(words), 1500):
+            here.words(*words[at : at + 1500])
+        with following(leader, shards=shards, **small) as b:
+            there = connect(b, "n1", config=line)
+            ids = np.concatenate(
+                [there.words(*words[at : at + 1500]) for at in range(0, len(words), 1500)]
+            )
+            with b.link._cycle:  # all in one entry
+                for part in np.split(ids, 6):
+                    there.push(moved(part, 1.0), counted(part))
+            until(lambda: leader.state.meters.pushes == 6)
+            assert read(leader, ids)[:, 0].tolist() == [1.0] * len(ids)
+            until(lambda: read(b, ids).tobytes() == read(leader, ids).tobytes())
+
+
+def test_lags_of_many_documents_do_not_burst_the_header() -> None:
+    progress = tuple(
+        SourceProgress(f"s{i}", 5000, 1, 0.0, 0, tuple(np.random.default_rng(i).random(4096)))
+        for i in range(60)
+    )
+    told = {"n1": Told(0, [Push("n1", 1, 0, progress=progress)])}
+    entry = compose(Cut(told, (), (), dict), {}, GroupConfig(), 1, 2).entry
+    (message,) = encode_entry(entry, 1 << 20)
+    assert len(encode(message)[1]) < MAX_HEADER_BYTES
+    (part,) = entry.parts
+    assert 900 < len(part.progress[7].lags) < 1200
+    assert part.progress[7].lags[-1] == progress[7].lags[-1], "the latest"
+    assert part.progress[7].documents == 5000
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_life_that_a_group_has_fenced_stays_fenced_when_the_group_is_killed(
+    tmp_path, connect, known: bool
+) -> None:
+    """A group keeps nothing: the leader remembers, over its own death too."""
+    config = ServerConfig(min_count=1, state_dir=tmp_path / "state")
+    with running_server(config, dim=DIM) as leader:
+        with following(leader) as b:
+            old = ParameterClient(b.location, node="n1", config=QUICK, life="old")
+            if known:
+                old.hello()
+            channel = Channel(b.location, QUICK)
+            assert channel.action("fence", {"node": "n1", "life": "old"})["sequence"] == 0
+            channel.close()
+            old.close()
+        with following(leader) as b:
+            with pytest.raises(FencedError, match="given to others"):
+                ParameterClient(b.location, node="n1", config=QUICK, life="old").hello()
+            new = ParameterClient(b.location, node="n1", config=QUICK, life="new")
+            new.hello()
+            new.close()
+    with running_server(config, dim=DIM) as leader:
+        assert leader.state.ledger.fences.holds("n1", "old")
+        with following(leader) as b, pytest.raises(FencedError):
+            ParameterClient(b.location, node="n1", config=QUICK, life="old").hello()
+
+
+def test_two_changes_of_settings_at_once_are_both_made(leader, monkeypatch) -> None:
+    changing = [threading.Thread(target=ask, args=(leader, {"staleness": 9}))]
+    check = controls.validate
+
+    def slow(*args: object) -> object:
+        found = check(*args)
+        for other in changing:
+            changing.remove(other)
+            other.start()
+            other.join(1.0)
+        return found
+
+    monkeypatch.setattr(controls, "validate", slow)
+    (other,) = changing
+    ask(leader, {"tau": 7})
+    other.join()
+    sync = leader.state.machine.config
+    assert (sync.staleness, sync.tau) == (9, 7)
+
+
+def ask(server: ParameterServer, changes: dict[str, object]) -> None:
+    channel = Channel(server.location, QUICK)
+    try:
+        channel.action("configure", changes)
+    finally:
+        channel.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -68,7 +69,7 @@ def test_what_is_said_to_be_accepted_is_accepted() -> None:
     assert set(PUSHING) | set(PAST_PUSHES) == set(POLICIES)
     assert not set(PUSHING) & set(PAST_PUSHES)
     for policy in PUSHING:
-        check_follows(SyncConfig(policy=policy))
+        check_follows(SyncConfig(policy=policy), 1.0)
         check_pushing(SyncConfig(policy=policy), 2)
 
 
@@ -138,6 +139,8 @@ def raw(leader) -> Iterator[Callable[..., Message]]:
     client.close()
 
 
+TOLD = {"op": "changes", "seen": 0, "epoch": 0}
+LONG = {"x" * 1001: {"pending": 1}}
 GOOD = dict(encode_together([Push("n1", 1, 0, tokens=1)], [0]).header)
 GOOD |= {"op": "merge", "sequence": 1, "pieces": 0, "after": [0], "digests": [], "scored": []}
 PART = GOOD["pushes"][0]
@@ -188,11 +191,75 @@ def test_an_entry_that_is_wrong_changes_nothing(leader, raw, changes, what: str)
     [
         ({"op": "changes", "seen": -2, "epoch": 0, "told": {}}, "seen"),
         ({"op": "changes", "seen": 0, "epoch": 0}, "told"),
+        ({**TOLD, "told": {"nodes": 3}}, "told"),
+        ({**TOLD, "told": {"nodes": {"n1": 3}}}, "n1 must be an object"),
+        ({**TOLD, "told": {"nodes": {"n1": {"report": 3}}}}, "and its `report` too"),
+        ({**TOLD, "told": {"nodes": {"a\nb": {}}}}, "control characters"),
+        ({**TOLD, "told": {"nodes": {f"x{i}": {} for i in range(10_000)}}}, "known already"),
+        ({**TOLD, "told": {"nodes": {}, "figures": {"told_rows_in": "many"}}}, "of numbers"),
+        ({**TOLD, "told": {"nodes": {"n1": {"report": {"sources": LONG}}}}}, "a name of at most"),
         ({"op": "rows", "table": "none"}, "in, out or sub"),
         ({"op": "rows", "table": "sub"}, "n-grams"),
         ({"op": "piece", "sequence": 1, "piece": 3}, "piece 3 of entry 1"),
     ],
 )
-def test_questions_that_are_wrong_are_refused(raw, header: dict, what: str) -> None:
+def test_questions_that_are_wrong_are_refused(leader, raw, header: dict, what: str) -> None:
+    raw({**TOLD, "told": {"nodes": {"n0": {"state": "idle", "report": {}}}}})
     with pytest.raises(RefusedError, match=what):
         raw(header, {"ids": ints(0)})
+    status = leader.status()
+    assert [group["group"] for group in status["groups"]] == ["g"]
+    assert list(status["nodes"]) == ["n0"]
+
+
+def test_pieces_take_no_more_memory_than_the_rows_that_there_are(raw) -> None:
+    def piece(number: int, rows: int, dim: int = DIM) -> None:
+        header = {"op": "piece", "sequence": 1, "piece": number}
+        values = np.ones((rows, dim), dtype=np.float32)
+        raw(header, {"out.ids": np.arange(rows), "out.values": values})
+
+    with pytest.raises(RefusedError, match=r"values of shape \(2, 0\)"):
+        piece(0, 2, 0)
+    with pytest.raises(RefusedError, match="10 rows; at most 9 can have moved"):
+        piece(0, 10)
+    for number in range(9):
+        piece(number, 0)
+    with pytest.raises(RefusedError, match="10 rows; at most 9"):
+        piece(9, 0)
+    raw(GOOD, parts())
+
+
+def test_an_entry_of_one_node_too_many_is_refused(leader, raw, monkeypatch) -> None:
+    monkeypatch.setattr("embedding.server.flight.limits.MAX_NODES", 1)
+    with pytest.raises(RefusedError, match="node n1: 1 nodes are known already"):
+        raw(GOOD, parts())
+    assert set(leader.state.ledger.nodes) == {"g"}
+
+
+def test_a_group_that_would_be_taken_for_gone_between_exchanges_is_refused(leader) -> None:
+    sync = SyncConfig(liveness_timeout_s=4.0)
+    wrong = pytest.raises(ConfigError, match=r"every 3 s with liveness_timeout_s 4: .* at most 2 s")
+    with wrong, following(leader, sync=sync, every_s=3.0):
+        pass
+    with following(leader, sync=sync, every_s=2.0) as b:
+        channel = Channel(b.location, QUICK)
+        with pytest.raises(RefusedError, match="at most 1 s is accepted"):
+            channel.action("configure", {"liveness_timeout_s": 2.0})
+        channel.close()
+
+
+def test_the_leader_goes_back_to_no_snapshot_while_groups_would_bring_it_all_again(
+    tmp_path, connect
+) -> None:
+    config = ServerConfig(
+        min_count=1, state_dir=tmp_path / "state", snapshots=str(tmp_path / "store")
+    )
+    with running_server(config, dim=DIM) as leader:
+        leader._ended = threading.Event()
+        with following(leader) as b:
+            connect(b, "n1").pull()
+            with pytest.raises(RefusedError, match=r"groups b follow .* stop their servers"):
+                leader.roll_back("nothing")
+        leader.roll_back("nothing")
+        assert leader.wants_back == "nothing"
+        assert leader._ended.wait(10)

@@ -113,9 +113,10 @@ def test_killed_between_two_renames_the_next_server_finishes_it(
             raise KeyboardInterrupt
         return rename(path, target)
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Path, "rename", killed)
+    monkeypatch.setattr(Path, "rename", killed)
+    with pytest.raises(KeyboardInterrupt):
         roll_back_state(chosen(tmp_path), first.id, dim=DIM, seed=5)
+    monkeypatch.undo()
     with running_server(chosen(tmp_path), dim=DIM, seed=5) as server:
         words = server.state.vocabulary.names(server.state.vocabulary.alive())
         assert sorted(words) == (["글", "말", "스팸"] if before == "state" else ["글", "말"])

@@ -40,7 +40,8 @@ class Changes:
     version   of the vocabulary; next_id: the id that the next word gets; closed: no word gets one
     groups    groups whose rows are added up
     ids       int64 [n] by table, rows that the group lacks
-    nodes     of each node, when the group asked for the first time
+    nodes     of each node, when the group asked for the first time; fences: lives of nodes that
+              may not push any more, likewise
     """
 
     seen: Seen
@@ -51,6 +52,7 @@ class Changes:
     groups: int
     ids: dict[Table, IntArray]
     nodes: dict[str, Reached]
+    fences: dict[str, tuple[str, ...]]
 
 
 class LeaderClient(ParameterClient):
@@ -114,6 +116,7 @@ class LeaderClient(ParameterClient):
             groups=whole(head, "groups"),
             ids={t: answer.array(t, "i8", 1) for t in Table if str(t) in answer.arrays},
             nodes={name: Reached(*each) for name, each in head.get("nodes", {}).items()},
+            fences={name: tuple(each) for name, each in head.get("fences", {}).items()},
         )
 
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
@@ -124,6 +127,10 @@ class LeaderClient(ParameterClient):
         self.sent += ids.nbytes
         rows: FloatArray | HalfArray = answer.array("rows", "f4 f2", 2)
         return rows
+
+    def fence(self, node: str, life: str) -> None:
+        """Have the leader note that no push of this life of a node is taken any more."""
+        self._action("fence", {"node": node, "life": life})
 
     def _deliver(self, channel: Channel, entry: Entry) -> Ack:
         answer = Message({})

@@ -103,8 +103,12 @@ def _first(pieces: Sequence[RowDelta], sequence: int) -> Iterator[Message]:
         yield Message({"op": PIECE, "sequence": sequence, "piece": number}, arrays)
 
 
-def decode_piece(message: Message, pieces: Pieces) -> None:
-    """Lay a piece's rows to those before it; the first of an entry forgets all before."""
+def decode_piece(message: Message, pieces: Pieces, *, dim: int, most_rows: int) -> None:
+    """Lay a piece's rows, of `dim` columns, to those before it.
+
+    The first of an entry forgets all before. RefusedError when there are more than `most_rows`
+    rows, of which a piece without any counts as one.
+    """
     sequence, number = whole(message.header, "sequence", least=1), whole(message.header, "piece")
     if number == 0:
         pieces.sequence, pieces.rows = sequence, []
@@ -114,15 +118,20 @@ def decode_piece(message: Message, pieces: Pieces) -> None:
             f"{pieces.sequence} is the next.",
             kind="sequence",
         )
-    pieces.rows += [
-        RowDelta(
-            table,
-            message.array(f"{table}.ids", "i8", 1),
-            message.array(f"{table}.values", "f4 f2", 2),
-        )
-        for table in Table
-        if f"{table}.ids" in message.arrays
-    ]
+    for table in Table:
+        if f"{table}.ids" in message.arrays:
+            ids = message.array(f"{table}.ids", "i8", 1)
+            values = message.array(f"{table}.values", "f4 f2", 2)
+            if values.shape != (len(ids), dim):
+                raise RefusedError(
+                    f"{PIECE}: values of shape {values.shape}; {(len(ids), dim)} is accepted.",
+                    kind="shape",
+                )
+            pieces.rows.append(RowDelta(table, ids, values))
+    held = sum(max(1, len(piece.ids)) for piece in pieces.rows)
+    if held > most_rows:
+        pieces.sequence, pieces.rows = 0, []
+        raise RefusedError(f"{PIECE}: {held} rows; at most {most_rows} can have moved.")
 
 
 def decode_entry(message: Message, node: str, pieces: Pieces) -> Entry:

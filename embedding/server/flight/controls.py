@@ -16,6 +16,7 @@ from embedding.server.flight.greeting import fence
 from embedding.server.flight.limits import check_node, check_report
 from embedding.server.flight.shell import Control
 from embedding.server.groups.link import GroupLink
+from embedding.server.policies import make_policy
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.state import ServerState
 
@@ -98,6 +99,9 @@ class Controls:
         node, life = _node(body), body.get("life")
         if not isinstance(life, str) or not life:
             raise RefusedError("fence: the mark of a life is needed.", kind="control")
+        check_node(self._server.state, node)
+        if self._server.link is not None:
+            self._server.link.fence(node, life)
         return fence(self._server.state, node, life)
 
     def cut(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -113,10 +117,13 @@ class Controls:
 
     def configure(self, body: dict[str, Any]) -> dict[str, Any]:
         """Change the policy or its settings from now on."""
-        before = self._server.state.machine.config.model_dump()
-        sync = validate(SyncConfig, {**before, **body}, "configure")
-        self._server.state.groups.check(sync.policy)
-        self._server.state.configure(sync)
+        state = self._server.state
+        with state.lock:  # two at once would each leave what the other changed as it was
+            before = state.machine.config.model_dump()
+            sync = validate(SyncConfig, {**before, **body}, "configure")
+            make_policy(sync)
+            state.groups.check(sync.policy)
+            state.configure(sync)
         return sync.model_dump(mode="json")
 
     def checkpoint(self, body: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from embedding.errors import ConfigError
+from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.token import private, read_token
 from embedding.server.config import ServerConfig, is_loopback
 
@@ -52,6 +53,17 @@ def read_credentials(config: ServerConfig) -> Credentials:
         )
     private(config.tls_key, "tls_key")
     return Credentials(token, (chain, key), client_ca, _notes(leaf, where, config.host))
+
+
+def own_line(config: ServerConfig) -> ExchangeConfig:
+    """How a server reaches others of its training: with its own secret, authority and limits."""
+    return ExchangeConfig(
+        token_file=config.token_file,
+        tls_ca=config.tls_ca or config.tls_cert,
+        tls_cert=None if config.tls_client_ca is None else config.tls_cert,
+        tls_key=None if config.tls_client_ca is None else config.tls_key,
+        max_message_bytes=config.max_message_bytes,
+    )
 
 
 def _read(path: Path, setting: str) -> bytes:

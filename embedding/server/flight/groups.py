@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from math import isfinite
+from typing import Any
 
 from embedding.errors import RefusedError
 from embedding.exchange.codec import string, whole
@@ -11,7 +13,7 @@ from embedding.exchange.groups.entry import MERGE, PIECE, Pieces, decode_entry, 
 from embedding.exchange.wire import Message
 from embedding.records import Table
 from embedding.server.figures.reports import as_sent
-from embedding.server.flight.limits import check_name, check_push, check_rows
+from embedding.server.flight.limits import check_nodes, check_push, check_report, check_rows
 from embedding.server.state import ServerState
 
 MOST_NODES = 10_000
@@ -37,30 +39,24 @@ class GroupCalls:
 
     def _piece(self, message: Message) -> Message:
         """Rows of an entry whose end is yet to come."""
-        decode_piece(message, self._pieces)
-        held = sum(p.values.nbytes for p in self._pieces.rows)
-        tables = self._state.tables
-        most = 4 * tables.dim * (2 * self._state.vocabulary.rows + tables.buckets + 1)
-        if held > most:
-            self._pieces = Pieces()
-            raise RefusedError(f"{PIECE}: {held} bytes of rows; all of them make {most}.")
+        tables, words = self._state.tables, self._state.vocabulary.rows
+        # Twice as many as there are here: the group may not have heard yet which were evicted.
+        most = 4 * words + tables.buckets + 1
+        decode_piece(message, self._pieces, dim=tables.dim, most_rows=most)
         return Message({"status": "ok"})
 
     def _merge(self, message: Message) -> Message:
         group, session = self._who()
         entry = decode_entry(message, group, self._pieces)
+        check_nodes(self._state.ledger.nodes, [part.node for part in entry.parts])
         for part in entry.parts:
-            check_name("node", part.node)
             check_push(self._state, part)
         ack = self._state.groups.merge(self._state, group, session, entry)
         return Message({"status": "ok", **asdict(ack), "pace": ack.pace.to_dict()})
 
     def _changes(self, message: Message) -> Message:
         group, _ = self._who()
-        header = message.header
-        told = header.get("told")
-        if not isinstance(told, dict) or len(told.get("nodes") or {}) > MOST_NODES:
-            raise RefusedError(f"changes: `told` must be an object of at most {MOST_NODES} nodes.")
+        header, told = message.header, _told(self._state, message.header.get("told"))
         seen = whole(header, "seen", least=-1)
         facts, ids = self._state.groups.changes(
             self._state, group, seen, whole(header, "epoch"), told
@@ -86,3 +82,24 @@ class GroupCalls:
             rows = as_sent(state.tables.gather(table, slots), half)
             state.groups.sent(group, len(ids))
         return Message({"status": "ok"}, {"rows": rows})
+
+
+def _told(state: ServerState, told: object) -> dict[str, Any]:
+    """What a group says of itself and its nodes; RefusedError when it cannot be shown."""
+    nodes = told.get("nodes", {}) if isinstance(told, dict) else None
+    if not isinstance(told, dict) or not isinstance(nodes, dict) or len(nodes) > MOST_NODES:
+        raise RefusedError(f"changes: `told` must be an object of at most {MOST_NODES} nodes.")
+    check_nodes(state.reports, nodes)
+    for name, node in nodes.items():
+        report = node.get("report", {}) if isinstance(node, dict) else None
+        if not isinstance(report, dict):
+            raise RefusedError(f"changes: node {name} must be an object, and its `report` too.")
+        check_report(state, name, report)
+    figures = told.get("figures", {})
+    if not isinstance(figures, dict) or not all(map(_figure, figures.values())):
+        raise RefusedError("changes: `figures` must be an object of numbers.")
+    return told
+
+
+def _figure(value: object) -> bool:
+    return type(value) in (int, float) and isfinite(value)  # type: ignore[arg-type]

@@ -29,12 +29,18 @@ _UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 def check_node(state: ServerState, node: str) -> None:
     """RefusedError for a name that cannot be shown, or one node too many."""
-    check_name("node", node)
+    check_nodes(state.machine.board.members, [node])
+
+
+def check_nodes(known: Collection[str], nodes: Collection[str]) -> None:
+    """RefusedError for a name that cannot be shown, or one node too many beside those `known`."""
     # Without the lock: to look into a dictionary is one step, and one node more does no harm.
-    known = state.machine.board.members
-    if node not in known and len(known) >= MAX_NODES:
+    fresh = [node for node in nodes if node not in known]
+    for node in nodes:
+        check_name("node", node)
+    if fresh and len(known) + len(fresh) > MAX_NODES:
         raise RefusedError(
-            f"node {node}: {MAX_NODES} nodes are known already; use the names of these.",
+            f"node {fresh[0]}: {MAX_NODES} nodes are known already; use the names of these.",
             kind="limit",
         )
 

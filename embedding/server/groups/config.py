@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from embedding.config import Config
+from embedding.errors import ConfigError
 from embedding.exchange.config import Location
 
 PAST_PUSHES = ("hogwild", "sandblaster")
@@ -26,7 +27,7 @@ class GroupConfig(Config):
     """Name of a group that follows; the leader knows it by that."""
 
     every_s: float = Field(default=1.0, gt=0, le=3600)
-    """Seconds between two exchanges with the leader."""
+    """Seconds between two exchanges with the leader; at most half of sync.liveness_timeout_s."""
 
     rows: Literal["float16", "float32"] = "float16"
     """How rows and what they moved by travel between groups. With float32 all replicas hold the
@@ -49,3 +50,13 @@ class GroupConfig(Config):
                 "the leader's address (group.leader, --leader) or no name"
             )
         return self
+
+
+def check_pace(every_s: float, liveness_timeout_s: float) -> None:
+    """ConfigError where a leader would take a group for gone between two exchanges."""
+    if 2 * every_s > liveness_timeout_s:
+        raise ConfigError(
+            f"an exchange every {every_s:g} s with liveness_timeout_s {liveness_timeout_s:g}: a "
+            "leader takes a group that is silent for so long for gone, and cuts windows without "
+            f"it; at most {liveness_timeout_s / 2:g} s is accepted."
+        )

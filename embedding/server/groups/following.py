@@ -19,7 +19,7 @@ from embedding.exchange.protocol import VocabularyDelta, Welcome
 from embedding.exchange.testimony import Attestation
 from embedding.records import FloatArray, IntArray, Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groups.config import PAST_PUSHES, PUSHING
+from embedding.server.groups.config import PAST_PUSHES, PUSHING, check_pace
 from embedding.server.groups.drift import Drift, Moved
 from embedding.server.groups.taking import Cut, Moves, Taken, Told, compose
 from embedding.server.policies import Instruction
@@ -46,8 +46,9 @@ def following_config(config: ServerConfig) -> ServerConfig:
     )
 
 
-def check_follows(sync: SyncConfig) -> None:
-    """ConfigError for a policy that does not go with server groups."""
+def check_follows(sync: SyncConfig, every_s: float) -> None:
+    """ConfigError for what does not go with server groups that exchange every so many seconds."""
+    check_pace(every_s, sync.liveness_timeout_s)
     if sync.policy in PAST_PUSHES:
         raise ConfigError(
             f"policy {sync.policy} with server groups: its nodes change rows past the "
@@ -106,7 +107,7 @@ class Follows(ServerState):
         buckets: int = 0,
         biases: int = 0,
     ) -> None:
-        check_follows(sync)
+        check_follows(sync, config.group.every_s)
         super().__init__(
             config, sync, dim=dim, seed=seed, epoch=epoch, buckets=buckets, biases=biases
         )
@@ -175,7 +176,7 @@ class Follows(ServerState):
 
     def configure(self, sync: SyncConfig) -> None:
         """Another policy from now on; ConfigError for one that does not go with groups."""
-        check_follows(sync)
+        check_follows(sync, self.config.group.every_s)
         super().configure(sync)
 
     # -- where the rows are -----------------------------------------------------------------
@@ -226,9 +227,13 @@ class Follows(ServerState):
             )
         self.leader = welcome
 
-    def resume(self, nodes: dict[str, Reached]) -> None:
-        """Go on where the leader's tables are; a node keeps what no checkpoint of it holds."""
+    def resume(self, nodes: dict[str, Reached], fences: dict[str, tuple[str, ...]]) -> None:
+        """Go on where the leader's tables are; a node keeps what no checkpoint of it holds.
+
+        fences  lives of nodes that the leader takes no push of any more
+        """
         with self.changed:
+            self.ledger.fences.lives.update(fences)
             for node, at in nodes.items():
                 self.ledger.restore(node, at.sequence, at.tokens, at.place)
                 self.ledger.of(node).durable = at.durable

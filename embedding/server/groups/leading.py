@@ -117,6 +117,7 @@ class LedGroups:
                     for name, entry in ledger.items()
                     if seen < 0 and name not in self.groups
                 },
+                "fences": state.ledger.fences.lives if seen < 0 else {},
             }
             return header, ids
 
@@ -139,6 +140,11 @@ class LedGroups:
                 kind="control",
             )
 
+    def there(self, state: ServerState) -> list[str]:
+        """Names of the groups that are heard of (under the lock)."""
+        members = state.machine.board.members
+        return [name for name in self.groups if name in members and members[name].present]
+
     def tick(self, state: ServerState) -> None:
         """Time passed: what the nodes of a group that is gone had pending is not waited for."""
         with state.lock:
@@ -149,16 +155,16 @@ class LedGroups:
                         state.accounts.tracker.leave(node)
 
     def settle(self, state: ServerState, timeout_s: float = FLUSH_S) -> list[str]:
-        """Wait until every group has told what it had by now; the names of those that did not."""
+        """Wait until every group has told what it had by now; the names of those that did not.
+
+        For `timeout_s`, or for as long as a group may be silent before it counts as gone.
+        """
         began = time.monotonic()
+        timeout_s = max(timeout_s, state.machine.config.liveness_timeout_s)
         with state.changed:
             while True:
-                members = state.machine.board.members
-                late = [
-                    name
-                    for name, led in self.groups.items()
-                    if led.taken_at < began and name in members and members[name].present
-                ]
+                there = self.there(state)
+                late = [name for name in there if self.groups[name].taken_at < began]
                 left = began + timeout_s - time.monotonic()
                 if not late or left <= 0 or state.closing:
                     break
@@ -318,5 +324,4 @@ class LedGroups:
         """Groups whose rows are added up: those that follow, and this one while it has nodes."""
         members = state.machine.board.members
         here = [m for name, m in members.items() if name not in self.groups]
-        follow = [name for name in self.groups if name in members and members[name].present]
-        return max(1, len(follow) + any(member.active for member in here))
+        return max(1, len(self.there(state)) + any(member.active for member in here))

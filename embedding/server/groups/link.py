@@ -20,6 +20,7 @@ from embedding.records import FloatArray, IntArray, SnapshotRef, Table, Window
 from embedding.server.config import ServerConfig
 from embedding.server.figures.status import build_status
 from embedding.server.figures.ways import NODE_FIGURES
+from embedding.server.flight.credentials import own_line
 from embedding.server.groups.following import Follows
 from embedding.server.groups.taking import Taken
 
@@ -34,20 +35,13 @@ STOP_S = 30.0
 COUNTS_S = 10.0
 """How old the counts of words may get while no word comes or goes."""
 ROWS = 16_384
-"""Rows that are fetched at a time."""
+"""Rows that are fetched at a time, at most; they take half of a message, at most."""
 
 
 def leader_line(config: ServerConfig) -> ExchangeConfig:
-    """How a group reaches its leader: with the secret and the authority of its own server."""
-    return ExchangeConfig(
-        token_file=config.token_file,
-        tls_ca=config.tls_ca or config.tls_cert,
-        tls_cert=None if config.tls_client_ca is None else config.tls_cert,
-        tls_key=None if config.tls_client_ca is None else config.tls_key,
-        max_message_bytes=config.max_message_bytes,
-        connect_timeout_s=TRY_S,
-        max_backoff_s=PAUSE_S * 2,
-    )
+    """How a group reaches its leader; one that is away is not waited for."""
+    quick = {"connect_timeout_s": TRY_S, "max_backoff_s": PAUSE_S * 2}
+    return own_line(config).model_copy(update=quick)
 
 
 class GroupLink:
@@ -66,6 +60,7 @@ class GroupLink:
         self._config = config
         self.client = self._client(LeaderClient)
         self._half = config.group.rows == "float16"
+        self._rows = max(1, min(ROWS, config.max_message_bytes // (8 * state.dim)))
         self._seen: Seen = ()
         self._groups = 1
         self._sequence = 0
@@ -145,6 +140,10 @@ class GroupLink:
         self.client.checkpoint(wait=True)
         self._confirm(self.client.durable())
 
+    def fence(self, node: str, life: str) -> None:
+        """Have the leader remember that a life of a node is fenced: the group keeps nothing."""
+        self.client.fence(node, life)
+
     def cut(self, window: Window) -> SnapshotRef:
         """Have the leader cut a window, with what this group has read until now."""
         self._tell_all()
@@ -199,15 +198,15 @@ class GroupLink:
         changes = self._changes()
         self._groups = changes.groups
         if not self._seen:
-            self.state.resume(changes.nodes)
+            self.state.resume(changes.nodes, changes.fences)
             reached = {node: at.sequence for node, at in changes.nodes.items()}
             self._told.append((self._sequence, reached))
         self._follow_words(changes)
         mended = self.state.mend(self._live)  # these have all rows by now
         for table, ids in changes.ids.items():
             rest = ids[~np.isin(ids % self._config.shards, mended)]
-            for at in range(0, len(rest), ROWS):
-                self._adopt(table, rest[at : at + ROWS])
+            for at in range(0, len(rest), self._rows):
+                self._adopt(table, rest[at : at + self._rows])
         self._settle(changes)
         self._seen = changes.seen
         self._confirm(changes.durable)

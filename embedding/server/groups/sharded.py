@@ -29,7 +29,7 @@ from embedding.server.shards.log import TakeMoves
 T = TypeVar("T")
 
 _ROWS = 16_384
-"""Rows that travel at a time."""
+"""Rows that travel at a time, at most; with their bases they take half of a message, at most."""
 _REACH_S = 10.0
 """How long a shard may take until it has carried out the log, before it counts as away."""
 _PAUSE_S = 0.02
@@ -49,6 +49,7 @@ class ShardedFollowing(Follows, LeadingState):
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._told = self._telling = Standing()
+        self._rows = max(1, min(_ROWS, self.config.max_message_bytes // (16 * self.dim)))
 
     @property
     def moved_rows(self) -> int:
@@ -65,9 +66,9 @@ class ShardedFollowing(Follows, LeadingState):
         for link in self.links.links:
             link.on_lacking = call
 
-    def resume(self, nodes: dict[str, Reached]) -> None:
+    def resume(self, nodes: dict[str, Reached], fences: dict[str, tuple[str, ...]]) -> None:
         """See Follows."""
-        super().resume(nodes)
+        super().resume(nodes, fences)
         self._told = Standing(0, {node: at.sequence for node, at in nodes.items()})
 
     def cut_moves(self) -> Callable[[], Moves]:
@@ -115,8 +116,8 @@ class ShardedFollowing(Follows, LeadingState):
             held[Table.SUB] = np.arange(self.composer.buckets, dtype=np.int64)
         for table, ids in held.items():
             own = ids[self.links.layout.held(ids, link.index)]
-            for first in range(0, len(own), _ROWS):
-                part = own[first : first + _ROWS]
+            for first in range(0, len(own), self._rows):
+                part = own[first : first + self._rows]
                 link.adopt(table, part, live(table, part), None)
         told = self._told
         link.stand(life, (self.log.number, told.position), told.applied, next_id)
@@ -127,7 +128,7 @@ class ShardedFollowing(Follows, LeadingState):
         tables = (*self.tables.kinds, *([Table.SUB] if self.composer.buckets else []))
         found = {}
         for table in tables:
-            parts = [each for link in self.links.links for each in _moved(link, table, at)]
+            parts = [each for link in self.links.links for each in self._moved(link, table, at)]
             if parts:
                 found[table] = Moved(
                     np.concatenate([part.slots for part in parts]),
@@ -136,14 +137,13 @@ class ShardedFollowing(Follows, LeadingState):
                 )
         return found
 
-
-def _moved(link: ShardLink, table: Table, at: tuple[int, int]) -> list[Moved]:
-    """All that moved on a shard, in pieces."""
-    found: list[Moved] = []
-    while not found or len(found[-1].slots) == _ROWS:
-        first = sum(len(each.slots) for each in found)
-        found.append(_patiently(link, partial(link.moves, table, at, first, _ROWS)))
-    return [each for each in found if len(each.slots)]
+    def _moved(self, link: ShardLink, table: Table, at: tuple[int, int]) -> list[Moved]:
+        """All that moved on a shard, in pieces."""
+        found: list[Moved] = []
+        while not found or len(found[-1].slots) == self._rows:
+            first = sum(len(each.slots) for each in found)
+            found.append(_patiently(link, partial(link.moves, table, at, first, self._rows)))
+        return [each for each in found if len(each.slots)]
 
 
 def _patiently(link: ShardLink, ask: Callable[[], T | None]) -> T:

@@ -21,6 +21,9 @@ from embedding.server.groups.shares import group_shares
 COMPACT = 64
 """Pushes of a node that are put together, before the leader is told of them."""
 
+MOST_LAGS = 65_536
+"""Lags of documents that an entry tells of: they travel in a message's header, which is limited."""
+
 Moves = dict[Table, Moved]
 """By table the rows that moved; `slots` are ids, of n-grams buckets."""
 
@@ -60,7 +63,7 @@ class Taken:
 def compose(cut: Cut, moved: Moves, group: GroupConfig, sequence: int, groups: int) -> Taken:
     """The entry of what was cut, with rows in the shares of so many groups (`shares.py`)."""
     half = group.rows == "float16"
-    parts = tuple(_short(merged(told.pushes), half=half) for told in cut.told.values())
+    parts = _few_lags([_short(merged(told.pushes), half=half) for told in cut.told.values()])
     read = _occurrences(parts)
     deltas, rows = [], {}
     for table, each in moved.items():
@@ -93,6 +96,23 @@ def _short(part: Push, *, half: bool) -> Push:
         usage = replace(usage, slopes=_halves(usage.slopes))
     reread = tuple(replace(each, slopes=_halves(each.slopes)) for each in part.reread)
     return replace(part, young=young, usage=usage, reread=reread)
+
+
+def _few_lags(parts: Sequence[Push]) -> tuple[Push, ...]:
+    """The parts with so many of their latest lags that all together are not too many."""
+    total = sum(len(each.lags) for part in parts for each in part.progress)
+    if total <= MOST_LAGS:
+        return tuple(parts)
+
+    def fewer(lags: Sequence[float]) -> tuple[float, ...]:
+        return tuple(lags[len(lags) - len(lags) * MOST_LAGS // total :])
+
+    return tuple(
+        replace(
+            part, progress=tuple(replace(each, lags=fewer(each.lags)) for each in part.progress)
+        )
+        for part in parts
+    )
 
 
 def _halves(sums: FloatArray | HalfArray) -> HalfArray:

@@ -69,7 +69,9 @@ def roll_back_state(
             )
     held = CheckpointFolder(folder, keep=config.keep_checkpoints)  # nobody else has it
     try:
-        fresh = _begun(config, snapshot, store, ServerState(config, sync or SyncConfig(), dim=dim, seed=seed))
+        fresh = _begun(
+            config, snapshot, store, ServerState(config, sync or SyncConfig(), dim=dim, seed=seed)
+        )
         kept = _exchanged(folder, fresh)
     finally:
         held.close()

@@ -47,12 +47,9 @@ class GroupStream:
         return replace(push, deltas=rows)
 
     def _piece(self, message: Message) -> Message:
-        decode_piece(message, self._pieces)
-        tables, held = self._state.tables, sum(p.values.nbytes for p in self._pieces.rows)
-        most = 4 * tables.dim * (2 * self._state.config.max_words + tables.buckets + 1)
-        if held > most:
-            self._pieces = Pieces()
-            raise RefusedError(f"{PIECE}: {held} bytes of rows; all of them make {most}.")
+        tables = self._state.tables
+        most = 4 * self._state.config.max_words + tables.buckets + 1
+        decode_piece(message, self._pieces, dim=tables.dim, most_rows=most)
         return Message({"status": "ok"})
 
     def _changes(self, message: Message) -> Message:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.shards.client import reached
 from embedding.exchange.shards.split import Layout
 from embedding.server.config import ServerConfig
+from embedding.server.flight.credentials import own_line
 from embedding.server.shards.fleet import Fleet, shard_specs
 from embedding.server.shards.leading import LeadingState
 from embedding.server.shards.link import ShardLinks
@@ -34,18 +34,11 @@ class Shards:
         """Start the processes and connect; PlatformError when one does not start."""
         locations = self.fleet.start()
         config = self._config
-        line = ExchangeConfig(
-            token_file=config.token_file,
-            tls_ca=config.tls_ca or config.tls_cert,
-            tls_cert=None if config.tls_client_ca is None else config.tls_cert,
-            tls_key=None if config.tls_client_ca is None else config.tls_key,
-            max_message_bytes=config.max_message_bytes,
-        )
         self._state.links = ShardLinks(
             locations,
             self._state.log,
             identity=self._identity,
-            config=line,
+            config=own_line(config),
             layout=Layout(config.shards, config.split, self._state.dim),
             reached=[reached(location, _HERE) for location in locations],
             follows=config.group.leader is not None,
