@@ -14,6 +14,7 @@ import tenacity
 from embedding.errors import (
     AheadError,
     BehindError,
+    ExchangeError,
     RefusedError,
     RoundError,
     UnavailableError,
@@ -238,7 +239,7 @@ class ParameterClient:
             if self._channel is not None:
                 try:
                     self._channel.request(Message({"op": "bye"}), 2.0)
-                except (UnavailableError, RefusedError):
+                except ExchangeError:
                     logger.debug("node %s: the server was gone at goodbye", self.node)
             if self.relay is not None:
                 self.relay.close()

@@ -277,6 +277,24 @@ class ServerConfig(Config):
         return self
 
     @model_validator(mode="after")
+    def _ports_of_shards(self) -> ServerConfig:
+        first, last = self.shards_port, self.shards_port + self.shards - 1
+        taken = {"port": self.port, "http_port": self.http_port}
+        if not first or (self.shards == 1 and self.split == "rows"):
+            return self
+        if last > 65535:
+            raise ValueError(
+                f"shards_port {first} with {self.shards} shards: the last would have port {last}; "
+                f"at most {65536 - self.shards} is accepted"
+            )
+        for name, port in taken.items():
+            if first <= port <= last:
+                raise ValueError(
+                    f"{name} {port}: the shards have ports {first} to {last}; another is accepted"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _follows_as_it_can(self) -> ServerConfig:
         if self.group.leader is not None and self.split == "columns":
             raise ValueError(

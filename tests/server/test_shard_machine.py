@@ -18,6 +18,7 @@ from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import Minibatches, draws_of
 from embedding.exchange.shards.split import split_deltas
+from embedding.exchange.wire import MAX_HEADER_BYTES, Message, encode
 from embedding.models.config import ModelConfig
 from embedding.models.starting import first_vectors
 from embedding.records import Table
@@ -399,6 +400,19 @@ def test_many_evicted_ids_go_in_several_entries():
     flat = [entry for part in told for entry in part]
     assert np.array_equal(np.concatenate([e.evicted for e in flat]), np.arange(250_000))
     assert sum(entry.count for entry in flat) == 3
+
+
+def test_pushes_of_many_nodes_fit_into_the_header_of_a_message():
+    log = ShardLog(1)
+    tickets = tuple((f"node-{i:04d}-{'x' * 20}", 1000 + i) for i in range(500))
+    for _ in range(300):
+        log.append(Change(tickets, 1.0))
+    told = 0
+    while entries_ := log.after(told)[1]:
+        header = {"op": "log", "entries": [as_json(entry) for entry in entries_]}
+        assert len(encode(Message(header))[1]) < MAX_HEADER_BYTES
+        told += len(entries_)
+    assert told == 300
 
 
 @pytest.fixture

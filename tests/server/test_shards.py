@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from datetime import UTC, datetime
@@ -12,15 +14,29 @@ from certificates import make_certificate, make_token
 from named import QUICK, named
 from threads import crash_primary, fleet, sharded
 
-from embedding.errors import AheadError, BehindError, ConfigError, RefusedError
+from embedding.errors import (
+    AheadError,
+    BehindError,
+    ConfigError,
+    ExchangeError,
+    PlatformError,
+    RefusedError,
+    UnavailableError,
+)
 from embedding.exchange.channel import Channel
 from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import Push
 from embedding.exchange.shards.client import ShardedClient, reached
 from embedding.exchange.shards.client import connect as greet
 from embedding.models.starting import first_vectors
 from embedding.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.groups.config import GroupConfig
 from embedding.server.service import ParameterServer
+from embedding.server.shards.fleet import ShardKeeper, shard_specs
+from embedding.server.shards.following import FollowingShard
+from embedding.server.shards.log import Admit
+from embedding.server.shards.spec import ShardSpec
 from embedding.snapshots.store import SnapshotStore
 
 DIM = 4
@@ -411,3 +427,124 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def test_a_shard_that_fails_at_something_leaves_no_thread_of_its_node_behind(join, monkeypatch):
+    with sharded(settings(2)) as server:
+        node = join(server)
+        client = node.client
+        failing = threading.Event()
+
+        def failed() -> None:
+            failing.set()
+            raise ExchangeError("the server failed: ValueError")
+
+        monkeypatch.setattr(client, "_look", failed)
+        ids = node.words(*"가나다")
+        monkeypatch.setattr(ShardedClient, "_unsafe", property(lambda client: True))
+        assert failing.wait(30)
+        time.sleep(0.1)
+        assert client._keeper.is_alive(), "it looks again"
+        node.push((delta(Table.OUT, ids),))
+        client.log.add(Push("n0", 2, 0))
+        client.close()
+        assert not client._keeper.is_alive()
+        assert client._pool is None
+        assert client._channel is None
+
+
+def test_a_checkpoint_during_which_a_shard_was_started_again_is_none(tmp_path, join, monkeypatch):
+    """Else that shard would be behind the primary when everything starts anew."""
+    with sharded(settings(2, state_dir=tmp_path, checkpoint_every_s=600.0)) as server:
+        node = join(server)
+        ids = node.words(*"가나다라")
+        node.push((delta(Table.OUT, ids),))
+        node.client.checkpoint()
+        node.push((delta(Table.OUT, ids),))
+        node.client._closed.set()  # it looks after its shards when it is asked
+        first, _ = server.state.links.links
+        write = first.checkpoint
+
+        def slowly() -> int:
+            position = write()
+            fleet(server).crash(1)
+            fleet(server).restart(1)
+            return position
+
+        with monkeypatch.context() as patch:
+            patch.setattr(fleet(server).servers[1].recovery, "_try_write", lambda: "slow")
+            patch.setattr(first, "checkpoint", slowly)
+            assert "shard 1 was started again" in server.recovery.request(wait=True)
+        assert node.client.durable() == 1
+        assert server.recovery.request(wait=True) is None
+        assert node.client.durable() == 2
+
+
+def test_a_copy_whose_end_a_shard_did_not_hear_goes_with_the_next(join, monkeypatch):
+    with sharded(settings(2)) as server:
+        join(server).words(*"가나다")
+        (link, _), held = server.state.links.links, fleet(server).servers[0].state._copies
+        fetch = link._fetch
+
+        def broken(message: object) -> object:
+            raise UnavailableError("the stream broke.")
+
+        for lost in (True, False):
+            with server.state.lock:
+                copy = server.state.copy_rows()
+            copy.finish(server.state.lock)
+            assert len(held) == (1 if lost else 2)
+            monkeypatch.setattr(link, "_fetch", broken if lost else fetch)
+            copy.release()
+            monkeypatch.setattr(link, "_fetch", fetch)
+        assert not held
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"shards": 2, "shards_port": 65535}, "the last would have port 65536; at most 65534 is"),
+        ({"shards": 4, "shards_port": 8815, "port": 8817}, "port 8817: the shards have ports 8815"),
+        ({"shards": 2, "shards_port": 8088, "http_port": 8089}, "http_port 8089: the shards have"),
+        ({"split": "columns", "shards_port": 8815, "port": 8815}, "ports 8815 to 8815"),
+    ],
+)
+def test_ports_that_shards_cannot_have_are_refused(given, what):
+    with pytest.raises(ValueError, match=what):
+        ServerConfig(**given)
+
+
+def test_ports_that_shards_can_have_reach_them():
+    config = ServerConfig(shards=2, split="columns", shards_port=8815, port=8814)
+    specs = shard_specs(config, dim=4, seed=0, identity="x")
+    again = [ShardSpec.model_validate_json(spec.model_dump_json()) for spec in specs]
+    assert [spec.server.port for spec in again] == [8815, 8816]
+
+
+def test_a_process_that_ends_its_output_and_hangs_did_not_start(monkeypatch):
+    monkeypatch.setattr("embedding.server.shards.fleet._ENDING_S", 1.0)
+    (spec,) = shard_specs(ServerConfig(), dim=4, seed=0, identity="x")
+    keeper = ShardKeeper(spec)
+    keeper._process = subprocess.Popen(
+        [sys.executable, "-c", "import os, time; os.close(1); time.sleep(60)"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with pytest.raises(PlatformError, match="shard 0 ended while it started"):
+        keeper.ready(time.monotonic() + 60)
+    keeper.end()
+    assert keeper.code == -9
+
+
+def test_a_shard_of_a_group_may_be_told_twice_where_it_stands():
+    """The answer was lost; meanwhile the leader may have taken another entry."""
+    group = GroupConfig(leader="grpc://h:1", name="b")
+    (spec,) = shard_specs(ServerConfig(group=group), dim=4, seed=0, identity="x")
+    shard = FollowingShard(spec)
+    shard.lead(3, "x")
+    for at in (5, 5, 7):
+        shard.stand(shard.epoch, (3, at), {"n1": at}, 2)
+    assert (shard.position, shard.ledger.of("n1").applied) == (7, 7)
+    shard.take(3, 8, [Admit(0, 2)])
+    with pytest.raises(RefusedError, match="not the one whose rows were given"):
+        shard.stand(shard.epoch, (3, 9), {"n1": 9}, 2)

@@ -196,6 +196,9 @@ def test_nonsense_is_refused_and_changes_nothing(change, reason):
         ({"slopes": np.full((1, DIM), np.nan, np.float32)}, "not finite"),
         ({"pairs": np.array([-1.0], np.float32)}, "negative"),
         ({"ids": np.array([0, 0]), "slopes": np.zeros((2, DIM)), "pairs": np.ones(2)}, "twice"),
+        ({"ids": np.array([-1])}, "outside 0"),
+        ({"ids": np.array([10**6])}, "outside 0"),
+        ({"window": 2**60}, "outside any calendar"),
     ],
 )
 def test_nonsense_about_texts_before_is_refused_and_changes_nothing(change, reason):

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from embedding.errors import ConfigError, RefusedError, UnavailableError
+from embedding.errors import ConfigError, ExchangeError, RefusedError, UnavailableError
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.codec import acknowledged, encode_push
@@ -307,7 +307,7 @@ class ShardedClient(ParameterClient):
             try:
                 if not self._closed.is_set() and self._unsafe:
                     self._look()
-            except (UnavailableError, RefusedError) as error:
+            except ExchangeError as error:
                 logger.debug("node %s: %s", self.node, error)  # who pulls or pushes hears of it
             finally:
                 self._stream_lock.release()
@@ -324,7 +324,7 @@ class ShardedClient(ParameterClient):
                 while len(self.log) and time.monotonic() < deadline:
                     time.sleep(0.02)
                     self._look()
-        except (UnavailableError, RefusedError) as error:
+        except ExchangeError as error:
             logger.warning("node %s: its last pushes may be in no checkpoint: %s", self.node, error)
         finally:
             control.close()

@@ -143,6 +143,8 @@ def _checked_young(young: Surroundings, dim: int, where: str) -> Surroundings:
 
 def check_words(push: Push, vocabulary: Vocabulary) -> None:
     """RefusedError when a push counts, or tells of, a word by an id that was never given."""
+    for part in push.reread:
+        vocabulary.slots(part.ids, "push")
     vocabulary.slots(push.counts.ids[push.counts.ids >= 0], "push")
     if push.young is not None:
         vocabulary.slots(push.young.ids, "push")

@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 START_S = 120.0
 STOP_S = 60.0
 _WATCH_S = 0.2
+_ENDING_S = 10.0
 _LONGEST_PAUSE_S = 10.0
 
 
@@ -36,6 +37,7 @@ def shard_specs(
         folder = None if home is None else home / f"shard-{index}"
         changes = {
             "port": config.shards_port + index if config.shards_port else 0,
+            "shards_port": 0,
             "state_dir": folder,
             "snapshots": None,
             "gold": None,
@@ -150,7 +152,7 @@ class ShardKeeper:
             if not piece:
                 raise PlatformError(
                     f"{self._what} ended while it started (exit code "
-                    f"{process.wait(10)}); its log says why."
+                    f"{_code(process)}); its log says why."
                 )
             line += piece
         location: str = json.loads(line)["location"]
@@ -216,6 +218,15 @@ class ShardKeeper:
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+def _code(process: subprocess.Popen[bytes]) -> int | str:
+    """The exit code of a process that says nothing any more; one that hangs is killed."""
+    try:
+        return process.wait(_ENDING_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait(_ENDING_S)
 
 
 def _path() -> str:

@@ -33,6 +33,7 @@ class FollowingShard(ShardState):
         # Each life is another: the primary tells by it that the rows are gone.
         super().__init__(spec, epoch=time.time_ns())
         self.drift = Drift(self.tables)
+        self._stood = 0
         self._aside: tuple[int, dict[Table, Moved]] = (-1, {})
 
     @property
@@ -85,13 +86,18 @@ class FollowingShard(ShardState):
             return int(alive.sum())
 
     def stand(self, life: int, at: At, applied: Mapping[str, int], next_id: int) -> None:
-        """The rows here are those of position `at`, with each node's pushes up to `applied`."""
+        """The rows here are those of position `at`, with each node's pushes up to `applied`.
+
+        Said again, as when the answer was lost, the later place counts, until the log goes on.
+        """
         with self.changed:
-            if life != self.epoch or at[0] != self.log_number or self.position:
+            known = life == self.epoch and at[0] == self.log_number
+            if not known or self.position not in (0, self._stood):
                 raise RefusedError(
                     f"stand: shard {self.spec.index} is not the one whose rows were given."
                 )
-            self.position, self.next_id = at[1], max(self.next_id, next_id)
+            self.position = self._stood = at[1]
+            self.next_id = max(self.next_id, next_id)
             for node, sequence in applied.items():
                 entry = self.ledger.of(node)
                 entry.applied = sequence

@@ -186,9 +186,10 @@ class LeadingState(ServerState):
         So they are never behind the primary when everything starts anew, and a push that they are
         ahead by is not applied again.
         """
+        position = self.log.position
         if not self.links.settle(_KEEP_S):
             raise UnavailableError(f"a shard was not up to date within {_KEEP_S:.0f} s")
-        self.links.checkpoint()
+        self.links.checkpoint(position)
 
     def shards(self) -> list[dict[str, Any]]:
         """Each shard, as the status shows it."""

@@ -59,6 +59,7 @@ class ShardLink:
         self.follows = self.lacks = follows
         self.on_lacking: Callable[[], None] = lambda: None
         self._life = 0
+        self._unneeded: set[int] = set()
         self._log = log
         self._identity = identity
         self._config = config
@@ -93,13 +94,17 @@ class ShardLink:
         with self._log.changed:
             self._log.changed.notify_all()
 
-    def checkpoint(self, timeout_s: float = 300.0) -> None:
-        """Have the shard write a checkpoint and wait for it; UnavailableError when it is away."""
+    def checkpoint(self, timeout_s: float = 300.0) -> int:
+        """Have the shard write a checkpoint and wait for it; UnavailableError when it is away.
+
+        Returns up to which position of the log the shard has all on disk.
+        """
         channel = Channel(self.location, self._config)
         try:
-            channel.action("checkpoint", {"wait": True}, timeout_s)
+            number, position = channel.action("checkpoint", {"wait": True}, timeout_s)
         finally:
             channel.close()
+        return int(position) if number == self._log.number else 0
 
     def rows(self, table: Table, ids: IntArray, at: tuple[int, int]) -> FloatArray | None:
         """float32 [n, dim] at `at` or later; None when the shard is not there within a second."""
@@ -125,9 +130,12 @@ class ShardLink:
         return answer.array("rows", "f4", 2)
 
     def forget(self, number: int) -> None:
-        """A copy is needed no longer; one that is away forgets it by itself."""
+        """A copy is needed no longer; a shard that does not answer is told with the next one."""
+        self._unneeded.add(number)
         try:
-            self._fetch(Message({"op": "forget", "number": number}))
+            for each in sorted(self._unneeded):
+                self._fetch(Message({"op": "forget", "number": each}))
+                self._unneeded.discard(each)
         except ExchangeError as error:
             logger.debug("shard %d: %s", self.index, error)
 
@@ -317,11 +325,16 @@ class ShardLinks:
         for link in self.links:
             link.want_checkpoint()
 
-    def checkpoint(self) -> None:
-        """Have every shard write a checkpoint; returns when all are complete."""
+    def checkpoint(self, position: int = 0) -> None:
+        """Have every shard write a checkpoint; returns when all are complete.
+
+        UnavailableError when one does not hold the log up to `position`: it was started again
+        since it was there.
+        """
         self.want_checkpoint()
         for link in self.links:
-            link.checkpoint()
+            if link.checkpoint() < position:
+                raise UnavailableError(f"shard {link.index} was started again meanwhile")
 
     def rows(self, table: Table, ids: IntArray, at: tuple[int, int]) -> FloatArray | list[str]:
         """float32 [n, dim] from all shards, or names of those that do not answer yet."""

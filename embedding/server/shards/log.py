@@ -23,8 +23,9 @@ from embedding.records import IntArray
 BATCH = 256
 """Most entries in one message."""
 MOST_EVICTED = 100_000
-"""Most evicted ids in one entry or message, which has to fit into a message's header. Ten new ones
-count as one of them: their rows have to be made before the message is answered."""
+"""Most evicted ids in one entry or message, which has to fit into a message's header. A push counts
+as its node's name is long. Ten new ids count as one: their rows have to be made before the message
+is answered."""
 
 
 Ticket = tuple[str, int]
@@ -133,11 +134,10 @@ class ShardLog:
                 self.changed.wait(timeout_s)
             start = max(0, position - self._dropped)
             found: list[Entry] = []
-            ids = 0
+            weight = 0
             for entry in islice(self._entries, start, start + BATCH):
-                if isinstance(entry, Admit):
-                    ids += len(entry.evicted) + entry.count // 10
-                if found and ids > MOST_EVICTED:
+                weight += _weight(entry)
+                if found and weight > MOST_EVICTED:
                     break
                 found.append(entry)
             return self._dropped + start + 1, found
@@ -164,6 +164,16 @@ class ShardLog:
         with self.changed:
             self.floor = Floor(dict(held["applied"]), int(held["next_id"]))
             self._entries = deque(from_json(each) for each in held["entries"])
+
+
+def _weight(entry: Entry) -> int:
+    """What an entry counts towards `MOST_EVICTED`."""
+    if isinstance(entry, Admit):
+        return len(entry.evicted) + entry.count // 10
+    if isinstance(entry, Change):
+        named = (entry.tickets, *entry.sums)
+        return sum(3 + len(node) for tickets in named for node, _ in tickets)
+    return 1
 
 
 def as_json(entry: Entry) -> list[Any]:

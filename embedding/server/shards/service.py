@@ -117,13 +117,15 @@ class ShardServer:
         del body
         return not self.state.closing
 
-    def _checkpoint(self, body: dict[str, Any]) -> None:
-        """Write a checkpoint; with {"wait": false} only begin to."""
-        if self.recovery is None:
-            return
-        failed = self.recovery.request(wait=body.get("wait", True) is True)
+    def _checkpoint(self, body: dict[str, Any]) -> list[int]:
+        """Write a checkpoint; with {"wait": false} only begin to. The place in the log that the
+        newest one holds."""
+        wait = body.get("wait", True) is True
+        failed = None if self.recovery is None else self.recovery.request(wait=wait)
         if failed is not None:
             raise UnavailableError(f"shard {self.spec.index}: {failed}.")
+        with self.state.lock:
+            return [self.state.log_number, self.state.durable_position]
 
 
 def _state(spec: ShardSpec, folder: CheckpointFolder | None) -> ShardState:

@@ -36,6 +36,7 @@ class Arrival:
         """When each word was read; RefusedError for windows outside any calendar."""
         groups = push.counts.groups
         starts = [group.window for group in groups] + [each.window for each in push.progress]
+        starts += [part.window for part in push.reread]
         if starts and not -_FAR < min(starts) <= max(starts) < _FAR:
             raise RefusedError(
                 f"push {push.sequence} of node {push.node}: a window that starts outside "
