@@ -34,6 +34,11 @@ async def test_a_narrow_screen_needs_no_sideways_scrolling(page_of, address, pat
             ".filter(e => e.offsetHeight && e.offsetHeight < 24).length"
         )
         assert small == 0
+        cut = await page.evaluate(
+            "[...document.querySelectorAll('.scroll')]"
+            ".filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth).length"
+        )
+        assert cut == 0
 
 
 CONTRAST = Path(__file__).with_name("contrast.js").read_text().partition("\n")[2]

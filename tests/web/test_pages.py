@@ -181,7 +181,9 @@ def test_an_unknown_word_names_the_nearest_spellings(client):
 def test_search_finds_by_beginning_and_by_part(client):
     assert f"/word/{quote('마스크')}" in read(client, "/search?q=마스").links
     assert f"/word/{quote('마스크')}" in read(client, "/search?q=스크").links
-    assert "담은 낱말이 없습니다" in read(client, "/search?q=쀍쀍쀍").text
+    nothing = read(client, "/search?q=쀍쀍쀍")
+    assert "담은 낱말이 없습니다. 더 짧게 쳐 보세요" in nothing.text
+    assert "/" in nothing.links
     assert "입력하세요" in read(client, "/search?q=").text
 
 
