@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 most=3
 failures=.pytest_cache/v/cache/lastfailed
 
-.venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile "$@"
+# tests/conftest.py has the order of the files: else one that is a single long test comes last.
+.venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder "$@"
 ended=$?
 [ "$ended" = 1 ] || exit "$ended" # 1: tests failed; anything else is no test's doing
 failed="$(.venv/bin/python -c 'import json, sys; print(len(json.load(open(sys.argv[1]))))' "$failures")"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +18,38 @@ PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("developer", PATIENT)
 settings.register_profile("ci", PATIENT, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "developer")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where processes share the tests, they take the files in this order (infra/test.sh)."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    waiting = [one for one in files.values() if _allowed(one)]
+    others = [one for one in files.values() if not _allowed(one)]
+    waiting.sort(key=lambda one: (-_allowed(one), -len(one)))
+    others.sort(key=lambda one: -len(one))
+    items[:] = [item for one in dealt(waiting, others) for item in one]
+
+
+def _allowed(items: Iterable[pytest.Item]) -> float:
+    """Seconds that the longest test of a file that starts processes may take; 0: starts none."""
+    limits = [mark.args[0] for item in items for mark in item.iter_markers("timeout")]
+    slow = any(item.get_closest_marker("slow") for item in items)
+    return float(max([1, *limits])) if slow or limits else 0.0
+
+
+def dealt(waiting: Sequence[list[pytest.Item]], others: Sequence[list[pytest.Item]]) -> list:
+    """Both kinds of files evenly mixed, the longest of each first.
+
+    Files that start processes wait much: a file that computes beside each of them uses the time. A
+    long file that came last would be waited for by all.
+    """
+    placed = [(at / len(kind), one) for kind in (waiting, others) for at, one in enumerate(kind)]
+    return [one for _, one in sorted(placed, key=lambda each: each[0])]
 
 
 @pytest.fixture(scope="session")

@@ -151,6 +151,7 @@ def contrast(
     """
     from embedding.trends.comparisons import contrast_csv, contrast_table
     from embedding.trends.contrast import source_contrast
+    from embedding.trends.narrow import fitted
     from embedding.trends.table import as_json as to_json
 
     chosen = settings()
@@ -159,7 +160,7 @@ def contrast(
     if as_json or as_csv:
         sys.stdout.write(to_json(found) if as_json else contrast_csv(found, limit))
     else:
-        console.print(contrast_table(found, limit))
+        console.print(fitted(contrast_table(found, limit), 2, console.width))
 
 
 def bias(
@@ -173,7 +174,7 @@ def bias(
     Example: `yeoron trends bias --snapshots store`
     """
     from embedding.trends.bias import source_bias
-    from embedding.trends.comparisons import bias_csv, bias_table
+    from embedding.trends.comparisons import bias_csv, bias_table, weights_setting
     from embedding.trends.table import as_json as to_json
 
     chosen = settings()
@@ -183,6 +184,9 @@ def bias(
         sys.stdout.write(to_json(found) if as_json else bias_csv(found))
     else:
         console.print(bias_table(found))
+        if found.predicted is not None:
+            said = f"Proposed, as a line of the settings:\n{weights_setting(found)}"
+            console.print(said, markup=False, highlight=False, soft_wrap=True)
 
 
 def report(
@@ -226,6 +230,7 @@ def word(
     """
     from embedding.trends.dating import word_change
     from embedding.trends.history import word_history
+    from embedding.trends.narrow import fitted
     from embedding.trends.table import word_csv, word_json, word_table
 
     chosen = settings()
@@ -236,7 +241,7 @@ def word(
         sys.stdout.write(word_json(history) if as_json else word_csv(history))
     else:
         change = word_change(store, word, chosen.trends)
-        console.print(word_table(history, change, console.width))
+        console.print(fitted(word_table(history, change, console.width), 1, console.width))
 
 
 def _report(snapshots: Path | None, id: str) -> TrendReport:  # noqa: A002
@@ -254,13 +259,14 @@ def _report(snapshots: Path | None, id: str) -> TrendReport:  # noqa: A002
 
 def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bool) -> None:
     refuse_nothing(report)
+    from embedding.trends.narrow import fitted
     from embedding.trends.table import ranking_csv, ranking_json, ranking_table
 
     if as_json or as_csv:
         text = ranking_json if as_json else ranking_csv
         sys.stdout.write(text(report, name, limit))
     else:
-        console.print(ranking_table(report, name, limit))
+        console.print(fitted(ranking_table(report, name, limit), 1, console.width))
 
 
 def _whole(snapshots: Path | None, chosen: Settings) -> Whole:

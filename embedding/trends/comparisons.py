@@ -29,15 +29,15 @@ _BIAS = ("source", "loss", "excess", "tokens", "share", "weight", "proposed")
 
 
 def bias_table(found: SourceBias) -> Table:
-    """For the terminal, a line a source; the weights as settings take them stand below."""
+    """For the terminal, a line a source; what the proposed weights cost stands below."""
     before = [one.bias for one in found.windows[:-1] if one.bias is not None]
     was = f", in the window before {before[-1].excess:.3f} ({before[-1].source})" if before else ""
     table = Table(
         title=f"Loss before learning by source · {found.label}",
+        caption_justify="left",
         caption=escape(
             f"{shortened(found.bias.source)} is served worst: {found.bias.excess:.3f} nats above "
-            f"the mean of {found.bias.mean:.3f}{was}. Proposed: node.source_weights = "
-            f"{weights_setting(found)}. {cost_of(found)}"
+            f"the mean of {found.bias.mean:.3f}{was}. {cost_of(found)}"
         ),
     )
     table.add_column("source")
@@ -58,10 +58,10 @@ def bias_table(found: SourceBias) -> Table:
 
 
 def weights_setting(found: SourceBias) -> str:
-    """The proposed weights as an inline table of TOML."""
+    """The proposed weights as settings take them: a line of TOML."""
     proposed = {row.source: row.proposed for row in found.sources if row.proposed is not None}
     pairs = (f"{json.dumps(k, ensure_ascii=False)} = {v}" for k, v in sorted(proposed.items()))
-    return "{ " + ", ".join(pairs) + " }"
+    return "node.source_weights = { " + ", ".join(pairs) + " }"
 
 
 def cost_of(found: SourceBias) -> str:
@@ -70,7 +70,9 @@ def cost_of(found: SourceBias) -> str:
     if found.predicted is None:
         said.append("No step before a source was scored in two windows")
     else:
-        said.append(f"Predicted rise of the mean by them: {found.predicted:+.2%} ({limit})")
+        said.append(
+            f"Predicted rise of the mean by what is proposed: {found.predicted:+.2%} ({limit})"
+        )
     if found.measured is not None:
         said.append(f"Measured with those in use: {found.measured:+.2%}")
     if found.returning:
@@ -153,6 +155,7 @@ def axis_table(history: AxisHistory, name: str | None = None) -> Table:
         title=escape(f"{shortened(history.word)} · {name}")
         if name
         else escape(f"{shortened(history.word)} between {between}"),
+        caption_justify="left",
         caption=escape(_under_axis(history, named=name is not None)) or None,
     )
     table.add_column("window")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,7 +97,9 @@ def test_the_command_prints_a_setting_that_can_be_pasted(uneven) -> None:
     assert said.exit_code == 0
     text = " ".join(said.output.split())
     assert "게시판 is served worst: 0.400 nats above the mean" in text
-    assert "Predicted rise of the mean by them: +" in text
+    assert "Predicted rise of the mean by what is proposed: +" in text
+    pasted = tomllib.loads(said.output.splitlines()[-1])["node"]["source_weights"]
+    assert pasted == {row.source: row.proposed for row in source_bias(uneven).sources}
     assert "(at most 1.0% is allowed)" in text
     found = CliRunner().invoke(app, ["trends", "bias", "--snapshots", str(uneven.uri), "--csv"])
     lines = found.output.splitlines()
