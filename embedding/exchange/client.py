@@ -118,14 +118,14 @@ class ParameterClient:
         contexts: IntArray,
         *,
         clock: int,
-        score: ScorePairs | None = None,
+        score: Sequence[ScorePairs] = (),
         grams: IntArray | None = None,
     ) -> Rows:
         """Rows of `in` and of `out`; waits as long as the policy says.
 
-        vectors, contexts: int64 ids; grams: int64 buckets, for fastText alone. `score` is computed
-        on the rows as they are when the policy lets the pull through. UnavailableError after
-        `pull_timeout_s` of waiting.
+        vectors, contexts: int64 ids; grams: int64 buckets, for fastText alone. `score`, pairs of
+        any number of sources, is computed on the rows as they are when the policy lets the pull
+        through. UnavailableError after `pull_timeout_s` of waiting.
         """
         message = encode_pull(vectors, contexts, clock, score, self.config.rows, grams)
         tables = zip(Table, (vectors, contexts, grams), strict=True)

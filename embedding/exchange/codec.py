@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,11 @@ from embedding.records import IntArray, ScorePairs, SourceProgress, Table
 
 _MOST_PLACE = 1024 * 1024
 """Characters of the place of a reader: a crawler names the documents that it is waiting for."""
+
+_MOST_GROUPS = 100_000
+"""Sources, or sources in a window, that one message may tell of."""
+_SCORED = ("centres", "contexts", "negatives", "windows")
+"""Columns of the pairs to score, as in `ScorePairs`."""
 
 
 def encode_push(push: Push) -> Message:
@@ -162,8 +168,8 @@ def _counts(message: Message) -> BlockCounts:
 
 
 def _groups(rows: object) -> tuple[CountGroup, ...]:
-    if not isinstance(rows, list) or len(rows) > 100_000:
-        raise RefusedError("push: `groups` must be a list of at most 100,000 rows.")
+    if not isinstance(rows, list) or len(rows) > _MOST_GROUPS:
+        raise RefusedError(f"push: `groups` must be a list of at most {_MOST_GROUPS:,} rows.")
     for row in rows:
         if not (isinstance(row, list) and len(row) == 3 and isinstance(row[0], str)):
             raise RefusedError("push: a group of counts is [source, window, stop].")
@@ -173,8 +179,8 @@ def _groups(rows: object) -> tuple[CountGroup, ...]:
 
 
 def _progress(rows: object) -> tuple[SourceProgress, ...]:
-    if not isinstance(rows, list) or len(rows) > 100_000:
-        raise RefusedError("push: `progress` must be a list of at most 100,000 rows.")
+    if not isinstance(rows, list) or len(rows) > _MOST_GROUPS:
+        raise RefusedError(f"push: `progress` must be a list of at most {_MOST_GROUPS:,} rows.")
     found = []
     for row in rows:
         if not (isinstance(row, list) and len(row) == 6 and isinstance(row[0], str)):
@@ -202,11 +208,11 @@ def encode_pull(
     vectors: IntArray,
     contexts: IntArray,
     clock: int,
-    score: ScorePairs | None,
+    score: Sequence[ScorePairs] = (),
     dtype: str = "float32",
     grams: IntArray | None = None,
 ) -> Message:
-    """A pull as a message."""
+    """A pull as a message; all pairs have as many negatives."""
     arrays: dict[str, Array] = {
         "vectors": np.asarray(vectors, dtype=np.int64),
         "contexts": np.asarray(contexts, dtype=np.int64),
@@ -214,31 +220,43 @@ def encode_pull(
     if grams is not None:
         arrays["grams"] = np.asarray(grams, dtype=np.int64)
     header: dict[str, Any] = {"op": "pull", "clock": clock, "rows": dtype}
-    if score is not None:
-        header["score"] = score.source
-        arrays["score.centres"] = np.asarray(score.centres, dtype=np.int64)
-        arrays["score.contexts"] = np.asarray(score.contexts, dtype=np.int64)
-        arrays["score.negatives"] = np.asarray(score.negatives, dtype=np.int64)
-        arrays["score.windows"] = np.asarray(score.windows, dtype=np.int64)
+    if score:
+        header["score"] = [[pairs.source, len(pairs.centres)] for pairs in score]
+        for name in _SCORED:
+            arrays[f"score.{name}"] = np.concatenate([getattr(pairs, name) for pairs in score])
     return Message(header, arrays)
 
 
-def decode_pull(message: Message) -> tuple[IntArray, IntArray, int, ScorePairs | None]:
+def decode_pull(message: Message) -> tuple[IntArray, IntArray, int, tuple[ScorePairs, ...]]:
     """Ids of `in`, ids of `out`, clock, pairs to score."""
-    score = None
-    if "score" in message.header:
-        score = ScorePairs(
-            source=string(message.header, "score"),
-            centres=message.array("score.centres", "i8", 1),
-            contexts=message.array("score.contexts", "i8", 1),
-            negatives=message.array("score.negatives", "i8", 2),
-            windows=message.array("score.windows", "i8", 1),
-        )
-        columns = (score.centres, score.contexts, score.negatives, score.windows)
-        if len({len(column) for column in columns}) > 1:
-            raise RefusedError("pull: the columns of the pairs to score differ in length.")
+    score = _score(message) if "score" in message.header else ()
     clock = whole(message.header, "clock")
     return message.array("vectors", "i8", 1), message.array("contexts", "i8", 1), clock, score
+
+
+def _score(message: Message) -> tuple[ScorePairs, ...]:
+    """Pairs to score, source by source; a source may come more than once."""
+    named = message.header["score"]
+    if not isinstance(named, list) or len(named) > _MOST_GROUPS:
+        raise RefusedError(f"pull: `score` must be a list of at most {_MOST_GROUPS:,} rows.")
+    for row in named:
+        if not (isinstance(row, list) and len(row) == 2 and isinstance(row[0], str)):
+            raise RefusedError("pull: a row of `score` is [source, pairs].")
+        if not (type(row[1]) is int and 0 < row[1] < 2**40):
+            raise RefusedError("pull: the pairs of a source to score must be whole, at least 1.")
+    columns = [
+        message.array(f"score.{name}", "i8", 2 if name == "negatives" else 1) for name in _SCORED
+    ]
+    ends = list(accumulate((n for _, n in named), initial=0))
+    if {len(column) for column in columns} != {ends[-1]}:
+        raise RefusedError("pull: the columns of the pairs to score differ in length.")
+    windows = columns[_SCORED.index("windows")]
+    if len(windows) and not -(2**40) < int(windows.min()) <= int(windows.max()) < 2**40:
+        raise RefusedError("pull: a window of the pairs to score is out of all time.")
+    return tuple(
+        ScorePairs(source, *(column[start : start + n] for column in columns))
+        for (source, n), start in zip(named, ends, strict=False)
+    )
 
 
 def decode_grams(message: Message) -> IntArray | None:

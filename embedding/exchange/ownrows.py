@@ -127,7 +127,7 @@ class OwnRows:
             vectors=found[Table.IN],
             contexts=found[Table.OUT],
             sequence=sequence,
-            nll=header.get("nll"),
+            nll=tuple(header.get("nll", ())),
             grams=found.get(Table.SUB),
             at=position(header.get("at")),
         )

@@ -31,7 +31,7 @@ from embedding.records import (
     WordCounts,
 )
 
-VERSION = 8
+VERSION = 9
 """Version of the wire protocol; another version is refused at the greeting."""
 
 
@@ -143,7 +143,8 @@ class Rows:
               the received message itself and read-only: copy it to train on it
     contexts  float32 or float16 [m, dim], likewise
     sequence  the last push of this node that is in these rows
-    nll       mean negative log-likelihood of the pairs that were scored, None when none were
+    nll       mean negative log-likelihood of each source's pairs, in the order in which they were
+              sent; None where none of their words has a row
     waited_s  how long the policy held the pull back
     grams     float32 or float16 [g, dim], likewise for n-gram buckets; None: not asked for
     at        where the rows lie on shards: life and position of the log that they have to hold
@@ -153,7 +154,7 @@ class Rows:
     vectors: FloatArray | HalfArray
     contexts: FloatArray | HalfArray
     sequence: int = 0
-    nll: float | None = None
+    nll: tuple[float | None, ...] = ()
     waited_s: float = 0.0
     grams: FloatArray | HalfArray | None = None
     at: tuple[int, int] | None = None

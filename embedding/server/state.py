@@ -24,7 +24,7 @@ from embedding.server.consistency import ConsistencyMachine
 from embedding.server.cutting.quality import ScoreKeeper
 from embedding.server.figures.reports import as_sent, read_report
 from embedding.server.flight.greeting import acknowledgement, welcome
-from embedding.server.flight.validation import check_buckets, check_score, check_words, checked
+from embedding.server.flight.validation import check_buckets, check_words, checked
 from embedding.server.groups.leading import LedGroups
 from embedding.server.lbfgs.rounds import Rounds
 from embedding.server.policies import Apply, Instruction, Ticket
@@ -180,7 +180,7 @@ class ServerState(HoldsRows):
         vectors: IntArray,
         contexts: IntArray,
         clock: int,
-        score: ScorePairs | None,
+        score: Sequence[ScorePairs] = (),
         *,
         grams: IntArray | None = None,
         half: bool = False,
@@ -196,18 +196,16 @@ class ServerState(HoldsRows):
             slots_out = self.vocabulary.slots(contexts, "pull")
             if grams is not None:
                 self.slots_of(Table.SUB, grams, "pull")
-            drawn = check_score(score, self.vocabulary) if score is not None else None
+            for pairs in score:
+                self.slots_to_score(pairs)
             rows_in = self.tables.gather(Table.IN, slots_in)
             rows_out = self.tables.gather(Table.OUT, slots_out)
             rows_sub = None if grams is None else self.tables.gather(Table.SUB, grams)
-            scored = None if score is None or drawn is None else self.scores.gather(score, drawn)
             self._read_mark[node] = self.meters.pushes
             sequence = self.ledger.of(node).applied
             self.meters.rows_out += len(vectors) + len(contexts)
             self.meters.rows_out += 0 if grams is None else len(grams)
-        nll = None
-        if score is not None and drawn is not None and scored is not None:
-            nll = self.scores.score(score, drawn, scored)
+        nll = self.scores.score_all(score, self.slots_to_score, self.lock)
         return Rows(
             at,
             as_sent(rows_in, half),

@@ -346,12 +346,10 @@ class Learner:
         return self._ask(planned.rows(), scores, self.clock if clock is None else clock)
 
     def _ask(self, ids: Mapping[Table, IntArray], scores: Sequence[ScorePairs], clock: int) -> Rows:
-        none = np.empty(0, dtype=np.int64)
-        for pairs in scores[1:]:
-            self._answered(partial(self.server.pull, none, none, clock=clock, score=pairs))
-        score = scores[0] if scores else None
         asked = (ids[Table.IN], ids[Table.OUT])
-        pull = partial(self.server.pull, *asked, clock=clock, score=score, grams=ids.get(Table.SUB))
+        pull = partial(
+            self.server.pull, *asked, clock=clock, score=scores, grams=ids.get(Table.SUB)
+        )
         rows = self._answered(pull)
         self._at = max(self._at, rows.clock)  # others go on while this node has nothing to learn
         return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from embedding.exchange.protocol import Ack, Push, Rows
@@ -18,7 +19,7 @@ class Server(VocabularySource, Protocol):
         contexts: IntArray,
         *,
         clock: int,
-        score: ScorePairs | None = None,
+        score: Sequence[ScorePairs] = (),
         grams: IntArray | None = None,
     ) -> Rows:
         """Rows of the tables, as the policy lets them be read."""

@@ -36,7 +36,13 @@ PUSH = codec.encode_push(
     )
 )
 PULL = codec.encode_pull(
-    ints(0, 1), ints(1), 0, ScorePairs("s", ints(0), ints(1), ints(0, 1).reshape(1, 2), ints(0))
+    ints(0, 1),
+    ints(1),
+    0,
+    [
+        ScorePairs("s", ints(0), ints(1), ints(0, 1).reshape(1, 2), ints(0)),
+        ScorePairs("t", ints(0, 1), ints(1, 0), ints(0, 1, 1, 0).reshape(2, 2), ints(0, 86_400)),
+    ],
 )
 
 values = st.recursive(

@@ -251,7 +251,7 @@ def test_a_pull_of_changes_takes_a_part_of_the_bytes(server):
 )
 def test_a_malformed_wish_is_refused(nodes, changes, reason):
     client, ids = nodes["n0"].client, nodes["ids"]
-    message = encode_pull(ids, ids[:0], 0, None)
+    message = encode_pull(ids, ids[:0], 0)
     with pytest.raises(RefusedError, match=reason):
         client._request(Message({**message.header, "changes": changes}, message.arrays))
     nodes["n0"].pull(ids)
@@ -259,7 +259,7 @@ def test_a_malformed_wish_is_refused(nodes, changes, reason):
 
 def test_ids_of_a_pull_of_changes_must_increase(nodes):
     client, ids = nodes["n0"].client, nodes["ids"]
-    message = encode_pull(ids[::-1], ids[:0], 0, None)
+    message = encode_pull(ids[::-1], ids[:0], 0)
     header = {**message.header, **Wanted(0, 1 << 20, STEP, 0.0, 0).header()}
     with pytest.raises(RefusedError, match="must increase"):
         client._request(Message(json.loads(json.dumps(header)), message.arrays))

@@ -191,7 +191,7 @@ class World(Checks):
         word = np.array([1], dtype=np.int64)
         ids = self.state.admit([self.word(node, node.document + ahead)], word)
         clock = node.reading[0] + 1 if ahead else node.clock
-        rows = self.state.pull(node.name, ids, ids, clock, None)
+        rows = self.state.pull(node.name, ids, ids, clock)
         if isinstance(rows, list):
             if ROUND in rows:
                 take_part(self.state, node.name, ready(0.1))

@@ -47,7 +47,7 @@ def channel(server):
     opened.request(
         Message({"op": "admit"}, {"counts": ints(1, 1, 1, 1)}, {"words": pa.array(WORDS)})
     )
-    opened.request(encode_pull(ints(), ints(), 0, None))
+    opened.request(encode_pull(ints(), ints(), 0))
     yield opened
     opened.close()
 
@@ -139,6 +139,16 @@ WRONG = {
 }
 
 
+def a_score(source: str, *, word: int = 0, window: int = 0) -> ScorePairs:
+    return ScorePairs(source, ints(0), ints(word), ints(0).reshape(1, 1), ints(window))
+
+
+def scores_of(named: object) -> Message:
+    """A pull with one pair, of which its header says something else."""
+    message = encode_pull(ints(), ints(), 0, [a_score("s")])
+    return Message({**message.header, "score": named}, message.arrays)
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_push_is_refused_and_changes_nothing(server, channel, name):
     changes, reason = WRONG[name]
@@ -153,19 +163,34 @@ def test_a_wrong_push_is_refused_and_changes_nothing(server, channel, name):
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        (encode_pull(ints(99), ints(), 0, None), "an id outside"),
-        (encode_pull(ints(), ints(-5), 0, None), "an id outside"),
-        (encode_pull(ints(), ints(), 10**7, None), "or ahead at"),
+        (encode_pull(ints(99), ints(), 0), "an id outside"),
+        (encode_pull(ints(), ints(-5), 0), "an id outside"),
+        (encode_pull(ints(), ints(), 10**7), "or ahead at"),
         (
             encode_pull(
                 ints(),
                 ints(),
                 0,
-                ScorePairs("s", ints(0), ints(99), ints(0).reshape(1, 1), ints(0)),
+                [ScorePairs("s", ints(0), ints(99), ints(0).reshape(1, 1), ints(0))],
             ),
             "an id outside",
         ),
         (Message({"op": "pull", "clock": "0"}), "clock"),
+        (
+            encode_pull(ints(), ints(), 0, [a_score("s"), a_score("t", word=99)]),
+            "an id outside",
+        ),
+        (encode_pull(ints(), ints(), 0, [a_score("s"), a_score("a\nb")]), "a name of at most"),
+        (encode_pull(ints(), ints(), 0, [a_score("s" * 1_001)]), "a name of at most"),
+        (encode_pull(ints(), ints(), 0, [a_score("s", window=2**40)]), "out of all time"),
+        (scores_of({"s": 1}), "a list of at most"),
+        (scores_of([["s", 0]]), "at least 1"),
+        (scores_of([["s", True]]), "at least 1"),
+        (scores_of([["s", 2**63]]), "at least 1"),
+        (scores_of([["s"]]), r"\[source, pairs\]"),
+        (scores_of([[["s"], 1]]), r"\[source, pairs\]"),
+        (scores_of([["s", 1], ["t", 1]]), "differ in length"),
+        (scores_of([]), "differ in length"),
         (Message({"op": "nothing"}), "not known"),
         (Message({"op": ["pull"]}), "not known"),
         (Message({}), "not known"),

@@ -241,7 +241,9 @@ def test_pairs_are_scored_on_whole_rows(joined):
         with columns(3, split=split) as server, joined(server) as node:
             ids = node.words(*WORD_LIST)
             pairs = ScorePairs("뉴스", ids[:8], ids[8:16], ids[16:24, None], np.zeros(8, np.int64))
-            found.append(node.client.pull(ids[:0], ids[:0], clock=0, score=pairs).nll)
+            more = ScorePairs("글판", ids[9:12], ids[:3], ids[4:7, None], np.zeros(3, np.int64))
+            found.append(node.client.pull(ids[:0], ids[:0], clock=0, score=[pairs, more]).nll)
+    assert len(found[0]) == 2
     assert found[0] == pytest.approx(found[1], rel=1e-6)
 
 

@@ -189,9 +189,9 @@ def test_quality_is_measured_on_the_way(tmp_path, connect):
         node.push(counts=counted(["가", "나", "다"]), window=AT)
         starts = np.full(3, int(START.timestamp()), dtype=np.int64)
         pairs = ScorePairs("뉴스", ids, ids[::-1].copy(), ids.reshape(3, 1), starts)
-        node.pull(score=pairs)
+        node.pull(score=[pairs])
         # After a backlog the next window's documents are scored before this window is cut.
-        node.pull(score=replace(pairs, source="글판", windows=starts + 86_400))
+        node.pull(score=[replace(pairs, source="글판", windows=starts + 86_400)])
         store = SnapshotStore(str(tmp_path / "snapshots"))
         quality = store.open(node.client.cut(WINDOW).id).manifest.quality
         following = Window.holding(WINDOW.end, WindowUnit.DAY)

@@ -190,7 +190,7 @@ def test_what_was_scored_and_stood_around_words_reaches_the_leader(leader, conne
         assert node.client.welcome.usage
         ids = node.words("봄", "여름")
         pairs = ScorePairs("뉴스", ids, ids[::-1].copy(), ids.reshape(2, 1), ints(0, 0))
-        assert node.pull(ids, ids, score=pairs).nll is not None
+        assert node.pull(ids, ids, score=[pairs]).nll[0] is not None
         young = Surroundings(
             ids, np.ones((2, DIM), dtype=np.float16), np.ones(2, dtype=np.float32), ints(1, 1)
         )

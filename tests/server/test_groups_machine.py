@@ -89,7 +89,7 @@ class Node:
         welcome = server.hello(self.name, version=VERSION, digest="", clock=0)
         self.session = welcome.session
         none = np.empty(0, dtype=np.int64)
-        server.pull(self.name, none, none, 0, None)
+        server.pull(self.name, none, none, 0)
         self.log.confirm(welcome.durable)
         for push in self.log.after(welcome.sequence):
             self.send(push)

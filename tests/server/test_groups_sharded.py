@@ -187,4 +187,4 @@ def test_rows_in_many_pieces_and_a_score_on_shards(connect) -> None:
         assert same(leader, b, many)
         one = ints(int(many[0]))
         pairs = ScorePairs("뉴스", one, one, np.array([[int(many[1])]]), ints(0))
-        assert node.pull(one, one, score=pairs).nll is not None
+        assert node.pull(one, one, score=[pairs]).nll[0] is not None

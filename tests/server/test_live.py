@@ -149,7 +149,7 @@ def test_quality_is_that_of_the_same_rows_evaluated_at_rest(server, node, ask):
 def test_likelihood_of_kept_pairs_is_that_of_the_live_rows(server, node, ask):
     ids = node.ids
     pairs = ScorePairs("뉴스", ids[:3], ids[3:6], ids[6:12].reshape(3, 2), np.zeros(3, "i8"))
-    node.pull(score=pairs)
+    node.pull(score=[pairs])
     vectors, contexts = rows(server), rows(server, Table.OUT)
     u, v, n = vectors[:3], contexts[3:6], contexts[6:12].reshape(3, 2, DIM)
     positive = np.log1p(np.exp(-(u * v).sum(1)))
@@ -311,10 +311,10 @@ def test_questions_to_shards_have_the_answers_of_one_table(connect, shards, spli
             pairs = ScorePairs("x", ids[:9], ids[9:18], ids[18:27, None], np.zeros(9, np.int64))
             if split == "columns":
                 # Rows start alike; what a block adds to columns is tested with the columns.
-                one.client.pull(ids, ids, clock=0, score=pairs)
+                one.client.pull(ids, ids, clock=0, score=[pairs])
             else:
                 steps = np.random.default_rng(1).normal(size=(len(ids), DIM)).astype(np.float32)
-                one.pull(contexts=ids, score=pairs)
+                one.pull(contexts=ids, score=[pairs])
                 one.push((RowDelta(Table.IN, ids, steps), RowDelta(Table.OUT, ids, steps[::-1])))
             live = LiveModel(server.state)
             judged = live.evaluate(gold)

@@ -210,7 +210,7 @@ def test_pairs_are_scored_by_the_composed_vector(server, connect):
     pairs = ScorePairs("뉴스", ids[[0, 1, 0]], ids[[1, 2, 2]], negatives, windows)
     dot = composed(server, ids)[[0, 1, 0]].sum(axis=1)
     wanted = (np.log1p(np.exp(-dot)) + 2 * np.log1p(np.exp(dot))).mean()
-    assert node.pull(ints(), score=pairs).nll == pytest.approx(wanted, rel=1e-4)
+    assert node.pull(ints(), score=[pairs]).nll[0] == pytest.approx(wanted, rel=1e-4)
 
 
 def test_an_evicted_word_is_scored_as_nothing_and_its_n_grams_are_forgotten(connect):
@@ -237,7 +237,7 @@ def test_glove_shows_its_vectors_without_the_bias(tmp_path, connect):
             (RowDelta(Table.IN, ids, far), RowDelta(Table.OUT, ids, far)), named(["말", "글"])
         )
         pairs = ScorePairs("뉴스", ids[:1], ids[1:], ids[None, :1], ints(0))
-        assert node.pull(ints(), score=pairs).nll == pytest.approx(2 * np.log(2), rel=0.1)
+        assert node.pull(ints(), score=[pairs]).nll[0] == pytest.approx(2 * np.log(2), rel=0.1)
         snapshot = SnapshotStore(str(tmp_path / "store")).open(node.client.cut(DAY).id)
         for table in (snapshot.vectors, snapshot.contexts):
             assert np.asarray(table).shape == (2, DIM)

@@ -109,7 +109,7 @@ def test_readers_get_what_is_inferred_and_training_the_row():
         server.read(young), share * row + (1 - share) * inferred, rtol=1e-4, atol=1e-5
     )
     assert np.array_equal(server.row(young), row)
-    pulled = server.state.pull("n0", ints(young), ints(young), 0, None)
+    pulled = server.state.pull("n0", ints(young), ints(young), 0)
     assert np.array_equal(np.asarray(pulled.vectors)[0], row)
     assert np.array_equal(server.read(server.known[3]), server.row(server.known[3]))
 

@@ -150,11 +150,41 @@ def test_pairs_are_scored_before_the_push_that_learns_them(server, connect, make
     node = connect(server)
     ids = node.words("말", "글", "집")
     pairs = ScorePairs("뉴스", ids[:1], ids[1:2], ids[2:].reshape(1, 1), ints(0))
-    assert node.pull(score=pairs).nll == pytest.approx(2 * np.log(2))
+    assert node.pull(score=[pairs]).nll[0] == pytest.approx(2 * np.log(2))
     node.push((make_delta(Table.IN, ids), make_delta(Table.OUT, ids[1:2])))
-    assert node.pull(score=pairs).nll < 2 * np.log(2)
+    assert node.pull(score=[pairs]).nll[0] < 2 * np.log(2)
     node.push(source="뉴스")
     assert node.client.status()["sources"]["뉴스"]["nll"] > 0
+
+
+def test_sources_of_one_request_are_scored_as_by_requests_of_their_own(connect, device):
+    """To the bit, also a source that comes twice; nothing is scored when one is refused."""
+    found, kept = [], []
+    for together in (True, False):
+        config = ServerConfig(min_count=2, device=device)
+        with running_server(config, dim=DIM, seed=3) as server:
+            node = connect(server)
+            ids = node.words(*(f"말{n}" for n in range(50)))
+            rng = np.random.default_rng(0)
+            moved = rng.normal(size=(2, 50, DIM)).astype(np.float32)
+            node.push((RowDelta(Table.IN, ids, moved[0]), RowDelta(Table.OUT, ids, moved[1])))
+            pairs = [some_pairs(rng, ids, source, 7 * n) for n, source in enumerate("가나다나", 1)]
+            bad = ScorePairs("라", ids[:1], ids[:1] + 999, ids[:5].reshape(1, 5), ints(0))
+            with pytest.raises(RefusedError, match="an id outside"):
+                node.pull(score=[*pairs, bad])
+            assert not server.state.scores.sources
+            asked = [pairs] if together else [[each] for each in pairs]
+            found.append([nll for each in asked for nll in node.pull(ids, score=each).nll])
+            kept.append(server.state.scores.sources)
+    assert len(found[0]) == 4
+    assert found[0] == found[1]
+    assert kept[0] == kept[1]
+
+
+def some_pairs(rng: np.random.Generator, ids: np.ndarray, source: str, n: int) -> ScorePairs:
+    centres, contexts = rng.choice(ids, (2, n))
+    days = 86_400 * rng.integers(0, 3, n)
+    return ScorePairs(source, centres, contexts, rng.choice(ids, (n, 5)), days)
 
 
 def test_a_push_is_applied_once_however_often_it_is_sent(server, connect, make_delta):

@@ -200,7 +200,7 @@ def test_an_evicted_word_has_a_row_of_zeros_and_what_is_pushed_to_it_is_dropped(
         assert not rows.contexts.any()
 
 
-def trained(shards: int, join, tmp_path) -> tuple[list, dict, float]:
+def trained(shards: int, join, tmp_path) -> tuple[list, dict, tuple]:
     """The same small history, and what is left of it."""
     where = tmp_path / str(shards)
     with sharded(settings(shards, snapshots=str(where))) as server:
@@ -208,11 +208,12 @@ def trained(shards: int, join, tmp_path) -> tuple[list, dict, float]:
         words = [f"말{i}" for i in range(40)]
         ids = node.words(*words)
         rng = np.random.default_rng(5)
-        nll = 0.0
+        nll = ()
         for _ in range(6):
             c, o, n = (rng.choice(ids, size) for size in (8, 8, (8, 3)))
-            rows = node.pull(contexts=ids, score=ScorePairs("뉴스", c, o, n, np.full(8, MARCH_1)))
-            nll = rows.nll
+            news = ScorePairs("뉴스", c, o, n, np.full(8, MARCH_1))
+            board = ScorePairs("글판", o[:5], c[:5], n[3:], np.full(5, MARCH_1))
+            nll = node.pull(contexts=ids, score=[news, board]).nll
             moved = rng.normal(size=(40, DIM)).astype(np.float32)
             node.push(
                 (RowDelta(Table.IN, ids, moved), RowDelta(Table.OUT, ids, moved[::-1].copy())),

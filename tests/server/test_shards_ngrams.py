@@ -129,7 +129,8 @@ def learnt(server, connect) -> dict[str, object]:
     for _ in range(5):
         c, o, n = (rng.choice(ids, size) for size in (8, 8, (8, 3)))
         pairs = ScorePairs("뉴스", c, o, n, np.full(8, MARCH_1))
-        scores.append(node.pull(contexts=ids, score=pairs).nll)
+        more = ScorePairs("글판", o[:3], c[:3], n[2:5], np.full(3, MARCH_1))
+        scores.extend(node.pull(contexts=ids, score=[pairs, more]).nll)
         values = rng.normal(size=(len(ids), DIM)).astype(np.float32)
         buckets = np.sort(rng.choice(BUCKETS, 80, replace=False))
         sub = RowDelta(Table.SUB, buckets, rng.normal(size=(80, DIM)).astype(np.float32))

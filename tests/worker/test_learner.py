@@ -13,9 +13,10 @@ from in_process import InProcess, make_state
 from embedding.errors import RefusedError, YeoronError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.protocol import Rows
 from embedding.models.base import BlockLoss, LocalBlock, Trainer, make_trainer
 from embedding.models.config import ModelConfig, Schedule
-from embedding.records import FloatArray, Table, TokenBlock, WindowUnit
+from embedding.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.replay import ReplayMemory, UniformReplay
@@ -114,6 +115,33 @@ def test_documents_are_scored_before_they_are_learnt(
     untrained = (1 + MODEL.negative) * np.log(2)
     assert before is None or before == pytest.approx(untrained, rel=0.2)
     assert after < 0.9 * untrained
+
+
+def test_all_sources_of_a_tick_are_scored_by_one_request() -> None:
+    class Counting(InProcess):
+        asked: tuple[list[str], ...] = ()
+
+        def pull(self, vectors: IntArray, contexts: IntArray, **more: Any) -> Rows:
+            self.asked += ([pairs.source for pairs in more["score"]],)
+            return super().pull(vectors, contexts, **more)
+
+    line = Counting(make_state(dim=16))
+    node = Learner(
+        line,
+        make_trainer(MODEL),
+        None,
+        node="n0",
+        model=MODEL,
+        config=NodeConfig(vocabulary_blocks=1),
+        unit=WindowUnit.DAY,
+    )
+    names = [f"source-{n}" for n in range(8)]
+    blocks = [replace(topics(n), source=name) for n, name in enumerate(names)]
+    node.learn(blocks)
+    node.learn(blocks)
+    assert line.asked[-1] == names
+    assert len(line.asked) == 2
+    assert list(line.state.scores.sources) == names
 
 
 def test_two_nodes_share_one_vocabulary(server: ParameterServer, learner: Make) -> None:

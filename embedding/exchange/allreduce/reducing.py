@@ -101,7 +101,7 @@ class ReducingRoute(Route):
         contexts: IntArray,
         *,
         clock: int,
-        score: ScorePairs | None = None,
+        score: Sequence[ScorePairs] = (),
         grams: IntArray | None = None,
     ) -> Rows:
         """Dense rows from the replicas, the others from the server, which is asked in any case.

@@ -107,7 +107,7 @@ class ShardedClient(ParameterClient):
         contexts: IntArray,
         *,
         clock: int,
-        score: ScorePairs | None = None,
+        score: Sequence[ScorePairs] = (),
         grams: IntArray | None = None,
     ) -> Rows:
         """See ParameterClient.pull."""

@@ -9,6 +9,7 @@ next one. The last numbers are the push, which the primary's log orders like any
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -50,7 +51,7 @@ class ColumnsClient(ShardedClient):
         contexts: IntArray,
         *,
         clock: int,
-        score: ScorePairs | None = None,
+        score: Sequence[ScorePairs] = (),
         grams: IntArray | None = None,
     ) -> Rows:
         """Wait for the policy and have pairs scored; which rows are named does not matter."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -67,6 +68,24 @@ class ScoreKeeper:
         self.sources: dict[str, SourceScore] = {}
         self._ring = PairRing(config.pair_sample)
         self._together = Cooccurrence(config.pip_words)
+
+    def score_all(
+        self,
+        score: Sequence[ScorePairs],
+        slots: Callable[[ScorePairs], Drawn],
+        lock: AbstractContextManager[object],
+    ) -> tuple[float | None, ...]:
+        """`score` of each source's pairs; rows of one source at a time are held.
+
+        Rows are as they are now: the node that asks waits for its answer, and learns nothing.
+        """
+        found = []
+        for pairs in score:
+            with lock:
+                drawn = slots(pairs)
+                rows = self.gather(pairs, drawn)
+            found.append(self.score(pairs, drawn, rows))
+        return tuple(found)
 
     def gather(self, pairs: ScorePairs, drawn: Drawn) -> Scored:
         """Vectors of centres, contexts and negatives (under the server's lock)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,14 +56,14 @@ def check_report(state: ServerState, node: str, report: dict[str, Any]) -> None:
         )
     sources = report.get("sources")
     if isinstance(sources, dict):
-        _check_sources(state, sources)
+        _check_sources(sources, state.accounts.tracker.sources)
 
 
 def check_push(state: ServerState, push: Push) -> None:
     """RefusedError for names, counts or words that no node has."""
     counts = push.counts
     named = {g.source for g in counts.groups} | {r.source for r in push.reread}
-    _check_sources(state, named | {p.source for p in push.progress})
+    _check_sources(named | {p.source for p in push.progress}, state.accounts.tracker.sources)
     most = max([push.tokens, push.pairs, *(p.tokens + p.documents for p in push.progress)])
     if len(counts.counts):
         most = max(most, int(counts.counts.max()))
@@ -89,13 +89,17 @@ def check_words(words: pa.Array) -> None:
 
 
 def check_answer(
-    state: ServerState, asked: list[IntArray], score: ScorePairs | None, *, half: bool
+    state: ServerState, asked: list[IntArray], score: Sequence[ScorePairs], *, half: bool
 ) -> None:
-    """RefusedError when the rows that a pull asks for do not fit into one message."""
+    """RefusedError when the rows that a pull asks for do not fit into one message.
+
+    Those to score are gathered here, of one source at a time; its name is kept.
+    """
     rows = sum(len(ids) for ids in asked)
-    gathered = 0 if score is None else 2 * len(score.centres) + score.negatives.size
+    gathered = max((2 * len(each.centres) + each.negatives.size for each in score), default=0)
     check_rows(rows, state.dim, state.config.max_message_bytes, half=half)
     check_rows(gathered, state.dim, state.config.max_message_bytes, what="rows to score")
+    _check_sources({each.source for each in score}, state.scores.sources)
 
 
 def check_rows(
@@ -121,10 +125,9 @@ def check_lost(node: str, lost: int) -> None:
         )
 
 
-def _check_sources(state: ServerState, names: Collection[str]) -> None:
+def _check_sources(names: Collection[str], known: Collection[str]) -> None:
     for name in names:
         check_name("source", name)
-    known = state.accounts.tracker.sources
     fresh = sum(name not in known for name in names)
     if fresh and len(known) + fresh > MAX_SOURCES:
         raise RefusedError(

@@ -178,7 +178,7 @@ def _distinct(ids: IntArray) -> bool:
 
 
 def check_score(score: ScorePairs, vocabulary: Vocabulary) -> tuple[IntArray, IntArray, IntArray]:
-    """Slots of centres, contexts and negatives; RefusedError for unknown ids."""
+    """Slots of centres, contexts and negatives, -1 for evicted ids; RefusedError for others."""
     negatives = score.negatives
     flat = vocabulary.slots(negatives.reshape(-1), "pull (score)")
     return (

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from embedding.records import IntArray, Table
+from embedding.records import IntArray, ScorePairs, Table
+from embedding.server.flight.validation import check_score
 from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import Tables, TablesCopy
 from embedding.server.words.vocabulary import Admission, Vocabulary
@@ -45,6 +46,10 @@ class HoldsRows:
         if table is Table.IN:
             return self.composer.centres(ids, slots)
         return self.composer.columns(self.tables.gather(Table.OUT, slots))
+
+    def slots_to_score(self, pairs: ScorePairs) -> tuple[IntArray, IntArray, IntArray]:
+        """Slots of centres, contexts and negatives (under the lock); see `check_score`."""
+        return check_score(pairs, self.vocabulary)
 
     def copy_rows(self) -> TablesCopy | RemoteCopy:
         """Begin a consistent copy of all rows (under the lock)."""

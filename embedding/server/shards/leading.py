@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,7 @@ from embedding.errors import RefusedError, UnavailableError
 from embedding.exchange.protocol import Rows
 from embedding.records import FloatArray, IntArray, ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.cutting.quality import Scored
-from embedding.server.flight.validation import check_score
+from embedding.server.cutting.quality import Drawn, Scored
 from embedding.server.policies import Apply, Instruction
 from embedding.server.rows.composing import Bags, mean
 from embedding.server.shards.link import ShardLinks
@@ -87,7 +87,7 @@ class LeadingState(ServerState):
         vectors: IntArray,
         contexts: IntArray,
         clock: int,
-        score: ScorePairs | None,
+        score: Sequence[ScorePairs] = (),
         *,
         grams: IntArray | None = None,
         half: bool = False,
@@ -102,19 +102,18 @@ class LeadingState(ServerState):
             if waiting_for:
                 return waiting_for
             waited = time.monotonic() - began
-            drawn = check_score(score, self.vocabulary) if score is not None else None
-            bags = None
-            if score is not None and drawn is not None:
-                bags = self.composer.bags(*_distinct(score.centres, drawn[0]))
+            drawn = [self.slots_to_score(pairs) for pairs in score]
+            bags = self._bags(score, drawn) if score else None
             self._read_mark[node] = self.meters.pushes
             sequence = self.ledger.of(node).applied
             at = (self.log.number, self.log.position)
-        nll = None
-        if score is not None and drawn is not None:
-            scored = self._scored(score, bags, at)
-            if isinstance(scored, list):
-                return scored
-            nll = self.scores.score(score, drawn, scored)
+        nll: tuple[float | None, ...] = ()
+        if score:
+            held = self._fetched(score, bags, at)
+            if isinstance(held, list):
+                return held
+            both = zip(score, drawn, strict=True)
+            nll = tuple(self.scores.score(pairs, slots, held.of(pairs)) for pairs, slots in both)
         return Rows(clock, _EMPTY, _EMPTY, sequence, nll, waited, at=at)
 
     def execute(self, instructions: Sequence[Instruction], now: float) -> None:
@@ -221,16 +220,22 @@ class LeadingState(ServerState):
         first = self.vocabulary.next_id - len(admission.ids)
         self.log.admit(first, len(admission.ids), admission.evicted)
 
-    def _scored(
-        self, score: ScorePairs, bags: Bags | None, at: tuple[int, int]
-    ) -> Scored | list[str]:
-        """Vectors of centres, contexts and negatives as they are when the pull is let through.
+    def _bags(self, score: Sequence[ScorePairs], drawn: Sequence[Drawn]) -> Bags | None:
+        """The n-grams of all centres, each once (under the lock)."""
+        ids = np.concatenate([pairs.centres for pairs in score])
+        found, first = np.unique(ids, return_index=True)
+        return self.composer.bags(found, np.concatenate([slots[0] for slots in drawn])[first])
+
+    def _fetched(
+        self, score: Sequence[ScorePairs], bags: Bags | None, at: tuple[int, int]
+    ) -> FetchedRows | list[str]:
+        """The rows of all pairs, each once, as they are when the pull is let through.
 
         Later than `at` at most by pushes of other nodes: the one that pulls waits for its answer.
         """
-        centres, back = np.unique(score.centres, return_inverse=True)
-        both = np.concatenate([score.contexts, score.negatives.reshape(-1)])
-        others, there = np.unique(both, return_inverse=True)
+        centres = np.unique(np.concatenate([pairs.centres for pairs in score]))
+        parts = [part.reshape(-1) for pairs in score for part in (pairs.contexts, pairs.negatives)]
+        others = np.unique(np.concatenate(parts))
         rows_in = self.links.rows(Table.IN, centres, at)
         rows_out = self.links.rows(Table.OUT, others, at)
         sums = None if bags is None else self.links.sums(bags, at)
@@ -239,10 +244,33 @@ class LeadingState(ServerState):
         columns, inputs = self.composer.columns, self._on_device(rows_in)
         if bags is not None and sums is not None:
             inputs = mean(inputs, self._on_device(sums), bags)
-        outputs = columns(self._on_device(rows_out[there]))
-        n = len(score.contexts)
-        negatives = outputs[n:].reshape(*score.negatives.shape, outputs.shape[-1])
-        return columns(inputs[torch.from_numpy(back).to(inputs.device)]), outputs[:n], negatives
+        return FetchedRows(centres, columns(inputs), others, columns(self._on_device(rows_out)))
+
+
+@dataclass(frozen=True)
+class FetchedRows:
+    """Rows of words that are to be scored, each once.
+
+    centres, others   int64 [n], [m], increasing ids
+    inputs, outputs   float32 [n, d], [m, d] on the server's device
+    """
+
+    centres: IntArray
+    inputs: torch.Tensor
+    others: IntArray
+    outputs: torch.Tensor
+
+    def of(self, pairs: ScorePairs) -> Scored:
+        """Vectors of a source's centres, contexts and negatives."""
+        return (
+            self._picked(self.inputs, self.centres, pairs.centres),
+            self._picked(self.outputs, self.others, pairs.contexts),
+            self._picked(self.outputs, self.others, pairs.negatives),
+        )
+
+    @staticmethod
+    def _picked(rows: torch.Tensor, ids: IntArray, wanted: IntArray) -> torch.Tensor:
+        return rows[torch.from_numpy(np.searchsorted(ids, wanted)).to(rows.device)]
 
 
 class RemoteCopy:
@@ -328,12 +356,6 @@ def _patiently(fetch: Callable[[], FloatArray | list[str]]) -> FloatArray:
             )
         time.sleep(_PAUSE_S)
     return found
-
-
-def _distinct(ids: IntArray, slots: IntArray) -> tuple[IntArray, IntArray]:
-    """Each id once, increasing, and its slot."""
-    found, first = np.unique(ids, return_index=True)
-    return found, slots[first]
 
 
 def _names(rows: FloatArray | list[str] | None) -> list[str]:
