@@ -45,11 +45,11 @@ class Line:
         contexts: IntArray,
         *,
         clock: int,
-        score: ScorePairs | None = None,
+        score: Sequence[ScorePairs] = (),
         grams: IntArray | None = None,
     ) -> Rows:
         del score
-        rows = self._state.pull(self._node, vectors, contexts, clock, None, grams=grams)
+        rows = self._state.pull(self._node, vectors, contexts, clock, grams=grams)
         if isinstance(rows, list):
             raise AssertionError("a lone node never waits for others")
         return rows

@@ -70,11 +70,11 @@ class SimulatedLine(Line):
         contexts: IntArray,
         *,
         clock: int,
-        score: ScorePairs | None = None,
+        score: Sequence[ScorePairs] = (),
         grams: IntArray | None = None,
     ) -> Rows:
         del score
-        rows = self._state.pull(self._node, vectors, contexts, clock, None, grams=grams, half=True)
+        rows = self._state.pull(self._node, vectors, contexts, clock, grams=grams, half=True)
         if isinstance(rows, list):
             raise HeldError(rows)
         return rows
