@@ -44,12 +44,11 @@ class Compass:
         """Whether all rows are there."""
         return not self._lacks
 
-    def see(self, table: Table, ids: IntArray, rows: FloatArray | HalfArray) -> None:
-        """Keep rows [n, dim] as they are now; those that are there already stay as they were."""
+    def see(self, table: Table, at: IntArray, rows: FloatArray | HalfArray) -> None:
+        """Keep rows [n, dim] as they are now, at `places`; those that are there stay."""
         lacks = self._lacks.get(table)
         if lacks is None:
             return
-        at = self.places(ids)
         new = np.flatnonzero((at >= 0) & lacks[at])
         kept = self.vectors if table is Table.IN else self.contexts
         kept[at[new]] = rows[new]
@@ -58,16 +57,19 @@ class Compass:
             del self._lacks[table]
 
     def ask(self, pull: Pull, most: int, means: RowMeans) -> None:
-        """Have rows that are not there yet pulled, about `most` of each table; means: theirs."""
+        """Have rows that are not there yet pulled, about `most` of each table.
+
+        means  theirs, of the words of this compass
+        """
         while most > 0 and not self.whole:
             wanted = {
-                table: self.ids[np.flatnonzero(lacks)[: min(most, PULLED)]]
+                table: np.flatnonzero(lacks)[: min(most, PULLED)]
                 for table, lacks in self._lacks.items()
             }
             none = self.ids[:0]
-            rows = pull(wanted.get(Table.IN, none), wanted.get(Table.OUT, none))
-            for table, ids in wanted.items():
-                self.see(table, ids, means.smooth(table, ids, rows[table]))
+            rows = pull(*(self.ids[wanted.get(table, none)] for table in (Table.IN, Table.OUT)))
+            for table, at in wanted.items():
+                self.see(table, at, means.smooth(table, at, rows[table]))
             most -= PULLED
 
     def places(self, ids: IntArray) -> IntArray:

@@ -66,6 +66,8 @@ class HogwildLearner(Learner):
 
     def train(self, prepared: Prepared) -> Trained:
         """Train in place."""
+        if self.usage is not None:
+            self.usage.begin(prepared.begun, self.model.width)
         rows = prepared.rows or self._pull(prepared.planned, prepared.scores)
         tables = {Table.IN: self.tables.vectors, Table.OUT: self.tables.contexts}
         used = self._used(prepared, rows.clock, tables)

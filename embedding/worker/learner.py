@@ -170,6 +170,8 @@ class Learner:
         Raises YeoronError when the loss is not finite or explodes.
         """
         planned, self.learning_rate = prepared.planned, prepared.rate
+        if self.usage is not None:
+            self.usage.begin(prepared.begun, self.model.width)
         clock, base = self._rows(prepared)
         if not len(planned.words):
             return Trained(prepared, clock, (), BlockLoss(0.0, 0))

@@ -9,6 +9,10 @@ Each tick of a window pulls some rows of the compass and reads some of the past,
 how much follows from the tokens of the tick alone, so that the same stream gives the same sums. The
 sums of a part stay here until the whole part is read, and leave with the push of that tick. What is
 not read when the next window begins is left: of a part all texts are compared or none.
+
+Where a server refuses rows of the compass it lost words that it had given. Then the compass is no
+table that ever was, and no other one is that by which the window's first texts were read: what is
+yet to come of the window is not summed.
 """
 
 from __future__ import annotations
@@ -102,10 +106,11 @@ class Rereading:
     """A node's compass, and what it has to read again by it."""
 
     def __init__(self, context: int, past: PastTexts) -> None:
-        """context: words on each side."""
+        """context: words on each side; `lost`: no text of this window is summed any more."""
         self.context = context
         self.past = past
         self.compass: Compass | None = None
+        self.lost = False
         self._means: RowMeans | None = None
         self._window = 0
         self._due: deque[PartSums] = deque()
@@ -118,7 +123,7 @@ class Rereading:
     def begin(self, begun: Begun, dim: int) -> None:
         """A window begins, with a compass if there is anything to compare it with."""
         texts = self.past.before(begun.window) if len(begun.ids) else {}
-        self._window, self.compass = begun.window, None
+        self._window, self.compass, self.lost = begun.window, None, False
         self._due = deque()
         means = self._means = self._means or RowMeans(dim)
         means.begin(begun.ids)
@@ -131,9 +136,10 @@ class Rereading:
         """The means of rows [n, dim] that a tick is about to train, with these, float32."""
         if self._means is None:
             return rows
-        means = self._means.smooth(table, ids, rows)
+        at = self._means.places(ids)
+        means = self._means.smooth(table, at, rows)
         if self.compass is not None:
-            self.compass.see(table, ids, means)
+            self.compass.see(table, at, means)
         return means
 
     def read(self, fresh: int, pull: Pull) -> tuple[Reread, ...]:
@@ -144,6 +150,8 @@ class Rereading:
             self.compass.ask(pull, max(PULLED, fresh), self._means)
         except RefusedError:  # the server lost words that it had given: this window goes without
             self._due.clear()
+            self.compass, self.lost = None, True
+            return ()
         found = []
         left = max(LEAST, SHARE * fresh) if self.compass.whole else 0
         while self._due and left > 0:

@@ -45,10 +45,14 @@ class RowMeans:
             self._means[table], self._times[table] = means, times
         self.ids = ids
 
-    def smooth(self, table: Table, ids: IntArray, rows: FloatArray | HalfArray) -> FloatArray:
-        """Take rows [n, dim] into the means and give these, float32; others as they are."""
+    def places(self, ids: IntArray) -> IntArray:
+        """int64 [n], the place of each id; -1 for a word that was not there when it began."""
+        return positions(self.ids, ids)
+
+    def smooth(self, table: Table, at: IntArray, rows: FloatArray | HalfArray) -> FloatArray:
+        """Take rows [n, dim] into the means at `places`, and give these, float32; others as are."""
         found: FloatArray = rows.astype(np.float32)
-        take_rows(positions(self.ids, ids), found, self._means[table], self._times[table])
+        take_rows(at, found, self._means[table], self._times[table])
         return found
 
 

@@ -79,6 +79,14 @@ class UsageReader:
         """Tokens of the windows before that are to be read again for this window."""
         return 0 if self.again is None else self.again.left
 
+    def begin(self, begun: Begun | None, dim: int) -> None:
+        """A window begins, if one does; told before anything of its first tick can fail.
+
+        dim  columns of a row
+        """
+        if self.again is not None and begun is not None:
+            self.again.begin(begun, dim)
+
     def tick(self, prepared: Prepared, base: Mapping[Table, FloatArray], pull: Pull) -> Used:
         """What a tick says of its words, and some texts of the windows before where one begins.
 
@@ -89,8 +97,6 @@ class UsageReader:
         if self.again is None:
             vectors, contexts = base[Table.IN], base[Table.OUT]
             return self.read(blocks, counts, planned.block, vectors, contexts), ()
-        if prepared.begun is not None:
-            self.again.begin(prepared.begun, base[Table.OUT].shape[1])
         lengths = [len(one.codes) for one in blocks]
         own, words = _fresh(planned.block, planned.words, sum(lengths))
         seen = {
@@ -98,10 +104,11 @@ class UsageReader:
             for table, (ids, rows) in _rows(planned, words, base).items()
         }
         compass = self.again.compass
+        found: Usage | None = None
         if compass is not None:
             vectors, contexts, keep = compass.rows(words)
             found = self.read(blocks, counts, replace(own, keep=keep), vectors, contexts)
-        else:
+        elif not self.again.lost:
             block = planned.block if len(planned.words) else own
             found = self.read(blocks, counts, block, seen[Table.IN], seen[Table.OUT])
         reread = self.again.read(sum(lengths), pull if len(planned.words) else _mapped(base))

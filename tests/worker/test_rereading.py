@@ -12,10 +12,11 @@ from benchmarks.local import Local
 from embedding.errors import RefusedError
 from embedding.models import ModelConfig
 from embedding.models.base import LocalBlock
+from embedding.positions import positions
 from embedding.records import Table, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.worker import compass as compass_room
-from embedding.worker import rereading
+from embedding.worker import rereading, smoothing
 from embedding.worker.compass import Compass, Pull
 from embedding.worker.config import NodeConfig
 from embedding.worker.past import PARTS, PastTexts, Sentences, Stretch
@@ -53,7 +54,7 @@ def compass(words: int = len(WORDS), seed: int = 0) -> Compass:
     rng = np.random.default_rng(seed)
     held = Compass(np.arange(words), np.ones(words, np.float32), DIM)
     for table in (Table.IN, Table.OUT):
-        held.see(table, held.ids, rng.normal(size=(words, DIM)).astype(np.float32))
+        held.see(table, np.arange(words), rng.normal(size=(words, DIM)).astype(np.float32))
     return held
 
 
@@ -218,8 +219,8 @@ def test_the_compass_keeps_what_it_saw_first_and_asks_for_the_rest(monkeypatch):
             Table.OUT: np.repeat(contexts[:, None] * 10, DIM, 1).astype(np.float16),
         }
 
-    held.see(Table.IN, np.array([4, 5, 8]), np.full((3, DIM), 0.5, np.float32))
-    held.see(Table.IN, np.array([8]), np.full((1, DIM), 0.7, np.float32))
+    held.see(Table.IN, held.places(np.array([4, 5, 8])), np.full((3, DIM), 0.5, np.float32))
+    held.see(Table.IN, held.places(np.array([8])), np.full((1, DIM), 0.7, np.float32))
     held.ask(pull, 4, means)
     assert asked == [([3, 7, 9, 12], [3, 4, 7, 8])]
     assert not held.whole
@@ -321,7 +322,9 @@ def test_a_compass_that_takes_several_ticks_is_that_of_the_beginning(monkeypatch
     means = deepcopy(reader.again._means)
     means.begin(ids)
     before = {table: state.tables.read(table, slots).copy() for table in (Table.IN, Table.OUT)}
-    before = {table: means.smooth(table, ids, rows) for table, rows in before.items()}
+    before = {
+        table: means.smooth(table, np.arange(len(ids)), rows) for table, rows in before.items()
+    }
     ticks = 0
     while reader.again.compass is None or not reader.again.compass.whole:
         stream.day(2, ticks=1, words=20)
@@ -349,6 +352,78 @@ def test_a_server_that_does_not_know_the_words_costs_the_comparison_and_nothing_
     del learner._tables
     stream.day(3, words=20)
     assert set(stream.sums(3)) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("first", ["refused", "unknown"])
+def test_a_window_begins_with_its_first_tick_though_that_one_trains_nothing(first, monkeypatch):
+    stream = Stream()
+    stream.day(1)
+    learner, moment = stream.local.learner, [2.0 * DAY + 30]
+
+    def refuse(*_: object, **__: object) -> None:
+        raise RefusedError("pull: row 3 is not known.")
+
+    if first == "refused":
+        one = TokenBlock.build("corpus", [[["가"]]], published=moment, keys=["refused"])
+        with monkeypatch.context() as patched:
+            patched.setattr(learner.server, "pull", refuse)
+            prepared = learner.prepare([one], when="late")
+            with pytest.raises(RefusedError):
+                learner.train(prepared)
+    else:
+        with monkeypatch.context() as patched:
+            nobody = lambda words, counts: np.full(len(words), -1, dtype=np.int64)  # noqa: E731
+            patched.setattr(learner.server, "admit", nobody)
+            stream.local.learn([["새말"]], moment)
+    stream.day(2)
+    assert set(stream.sums(2)) == {0, 1, 2}
+
+
+def test_after_a_refused_pull_no_text_of_the_window_is_summed(monkeypatch):
+    """Those before it were read by one compass; what it lacks is no longer as the window began."""
+    for room in (rereading, compass_room):
+        monkeypatch.setattr(room, "PULLED", 30)
+    stream = many_words()
+    stream.day(1)
+    learner = stream.local.learner
+
+    def refuse(clock: int, vectors: np.ndarray, contexts: np.ndarray) -> dict:
+        del clock, vectors, contexts
+        raise RefusedError("pull: row 3 is not known.")
+
+    learner._tables = refuse  # type: ignore[method-assign]
+    stream.day(2, ticks=1, words=20)
+    before = deepcopy(stream.sums(2)[0])
+    assert before.pairs.sum() > 0, "the tick that asked had read its text"
+    stream.day(2, ticks=2)
+    del learner._tables
+    stream.day(2, ticks=1)
+    after = stream.sums(2)
+    assert set(after) == {0}
+    assert np.array_equal(after[0].pairs, before.pairs)
+    assert np.array_equal(after[0].slopes, before.slopes)
+    stream.day(3)
+    assert set(stream.sums(3)) == {0, 1, 2}
+
+
+def test_the_places_of_a_ticks_rows_are_found_once_for_means_and_compass(monkeypatch):
+    """Once a table, and once more for the texts that the compass reads."""
+    for room in (rereading, compass_room):
+        monkeypatch.setattr(room, "PULLED", 30)
+    stream = many_words()
+    stream.day(1)
+    found: list[int] = []
+
+    def counting(held: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        found.append(len(ids))
+        return positions(held, ids)
+
+    for room in (smoothing, compass_room):
+        monkeypatch.setattr(room, "positions", counting)
+    stream.day(2, ticks=1, words=20)
+    begins = 1
+    assert len(found) == begins + 2 + 1
+    assert not stream.local.learner.usage.again.compass.whole
 
 
 @pytest.mark.parametrize("tokens", [[3, -1, 0, 3, 4], [-1, -1], [0, 1], []])

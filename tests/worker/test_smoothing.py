@@ -22,7 +22,7 @@ def rows(*values: float) -> np.ndarray:
 
 
 def take(means: RowMeans, word: int, value: float, table: Table = Table.OUT) -> float:
-    return float(means.smooth(table, np.array([word]), rows(value))[0, 0])
+    return float(means.smooth(table, means.places(np.array([word])), rows(value))[0, 0])
 
 
 def test_a_row_is_its_own_mean_at_first_and_later_rows_count_more():
@@ -48,7 +48,7 @@ def test_chance_goes_out_of_a_row_that_moves_about_a_place():
     means, ids = means_of(*range(200)), np.arange(200)
     for _ in range(100):
         drawn = rng.normal(1.0, 0.5, (200, DIM)).astype(np.float32)
-        smooth = means.smooth(Table.IN, ids, drawn)
+        smooth = means.smooth(Table.IN, means.places(ids), drawn)
     assert smooth.mean() == pytest.approx(1.0, abs=0.02)
     assert smooth.std() < 0.25 * drawn.std()
 
@@ -56,10 +56,10 @@ def test_chance_goes_out_of_a_row_that_moves_about_a_place():
 def test_what_is_given_stays_as_it_is_and_younger_words_are_given_back():
     means, given = means_of(3), rows(1.0, 2.0)
     take(means, 3, 0.0)
-    found = means.smooth(Table.OUT, np.array([3, 9]), given)
+    found = means.smooth(Table.OUT, means.places(np.array([3, 9])), given)
     assert given[:, 0].tolist() == [1.0, 2.0]
     assert found[:, 0].tolist() == [pytest.approx(0.8), 2.0]
-    assert means.smooth(Table.OUT, np.array([9]), rows(5.0))[0, 0] == 5.0
+    assert means.smooth(Table.OUT, means.places(np.array([9])), rows(5.0))[0, 0] == 5.0
 
 
 def test_words_that_stay_keep_their_means_and_one_that_left_is_forgotten():
@@ -74,6 +74,6 @@ def test_words_that_stay_keep_their_means_and_one_that_left_is_forgotten():
 
 
 def test_half_precision_rows_are_taken():
-    found = means_of(1).smooth(Table.IN, np.array([1]), rows(0.5).astype(np.float16))
+    found = means_of(1).smooth(Table.IN, np.array([0]), rows(0.5).astype(np.float16))
     assert found.dtype == np.float32
     assert found[0, 0] == 0.5
