@@ -135,6 +135,8 @@ class TokenBlock:
     progress     share of the reading that is done with this block (0 to 1); NaN for a stream
     place        where its reader goes on, on the last block of a tick; "" on others and of a stream
     voices       int64 [n_documents], by author (`text/voices.py`); empty where nobody asks
+    passed       float64 [n_documents], share of the text of its window (0 to 1) that comes before
+                 the middle of each; empty where that is not known
     """
 
     source: str
@@ -151,6 +153,7 @@ class TokenBlock:
     progress: float = math.nan
     place: str = ""
     voices: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    passed: TimeArray = field(default_factory=lambda: np.empty(0, dtype=np.float64))
 
     def __post_init__(self) -> None:
         n = len(self.keys)
@@ -159,6 +162,7 @@ class TokenBlock:
             and len(self.published) == len(self.available) == len(self.fetched) == n
             and len(self.priority) == n
             and len(self.voices) in (0, n)
+            and len(self.passed) in (0, n)
             and len(self.sentences) > 0
             and int(self.documents[-1]) == len(self.sentences) - 1
             and int(self.sentences[-1]) == len(self.codes)
@@ -256,16 +260,8 @@ class TokenBlock:
             raise InputError(f"not a token block: {error}.") from error
 
 
-_ARRAYS: tuple[str, ...] = (
-    "codes",
-    "sentences",
-    "documents",
-    "published",
-    "available",
-    "fetched",
-    "priority",
-)
-_ARRAYS += ("voices",)
+_ARRAYS: tuple[str, ...] = ("codes", "sentences", "documents", "published", "available", "fetched")
+_ARRAYS += ("priority", "voices", "passed")
 
 
 def _one(values: npt.NDArray[np.generic]) -> pa.Array:

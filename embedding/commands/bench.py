@@ -152,6 +152,9 @@ def incremental(
     words: Annotated[int, typer.Option(help="Words of the corpus to use.")] = 3_000_000,
     unit: Annotated[str, typer.Option(help="month, quarter or year.")] = "month",
     sample: Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")] = 0.0,
+    passes: Annotated[
+        str, typer.Option(help="both, or one: without replay and without gensim's 4 epochs.")
+    ] = "both",
 ) -> None:
     """Period by period against gensim's updated vocabulary: likelihood of the next period.
 
@@ -162,7 +165,10 @@ def incremental(
     units = ("month", "quarter", "year")
     if unit not in units:
         raise ConfigError(f"--unit {unit}: {', '.join(units)} are accepted.")
-    _measurement("incremental").bench_incremental(corpus, words, unit, sample=sample)
+    if passes not in ("one", "both"):
+        raise ConfigError(f"--passes {passes}: one and both are accepted.")
+    bench = _measurement("incremental").bench_incremental
+    bench(corpus, words, unit, sample=sample, passes=passes)
 
 
 def policies(

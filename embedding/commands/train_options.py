@@ -19,6 +19,9 @@ UNITS = ("hour", "day", "week", "month")
 WINDOW = 5
 NUMBER = re.compile(r"[+-]?\d{1,18}")
 CHANGED_MB = 256
+FRESH_NOISE = {"noise_own": 12, "move": 6}
+"""Of a dated corpus: what is read once has to be told from other words by fresh noise. Columns have
+the noise words sent by their ids, so that more of them take more bytes."""
 
 Corpus = Annotated[Path, typer.Argument(help="Text (a sentence a line) or dated JSONL.")]
 Out = Annotated[
@@ -146,10 +149,15 @@ Sources = Annotated[
         "the most text; the others are counted as `other`. 0: one source, whatever lines say."
     ),
 ]
-LearningRate = Annotated[float, typer.Option(help="Learning rate at the start.")]
+LearningRate = Annotated[
+    float, typer.Option(help="Learning rate at the start; --schedule window: its mean.")
+]
 Schedule = Annotated[
     str | None,
-    typer.Option(help="linear (falls to the end), constant (--dated) or window (falls in each)."),
+    typer.Option(
+        help="linear (falls to the end), constant, or window (with --dated, unless given: in each "
+        "window anew from 1.5 to 0.5 times the learning rate)."
+    ),
 ]
 Tokens = Annotated[int | None, typer.Option(help="Stop after so many tokens.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
@@ -193,7 +201,8 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
         "model": {
             **{name: given[name] for name in model},
             "window": context,
-            "schedule": given["schedule"] or ("constant" if given["dated"] else "linear"),
+            **(FRESH_NOISE if given["dated"] and given["split"] == "rows" else {}),
+            "schedule": given["schedule"] or ("window" if given["dated"] else "linear"),
         },
         "text": {
             "tokenizer": given["tokenizer"],

@@ -23,7 +23,7 @@ class Model(StrEnum):
 
 class Schedule(StrEnum):
     """How the learning rate moves: with the share of the training that is done, not at all, or with
-    the share of its window of event time that has passed."""
+    the share of its window that has passed: of its text in a corpus, of its time in a stream."""
 
     LINEAR = "linear"
     CONSTANT = "constant"
@@ -66,11 +66,15 @@ class ModelConfig(Config):
     """Learning rate at the start of the training."""
 
     min_learning_rate: float = Field(default=1e-4, ge=0)
-    """Learning rate at the end of a linear schedule, or of each window."""
+    """Learning rate at the end of a linear schedule."""
 
     schedule: Schedule = Schedule.CONSTANT
-    """linear for a corpus with an end, constant for a stream; window: as linear in each window of
-    event time anew, for streams with plenty of text in each (see docs/training.md)."""
+    """linear for a corpus with an end, constant for a stream, window for a dated corpus: the rate
+    falls in each window anew (see docs/training.md)."""
+
+    window_swing: float = Field(default=0.5, ge=0, le=0.999)
+    """window: by which part of itself the learning rate is higher when a window begins, and lower
+    when it ends; its mean over the window is `learning_rate`."""
 
     optimiser: Optimiser = Optimiser.SGD
     """sgd, or adagrad: row-wise AdaGrad (one accumulator a row)."""
@@ -81,6 +85,10 @@ class ModelConfig(Config):
     noise_share: float = Field(default=0.5, gt=0, le=100)
     """Noise rows drawn for each token of a block, from which its pairs take theirs: bounds what a
     block pulls and pushes beside its own words."""
+
+    noise_own: int = Field(default=1, ge=1, le=1000)
+    """So many times as many noise words are drawn, without another row that travels: of words that
+    the block does not hold each one drawn is then used so many times."""
 
     span: int = Field(default=64, ge=1, le=1 << 28)
     """Length of the stretch of the pool that a pair draws its noise words from."""
@@ -108,7 +116,7 @@ class ModelConfig(Config):
 
     @model_validator(mode="after")
     def _consistent(self) -> ModelConfig:
-        falls = self.schedule is not Schedule.CONSTANT
+        falls = self.schedule is Schedule.LINEAR
         if falls and self.min_learning_rate > self.learning_rate:
             raise ValueError(
                 f"min_learning_rate {self.min_learning_rate} is above learning_rate "
@@ -146,4 +154,6 @@ class ModelConfig(Config):
         if self.schedule is Schedule.CONSTANT:
             return self.learning_rate
         done = min(max(progress, 0.0), 1.0)
+        if self.schedule is Schedule.WINDOW:
+            return self.learning_rate * (1.0 + self.window_swing * (1.0 - 2.0 * done))
         return max(self.min_learning_rate, self.learning_rate * (1.0 - done))

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import logging
 import lzma
+import math
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
 
 from embedding.errors import InputError
+from embedding.records import WindowUnit
 from embedding.worker.spec import CorpusShare
 
 logger = logging.getLogger(__name__)
@@ -73,6 +76,7 @@ class Line:
     when    Unix seconds
     done    share of the reading that is done with it
     source  what it says of its source, as it stands there: see `named_source`
+    passed  share of its window's text that comes before the middle of it; NaN where nobody asks
     """
 
     number: int
@@ -80,6 +84,7 @@ class Line:
     when: float
     done: float
     source: object = None
+    passed: float = math.nan
 
 
 def open_corpus(path: Path) -> IO[bytes]:
@@ -157,6 +162,39 @@ def dated_lines(share: CorpusShare, since: int = 0, *, report: bool = True) -> I
                 bad += 1
                 if report and bad <= 5:
                     logger.warning("%s:%d: %s The line is left out.", share.path, number + 1, error)
+
+
+def passing(share: CorpusShare, unit: WindowUnit, since: int = 0) -> Iterator[Line]:
+    """The dated lines of one share from line `since` on, each with what had passed of its window.
+
+    A second reader goes ahead, to the end of each window, and measures its text; it keeps none.
+    """
+    windows = _windows(share, unit, since)
+    window: datetime | None = None
+    read = whole = 0
+    for line in dated_lines(share, since):
+        own = _window(line, unit)
+        if own != window:
+            window, (read, whole) = own, next(windows)
+        yield replace(line, passed=(read + len(line.text) / 2) / max(whole, 1))
+        read += len(line.text)
+
+
+def _windows(share: CorpusShare, unit: WindowUnit, since: int) -> Iterator[tuple[int, int]]:
+    """Characters of each window that ends behind line `since`: before that line, and in all."""
+    for _, lines in groupby(dated_lines(share, report=False), key=lambda line: _window(line, unit)):
+        before = whole = 0
+        behind = False
+        for line in lines:
+            behind = line.number >= since
+            before += 0 if behind else len(line.text)
+            whole += len(line.text)
+        if behind:
+            yield before, whole
+
+
+def _window(line: Line, unit: WindowUnit) -> datetime:
+    return unit.floor(datetime.fromtimestamp(line.when, UTC))
 
 
 def dated_line(number: int, text: str, done: float) -> Line:

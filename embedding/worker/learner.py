@@ -23,7 +23,6 @@ from embedding.exchange.payload import RowDelta, Surroundings
 from embedding.exchange.protocol import Ack, Rows
 from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import Model, ModelConfig
-from embedding.models.sampling import NoiseTable
 from embedding.records import (
     CodeArray,
     FloatArray,
@@ -45,12 +44,21 @@ from embedding.worker.grams import WordGrams
 from embedding.worker.lexicon import Lexicon
 from embedding.worker.line import Server
 from embedding.worker.mixing import Mixing
+from embedding.worker.noise import NoiseWords
 from embedding.worker.outstanding import Outstanding
 from embedding.worker.planning import Part, Plan, plan
 from embedding.worker.rehearsal import Rehearsal, Rehearsed
 from embedding.worker.scoring import PairSampler
 from embedding.worker.stopwatch import Stopwatch
-from embedding.worker.ticks import Learnt, Prepared, Trained, check_loss, hash_seed, progress
+from embedding.worker.ticks import (
+    Learnt,
+    Prepared,
+    Trained,
+    check_loss,
+    hash_seed,
+    pacing,
+    progress,
+)
 from embedding.worker.usage import UsageReader, Used
 from embedding.worker.work import Work
 from embedding.worker.young import RowCounts, Sightings, YoungWords
@@ -97,8 +105,7 @@ class Learner:
         self.min_count = 1
         self._at = 0
         self._sampler = PairSampler(model.window, config.score_pairs, model.negative)
-        self._noise: NoiseTable | None = None
-        self._noise_ids: IntArray = np.empty(0, dtype=np.int64)
+        self._noise = NoiseWords(model)
         self._authors = Authors()
         self._prepared = 0
         self._refreshed = 0
@@ -129,10 +136,13 @@ class Learner:
             self._prepared += 1
             seed = hash_seed(self.model.seed, self.node, self._prepared)
             parts, sentences = self._rehearse(blocks, fresh)
-            noise = self._draw(sum(len(part.codes) for part in parts), seed)
+            noise = self._draw(parts, seed)
             scores = self._sampler.of_blocks(blocks, fresh, noise, self.unit, seed)
             # GloVe learns counted cells: it scores with noise words but does not train on them.
             pool = noise[:0] if self.model.model is Model.GLOVE else noise
+            sentences = sentences.paced(
+                pacing(blocks, self.model, self.unit), sum(len(p.sentences) - 1 for p in parts)
+            )
             planned = sentences.into(self._plan(parts, pool))
         # The block before this one may have to pull yet: count on from the clock it was given.
         self._at = self.clock - 1 if when == "now" else self._at
@@ -162,7 +172,7 @@ class Learner:
         with self._reading:
             part = Part.of_ids(ids, sentences)
             part = replace(part, table=self.lexicon.known(part.table))
-            return self._plan([part], self._draw(len(ids), seed))
+            return self._plan([part], self._draw([part], seed))
 
     def train(self, prepared: Prepared) -> Trained:
         """Train on local copies of the rows; what they moved by, as it travels.
@@ -248,8 +258,6 @@ class Learner:
         tables = self.lexicon.encode(blocks, self.server)
         if self.grams is not None:
             self.grams.read(blocks, tables)
-        if self._noise is None:
-            self._renew()
         return [
             Part(table, block.codes, block.sentences)
             for table, block in zip(tables, blocks, strict=True)
@@ -267,26 +275,18 @@ class Learner:
         """
         grown = float(self.lexicon.counts.sum()) > 1.25 * self._counted
         due = self._prepared - self._refreshed >= self.config.vocabulary_blocks
-        if self._noise is None or due or grown or self._stale:
+        if self._noise.table is None or due or grown or self._stale:
             whole, self._stale = self._stale, False
             self.lexicon.refresh(self.server, whole=whole)
             if self.grams is not None:
                 self.grams.refreshed(whole=whole)
-            self._renew()
+            self._counted = float(self.lexicon.counts.sum())
+            self._refreshed = self._prepared
 
-    def _renew(self) -> None:
-        self._noise = self.lexicon.noise(self.model.noise_exponent)
-        self._noise_ids = self.lexicon.ids
-        self._counted = float(self.lexicon.counts.sum())
-        self._refreshed = self._prepared
-
-    def _draw(self, tokens: int, seed: int) -> IntArray:
-        """Noise rows for a block of `tokens` tokens, int64 with repetition."""
-        if self._noise is None:
-            return np.empty(0, dtype=np.int64)
-        wanted = max(self.model.negative, round(tokens * self.model.noise_share))
-        drawn: IntArray = self._noise_ids[self._noise.draw(wanted, seed)]
-        return drawn
+    def _draw(self, parts: Sequence[Part], seed: int) -> IntArray:
+        """Noise words for a block of these parts, int64 ids with repetition."""
+        tokens = sum(len(part.codes) for part in parts)
+        return self._noise.draw(tokens, seed, self.lexicon, [part.table for part in parts])
 
     def _rehearse(
         self, blocks: Sequence[TokenBlock], fresh: list[Part]
@@ -316,7 +316,7 @@ class Learner:
 
     def _usual(self, planned: Plan) -> Usual | None:
         counts, places = self.lexicon.counts, self.lexicon.places(planned.contexts)
-        return Usual.of(counts, places, self.model.noise_exponent, self._noise)
+        return Usual.of(counts, places, self.model.noise_exponent, self._noise.table)
 
     def _surroundings(self, prepared: Prepared, contexts: FloatArray) -> Surroundings | None:
         """What stood around young words, by the rows as they were trained."""

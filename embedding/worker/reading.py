@@ -18,13 +18,14 @@ from pathlib import Path
 import numpy as np
 
 from embedding.errors import InputError
+from embedding.models.config import Schedule
 from embedding.records import Document, TokenBlock
 from embedding.stopping import stop_on_signals
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.queue import BlockQueue
 from embedding.text.pipeline import TextPipeline
 from embedding.text.plain import code_lines
-from embedding.worker.corpus import Line, dated_lines, named_source, stretches
+from embedding.worker.corpus import Line, dated_lines, named_source, passing, stretches
 from embedding.worker.lifetime import end_with_parent, peak_memory
 from embedding.worker.place import Place
 from embedding.worker.spec import CorpusShare, NodeSpec
@@ -97,6 +98,7 @@ class _Cutter:
         self._share = share
         self._wanted = wanted
         self._config = spec.text
+        self._falls = spec.model.schedule is Schedule.WINDOW
         self._pipeline = TextPipeline(spec.text)
         self._undated = Path(share.path).stat().st_mtime
 
@@ -126,7 +128,7 @@ class _Cutter:
         """Ticks of dated lines from line `since`; none holds lines of two windows."""
         batch: list[Line] = []
         size, enough = 0, self._enough()
-        for line in dated_lines(self._share, since):
+        for line in self._lines(since):
             if batch and self._window(line) != self._window(batch[-1]):
                 yield self._by_source(batch)
                 batch, size, enough = [], 0, self._enough()
@@ -137,6 +139,13 @@ class _Cutter:
                 batch, size, enough = [], 0, self._enough()
         if batch:
             yield self._by_source(batch)
+
+    def _lines(self, since: int) -> Iterator[Line]:
+        """Dated lines; with what had passed of their window where the learning rate follows it."""
+        unit = self._share.window
+        if unit is None or not self._falls:
+            return dated_lines(self._share, since)
+        return passing(self._share, unit, since)
 
     def _enough(self) -> float:
         """Characters that the next block shall have at least."""
@@ -203,7 +212,9 @@ class _Cutter:
             )
             for line in lines
         ]
-        return self._pipeline.block(documents, [fetched.timestamp()] * len(lines))
+        block = self._pipeline.block(documents, [fetched.timestamp()] * len(lines))
+        passed = np.asarray([line.passed for line in lines if not math.isnan(line.passed)])
+        return replace(block, passed=passed.astype(np.float64))
 
     def _learn_size(self, characters: int, tokens: int) -> None:
         """Characters a token, so that the next block has the size that is wanted."""

@@ -35,6 +35,18 @@ class Rehearsed:
     weights: FloatArray | None = None
     track: Track = Track.NONE
 
+    def paced(self, factors: FloatArray | None, sentences: int) -> Rehearsed:
+        """With other rates for what is fresh.
+
+        factors    float32 [f], of the fresh sentences, which come first; None: 1
+        sentences  how many there are with what is drawn from the past
+        """
+        if factors is None:
+            return self
+        weights = np.ones(sentences, np.float32) if self.weights is None else self.weights.copy()
+        weights[: len(factors)] *= factors
+        return replace(self, weights=weights)
+
     def into(self, planned: Plan) -> Plan:
         """The plan whose block is weighted and measured."""
         if self.weights is None and self.track is Track.NONE:

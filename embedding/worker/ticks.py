@@ -14,7 +14,7 @@ from embedding.exchange.payload import BlockCounts, Reread, RowDelta, Surroundin
 from embedding.exchange.protocol import Ack, Rows
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.models.base import BlockLoss
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import Model, ModelConfig, Schedule
 from embedding.records import (
     FloatArray,
     IntArray,
@@ -136,8 +136,8 @@ def reading(blocks: Sequence[TokenBlock]) -> float:
 def progress(blocks: Sequence[TokenBlock], schedule: Schedule, unit: WindowUnit) -> float:
     """What a learning rate falls with, 0 to 1: the reading, or how much of its window has passed.
 
-    That is the mean over the tick's tokens, of a window each in that of its own text: a corpus or
-    window that is learnt in one tick is learnt at the mean rate.
+    That is the mean over the tick's tokens, of a window each in that of its own text: a corpus
+    that is learnt in one tick is learnt at the mean rate.
     """
     if schedule is not Schedule.WINDOW:
         return _middle(blocks)
@@ -147,8 +147,26 @@ def progress(blocks: Sequence[TokenBlock], schedule: Schedule, unit: WindowUnit)
     for block in blocks:
         if len(block.published):
             lengths = np.diff(block.sentences[block.documents])
-            passed += float(lengths @ _passed(block.published, unit))
+            passed += float(lengths @ _passed(block, unit))
     return passed / tokens
+
+
+def pacing(blocks: Sequence[TokenBlock], model: ModelConfig, unit: WindowUnit) -> FloatArray | None:
+    """float32 [m]: by which factor the rate of each sentence of a tick differs from the tick's own.
+
+    A window may be a few ticks, or one, and shall fall within them. None where all are learnt at
+    one rate: no window is followed, or the model weighs no sentence.
+    """
+    if model.schedule is not Schedule.WINDOW or model.model is Model.GLOVE:
+        return None
+    whole = model.rate(progress(blocks, model.schedule, unit))
+    each = [np.ones(0, dtype=np.float64)]
+    for block in blocks:
+        if len(block.published):
+            shares = np.clip(_passed(block, unit), 0.0, 1.0)
+            rates = np.array([model.rate(share) for share in shares.tolist()])
+            each.append(np.repeat(rates / whole, np.diff(block.documents)))
+    return np.concatenate(each).astype(np.float32)
 
 
 def _middle(blocks: Sequence[TokenBlock]) -> float:
@@ -162,8 +180,12 @@ def _middle(blocks: Sequence[TokenBlock]) -> float:
     return done * max(0.0, 1.0 - tokens / (2 * read)) if read else done
 
 
-def _passed(moments: TimeArray, unit: WindowUnit) -> TimeArray:
-    """Share of its window, 0 to 1, that has passed at each moment (Unix seconds)."""
+def _passed(block: TokenBlock, unit: WindowUnit) -> TimeArray:
+    """Share of its window, 0 to 1, that has passed at each document: by its text, where that is
+    known, or by its time."""
+    if len(block.passed):
+        return block.passed
+    moments = block.published
     edge = unit.floor(datetime.fromtimestamp(float(moments.min()), UTC))
     edges = [edge.timestamp()]
     while edges[-1] <= moments.max():

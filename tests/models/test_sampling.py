@@ -93,3 +93,9 @@ def test_the_linear_schedule_falls_to_its_floor() -> None:
     assert [config.rate(p) for p in (-1, 0, 0.5, 0.9, 2)] == [0.05, 0.05, 0.025, 0.01, 0.01]
     assert ModelConfig(learning_rate=0.05).rate(0.9) == 0.05
     assert ModelConfig(model=Model.GLOVE, dim=10).width == 11
+
+
+def test_a_window_is_learnt_at_the_learning_rate_in_the_mean() -> None:
+    config = ModelConfig(schedule=Schedule.WINDOW, learning_rate=0.05, window_swing=0.5)
+    rates = [config.rate(p) for p in (-1, 0, 0.5, 1, 2)]
+    assert rates == pytest.approx([0.075, 0.075, 0.05, 0.025, 0.025])

@@ -348,7 +348,31 @@ def test_the_rate_falls_anew_in_each_window_of_event_time() -> None:
     node.learn([texts[0], texts[2], texts[4]])
     parts = (0.0, 0.5, 23 / 24, 0.0, 0.25, (23 / 24 + 0.25) / 3)
     assert rates == pytest.approx([model.rate(part) for part in parts])
-    assert rates[0] == MODEL.learning_rate > rates[1] > rates[2]
+    assert rates[0] > rates[1] == pytest.approx(MODEL.learning_rate) > rates[2]
+
+
+def test_the_rate_falls_within_a_tick_by_the_text_of_its_window() -> None:
+    """All of a window's text is of its last hour, and comes in one tick."""
+    learnt: list[FloatArray] = []
+
+    class Listening(Mover):
+        def train(
+            self, block: LocalBlock, *args: Any, learning_rate: float, seed: int
+        ) -> BlockLoss:
+            weights = np.ones(len(block.sentences) - 1) if block.weights is None else block.weights
+            learnt.append(weights * learning_rate)
+            return super().train(block, *args, learning_rate=learning_rate, seed=seed)
+
+    node, _ = alone(Listening(0, 0.0), replay=UniformReplay(10_000, 1), replay_ratio=1.0)
+    node.model = MODEL.model_copy(update={"schedule": Schedule.WINDOW})
+    passed = (np.arange(40) + 0.5) / 40
+    block = replace(topics(0), passed=passed, published=np.full(40, DAY + 86_000.0))
+    node.learn([block])
+    expected = [node.model.rate(share) for share in passed]
+    assert learnt[0] == pytest.approx(expected, rel=1e-5)
+    node.learn([block])
+    assert learnt[1][:40] == pytest.approx(expected, rel=1e-5)
+    assert learnt[1][40:] == pytest.approx(np.full(len(learnt[1]) - 40, 0.05)), "of the past"
 
 
 def test_words_with_a_row_are_counted_by_id() -> None:

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.errors import InputError
+from embedding.models.config import ModelConfig, Schedule
 from embedding.records import TokenBlock, WindowUnit
 from embedding.text.config import TextConfig
 from embedding.worker import corpus
@@ -49,6 +50,8 @@ def read(
     text: TextConfig = PLAIN,
     block_tokens: int = 16_384,
     growth: float = 0.1,
+    model: ModelConfig | None = None,
+    start: Place | None = None,
     **options: Any,
 ) -> list[TokenBlock]:
     part = share(path, **options)
@@ -57,9 +60,10 @@ def read(
         server="grpc://x:1",
         corpus=part,
         text=text,
+        model=model or ModelConfig(),
         node=NodeConfig(block_tokens=block_tokens, growth=growth),
     )
-    return list(blocks(spec, part))
+    return list(blocks(spec, part, start))
 
 
 def words_of(found: list[TokenBlock]) -> list[str]:
@@ -223,6 +227,45 @@ def test_progress_rises_evenly_within_a_stretch(tmp_path: Path, name: str) -> No
     tokens = np.cumsum([block.n_tokens for block in found])
     assert [block.progress for block in found] == pytest.approx(tokens / 1200, abs=0.01)
     assert len(found) > 5
+
+
+FALLING = ModelConfig(schedule=Schedule.WINDOW)
+
+
+@pytest.mark.parametrize("options", [{}, {"index": 1, "count": 2}])
+@pytest.mark.parametrize("name", ["c.jsonl", "c.jsonl.xz"])
+def test_what_has_passed_of_a_window_is_its_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, options: dict[str, int]
+) -> None:
+    """The whole text of each month is of its last days."""
+    monkeypatch.setattr(corpus, "STRETCH_BYTES", 500)
+    body = dated("2020-02-28") * 300 + dated("2020-03-31") * 60 + dated("2020-05-30") * 200
+    path = write(tmp_path / name, body)
+    found = read(path, block_tokens=120, model=FALLING, window=WindowUnit.MONTH, **options)
+    months = {block.published[0] for block in found}
+    assert len(months) == 3
+    for month in months:
+        passed = np.concatenate([block.passed for block in found if block.published[0] == month])
+        assert passed == pytest.approx((np.arange(len(passed)) + 0.5) / len(passed))
+
+
+def test_a_reader_that_goes_on_knows_what_has_passed(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.jsonl", dated("2020-02-28") * 90 + dated("2020-03-31") * 90)
+    whole = read(path, block_tokens=64, model=FALLING, window=WindowUnit.MONTH)
+    for at in range(len(whole) - 1):
+        start = Place.of(whole[at].place)
+        rest = read(path, block_tokens=64, model=FALLING, window=WindowUnit.MONTH, start=start)
+        expected = [block.passed.tolist() for block in whole[at + 1 :]]
+        assert [block.passed.tolist() for block in rest] == expected
+
+
+@pytest.mark.parametrize("window", [None, WindowUnit.MONTH])
+def test_nobody_asks_what_has_passed_at_a_constant_rate(
+    tmp_path: Path, window: WindowUnit | None
+) -> None:
+    path = write(tmp_path / "c.jsonl", dated("2020-02-28") * 9)
+    model = FALLING if window is None else ModelConfig()
+    assert [len(block.passed) for block in read(path, model=model, window=window)] == [0]
 
 
 def test_few_tokens_are_few(tmp_path: Path) -> None:
