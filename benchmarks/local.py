@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -99,13 +99,19 @@ class Local:
         )
         self._blocks = 0
 
-    def learn(self, sentences: Sentences, moments: Sequence[float] | None = None) -> None:
-        """One tick; `moments`: Unix seconds of each sentence."""
+    def learn(
+        self,
+        sentences: Sentences,
+        moments: Sequence[float] | None = None,
+        passed: TimeArray | None = None,
+    ) -> None:
+        """One tick; of each sentence Unix seconds, and the share of its window before it."""
         self._blocks += 1
         documents = [sentences] if moments is None else [[sentence] for sentence in sentences]
         published = [0.0] if moments is None else moments
         keys = [f"{self._blocks} {at}" for at in range(len(documents))]
-        self.learner.learn([TokenBlock.build("corpus", documents, published=published, keys=keys)])
+        block = TokenBlock.build("corpus", documents, published=published, keys=keys)
+        self.learner.learn([block if passed is None else replace(block, passed=passed)])
 
     def words(self, *, trained: bool = False) -> Words:
         """Vectors as readers get them, or with `trained` as they are trained."""
