@@ -21,6 +21,7 @@ from embedding.worker.learner import Learner
 from embedding.worker.ticks import Learnt, Prepared
 
 Blocks = Sequence[TokenBlock]
+Next = Prepared | RefusedError | None
 
 
 When = Literal["now", "ahead", "late"]
@@ -30,7 +31,8 @@ class Pipeline:
     """Runs a learner over blocks until there are none.
 
     blocks    what one tick learns, tick by tick; it may wait
-    learnt    told after each push, or what the server said when it refused a block
+    learnt    told after each push, or what the server said when it refused a block; by the thread
+              that trains, with no step under way
     when      asked before each tick when to pull the rows of the next block: `now`, after this
               one was pushed, with nothing prepared before; `ahead` of that push; or `late`, after
               the push, but with everything else prepared
@@ -58,6 +60,10 @@ class Pipeline:
         with ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
             prepared = self._prepare("now")
             while prepared is not None:
+                if isinstance(prepared, RefusedError):
+                    self._learnt(prepared)
+                    prepared = self._prepare("now")
+                    continue
                 when = self._when()
                 if when == "now":
                     self._finish(prepared, None)
@@ -67,16 +73,17 @@ class Pipeline:
                 self._finish(prepared, following)
                 prepared = following.result()
 
-    def _prepare(self, when: When) -> Prepared | None:
-        """The next block that the server takes; None when there is none."""
+    def _prepare(self, when: When) -> Next:
+        """The next block, or why the server refused it; None when there is none."""
         for blocks in self._blocks:
             try:
                 return self._learner.prepare(blocks, when=when)
             except RefusedError as error:
-                self._learnt(error)
+                # Not told here: whoever hears of it sets the node back, and a push is under way.
+                return error
         return None
 
-    def _finish(self, prepared: Prepared, following: Future[Prepared | None] | None) -> None:
+    def _finish(self, prepared: Prepared, following: Future[Next] | None) -> None:
         try:
             trained = self._learner.train(prepared)
             if following is not None and self._in_order:

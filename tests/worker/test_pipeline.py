@@ -196,6 +196,33 @@ def test_a_refused_block_is_told_and_the_others_are_learnt(
     assert [each for each in told if not isinstance(each, int)] == [refusal]
 
 
+@pytest.mark.parametrize("when", ["ahead", "late"])
+def test_a_refusal_is_told_when_no_push_is_under_way(when: When) -> None:
+    """The node is set back by it, which a push that ends meanwhile would count on from."""
+    noting, told_by = Noting(), []
+    noting.fails["prepare", 2] = RefusedError("a gap")
+    refused = threading.Event()
+
+    def learnt(what: Any) -> None:
+        told_by.append((what, threading.get_ident(), set(noting.busy)))
+        if isinstance(what, RefusedError):
+            refused.set()
+
+    # Were it told at once, this push would hear of it before it ends.
+    noting.before["push", 1] = lambda: refused.wait(0.5)
+    Pipeline(
+        noting,  # type: ignore[arg-type]
+        iter([block(at)] for at in range(4)),
+        learnt,
+        when=lambda: when,
+        in_order=True,
+    ).run()
+    assert [what for what, _, _ in told_by if isinstance(what, int)] == [0, 1, 3]
+    assert [at for at, (what, _, _) in enumerate(told_by) if isinstance(what, RefusedError)] == [2]
+    assert {who for _, who, _ in told_by} == {threading.get_ident()}
+    assert not any(busy for _, _, busy in told_by)
+
+
 def test_an_error_of_the_reading_comes_out() -> None:
     def broken() -> Iterator[list[TokenBlock]]:
         yield [block(0)]
