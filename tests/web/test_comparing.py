@@ -96,7 +96,7 @@ def test_any_two_windows_are_compared_and_come_as_csv(client, config):
     assert "2019년 11월" in html
     text = get(client, "/windows/moved.csv", then=first, now=last)
     assert next(csv.DictReader(io.StringIO(text.lstrip("\ufeff"))))["word"] == "코로나"
-    assert "2019년 11월 <span" in get(client, "/windows", then=last, now=first)
+    assert "2019년 11월</span> <span" in get(client, "/windows", then=last, now=first)
     same = get(client, "/windows", then=last, now=last)
     assert "같은 창을 두 번 골랐습니다" in same
     assert same.count("selected") == 2
