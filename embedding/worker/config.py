@@ -46,6 +46,11 @@ class NodeConfig(Config):
     replay_ratio: float = Field(default=3.0, ge=0, le=100)
     """Replayed tokens learnt for each fresh one."""
 
+    young_replay_ratio: float = Field(default=6.0, ge=0, le=100)
+    """The same, where it is more, while the model is young: until 250,000 tokens were learnt from,
+    by all nodes together, and from then on in inverse proportion to them. Nothing where
+    replay_ratio is 0."""
+
     past_tokens: int = Field(default=2_000_000, ge=0)
     """Most tokens of the last windows that are remembered (16 bytes each), to be read again when a
     window begins: what moved is judged by both in one space (docs/trends.md). 0 remembers none."""

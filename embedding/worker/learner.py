@@ -47,7 +47,7 @@ from embedding.worker.mixing import Mixing
 from embedding.worker.noise import NoiseWords
 from embedding.worker.outstanding import Outstanding
 from embedding.worker.planning import Part, Plan, plan
-from embedding.worker.rehearsal import Rehearsal, Rehearsed
+from embedding.worker.rehearsal import Rehearsal, Rehearsed, replay_ratio
 from embedding.worker.scoring import PairSampler
 from embedding.worker.stopwatch import Stopwatch
 from embedding.worker.ticks import (
@@ -298,7 +298,7 @@ class Learner:
         if self.rehearsal is None:
             return fresh, Rehearsed(weights=self.mixing.fresh(blocks))
         # The past is learnt in rounds of L-BFGS, or along with what is fresh.
-        ratio = 0.0 if rounds else self.config.replay_ratio
+        ratio = 0.0 if rounds else replay_ratio(self.config, float(self.lexicon.counts.sum()))
         wanted = int(sum(len(part.codes) for part in fresh) * ratio)
         past, held = self.rehearsal.draw(blocks, fresh, wanted)
         return [*fresh, *(replace(p, table=self.lexicon.known(p.table)) for p in past)], held

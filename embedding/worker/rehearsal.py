@@ -15,10 +15,28 @@ from embedding.models.base import BlockLoss, Track
 from embedding.records import FloatArray, IntArray, TokenBlock
 from embedding.stream.initial import of_sentences
 from embedding.stream.replay import ReplayMemory, Sample
+from embedding.worker.config import NodeConfig
 from embedding.worker.mixing import Mixing
 from embedding.worker.planning import Part, Plan
 
 _TRACKED = {"none": Track.NONE, "loss": Track.LOSS, "gradient": Track.GRADIENT}
+YOUNG = 250_000.0
+"""Tokens up to which a model is young."""
+
+
+def replay_ratio(config: NodeConfig, learnt: float) -> float:
+    """Replayed tokens for each fresh one, r = max(r₀, r₁ · min(1, YOUNG / learnt)); 0 if r₀ is.
+
+    learnt  tokens of all nodes that the model has learnt from, as the server's counts decay
+
+    A model of few tokens has hardly left its random start after one pass and two or three of
+    replay, so that its first windows are compared by chance (ADR 17); many more passes learn the
+    first texts by heart. r₀ and r₁ are `replay_ratio` and `young_replay_ratio`.
+    """
+    if not config.replay_ratio:
+        return 0.0
+    young = config.young_replay_ratio * YOUNG / max(learnt, YOUNG)
+    return max(config.replay_ratio, young)
 
 
 @dataclass(frozen=True)

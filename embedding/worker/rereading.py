@@ -136,6 +136,8 @@ class Rereading:
         """The means of rows [n, dim] that a tick is about to train, with these, float32."""
         if self._means is None:
             return rows
+        if self.compass is None:  # later words would not lie as the compass has them
+            self._means.meet(ids)
         at = self._means.places(ids)
         means = self._means.smooth(table, at, rows)
         if self.compass is not None:

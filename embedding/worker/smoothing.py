@@ -21,14 +21,17 @@ LATER = 3.0
 """η: how much more later rows count."""
 LEAST = 1.0 / 16.0
 """Weight of the newest row when there were many."""
+MANY = 1.0 / 32.0
+"""Younger words are taken up together, when they are such a part of those that have means."""
 TABLES = (Table.IN, Table.OUT)
 
 
 class RowMeans:
-    """Means of the rows of `in` and `out` of the words that were there when a window began."""
+    """Means of the rows of `in` and `out` of all words but the youngest."""
 
     def __init__(self, dim: int) -> None:
         self.ids: IntArray = np.empty(0, dtype=np.int64)
+        self._younger = self.ids
         self.dim = dim
         self._means = {table: np.empty((0, dim), dtype=np.float32) for table in TABLES}
         self._times = {table: np.empty(0, dtype=np.int32) for table in TABLES}
@@ -43,7 +46,19 @@ class RowMeans:
             means[there] = self._means[table][at[there]]
             times[there] = self._times[table][at[there]]
             self._means[table], self._times[table] = means, times
-        self.ids = ids
+        self.ids, self._younger = ids, ids[:0]
+
+    def meet(self, ids: IntArray) -> None:
+        """A tick holds these words, int64 [n]: younger ones have means too when they are many.
+
+        When a stream begins no word is there; without this its first window would have no means.
+        """
+        younger = ids[positions(self.ids, ids) < 0]
+        if not len(younger):
+            return
+        self._younger = np.union1d(self._younger, younger)
+        if len(self._younger) > MANY * len(self.ids):
+            self.begin(np.union1d(self.ids, self._younger))
 
     def places(self, ids: IntArray) -> IntArray:
         """int64 [n], the place of each id; -1 for a word that was not there when it began."""

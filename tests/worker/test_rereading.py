@@ -337,6 +337,22 @@ def test_a_compass_that_takes_several_ticks_is_that_of_the_beginning(monkeypatch
     assert not np.array_equal(state.tables.read(Table.IN, slots), held.vectors), "training went on"
 
 
+def test_the_first_window_has_means_of_words_that_come_after_its_first_tick():
+    stream = many_words()
+    stream.day(1, ticks=1, words=20)
+    stream.day(1, ticks=5)
+    state, reader = stream.local.state, stream.local.learner.usage
+    late = np.sort(state.vocabulary.alive())[20:]
+    slots = state.vocabulary.slots(late, "test")
+    last = {table: state.tables.read(table, slots).copy() for table in (Table.IN, Table.OUT)}
+    stream.day(2, ticks=1, words=20)
+    held = reader.again.compass
+    at = held.places(late)
+    same = (held.vectors[at] == last[Table.IN]).all(axis=1)
+    assert same.mean() < 0.1, "a row is not as the last tick left it"
+    assert (held.contexts[at] != last[Table.OUT]).any(axis=1).mean() > 0.9
+
+
 def test_a_server_that_does_not_know_the_words_costs_the_comparison_and_nothing_else():
     stream = many_words()
     stream.day(1)

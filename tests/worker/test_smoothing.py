@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from embedding.records import Table
-from embedding.worker.smoothing import LATER, LEAST, RowMeans
+from embedding.worker.smoothing import LATER, LEAST, MANY, RowMeans
 
 DIM = 4
 
@@ -77,3 +77,26 @@ def test_half_precision_rows_are_taken():
     found = means_of(1).smooth(Table.IN, np.array([0]), rows(0.5).astype(np.float16))
     assert found.dtype == np.float32
     assert found[0, 0] == 0.5
+
+
+def test_words_that_come_while_a_stream_is_young_have_means_too():
+    means = RowMeans(DIM)
+    means.meet(np.array([3, 5]))
+    assert take(means, 3, 1.0) == 1.0
+    means.meet(np.array([3, 4]))
+    assert take(means, 3, 0.0) == pytest.approx(0.2), "its mean was kept"
+    assert take(means, 4, 1.0) == 1.0
+    assert take(means, 4, 0.0) == pytest.approx(0.2)
+
+
+def test_a_few_younger_words_wait_until_they_are_many_or_a_window_begins():
+    means = means_of(*range(1_000))
+    held = means.ids
+    few = np.arange(1_000, 1_000 + int(1_000 * MANY))
+    means.meet(few)
+    assert means.ids is held, "nothing is copied for them"
+    means.meet(np.array([7, 2_000]))
+    assert means.ids.tolist() == [*range(1_000), *few.tolist(), 2_000]
+    means.meet(np.array([3_000]))
+    means.begin(np.array([1, 2, 3_000]))
+    assert means.ids.tolist() == [1, 2, 3_000]
