@@ -15,10 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
+from embedding.commands.train_options import FRESH_NOISE
 from embedding.config import validate
 from embedding.evaluation.detection import Judgement, overlap
 from embedding.evaluation.planting import PlantedCorpus
 from embedding.models import ModelConfig
+from embedding.models.config import Schedule
 from embedding.records import WindowUnit
 from embedding.snapshots.store import SnapshotStore
 from embedding.stream.config import StreamConfig
@@ -146,7 +148,7 @@ def _trained(corpus: PlantedCorpus, folder: Path, given: Namespace, seed: int) -
         "dated": WindowUnit.MONTH,
         "min_count": MIN_COUNT,
         "nodes": given.nodes,
-        "model": ModelConfig(dim=given.dim, seed=seed),
+        "model": ModelConfig(dim=given.dim, seed=seed, schedule=Schedule.WINDOW, **FRESH_NOISE),
         "node": NodeConfig(
             replay_ratio=given.replay,
             block_tokens=given.block,
