@@ -101,15 +101,17 @@ def _play(
 
 
 def _wait_for_nodes(settings: Settings, timeout: float = 180.0) -> None:
-    """Wait until every node reads and has its analyser loaded: then the past begins to play.
+    """Wait until every node reads and has analyser and kernels loaded: then the past plays.
 
-    What is published before is late by as long as that takes.
+    What is published before is late by as long as that takes, which is most where kernels have
+    to be compiled first: sources would be taken for silent meanwhile.
     """
     deadline = time.monotonic() + timeout
     while True:
         status = httpx.get(settings.server_status_url, timeout=10, trust_env=False).json()
         reports = [node["report"] or {} for node in status["nodes"].values()]
-        ready = [one for one in reports if "event_now" in one and one.get("prepared")]
+        reading = [one for one in reports if "event_now" in one]
+        ready = [one for one in reading if one.get("prepared") and one.get("warm")]
         if len(ready) >= settings.cluster.nodes:
             return
         if time.monotonic() > deadline:

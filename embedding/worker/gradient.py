@@ -89,6 +89,7 @@ class GradientProcess:
         self.route = make_route(spec, self.client, welcome, stop)
         self._ahead = welcome.ahead and spec.ring is None
         self._idle = False
+        self._warm = False
         self._share = 1.0
         replay = make_replay(spec.stream, spec.model.seed) if spec.node.replay_ratio else None
         self.learner = _kind_of(welcome)(
@@ -135,6 +136,7 @@ class GradientProcess:
         if self.learner.outstanding is not None:
             self._tell_crawler()
             warm(self.spec.model)
+        self._warm = True
         pipeline = Pipeline(
             self.learner,
             self._gather(),
@@ -330,6 +332,7 @@ class GradientProcess:
                     "topology": self.route.figures(),
                     **self.client.rows.figures(),
                     "source_weights": self.learner.mixing.weights,
+                    "warm": self._warm,
                     "past_left": 0 if self.learner.usage is None else self.learner.usage.left,
                     "queue": self.queue.depth,
                     "queue_capacity": self.queue.capacity,

@@ -8,7 +8,9 @@ from embedding.errors import PlatformError
 from embedding.platform import demo
 from embedding.settings import ClusterConfig, Settings
 
-READS, READY = {"event_now": 1.0, "prepared": False}, {"event_now": 1.0, "prepared": True}
+READS = {"event_now": 1.0, "prepared": False, "warm": True}
+COMPILES = {"event_now": 1.0, "prepared": True, "warm": False}
+READY = {"event_now": 1.0, "prepared": True, "warm": True}
 
 
 class Answer:
@@ -30,9 +32,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Answer]:
     return answers
 
 
-def test_play_begins_when_every_node_reads_and_has_its_analyser(asked):
+def test_play_begins_when_every_node_reads_and_has_its_analyser_and_kernels(asked):
     settings = Settings(cluster=ClusterConfig(nodes=2))
-    asked += [Answer([]), Answer([None, READS]), Answer([READS, READY]), Answer([READY, READY])]
+    asked += [Answer([]), Answer([None, READS]), Answer([READS, READY])]
+    asked += [Answer([COMPILES, READY]), Answer([READY, READY])]
     demo._wait_for_nodes(settings)
     assert not asked
 
