@@ -477,7 +477,8 @@ def test_a_checkpoint_during_which_a_shard_was_started_again_is_none(tmp_path, j
             patch.setattr(first, "checkpoint", slowly)
             assert "shard 1 was started again" in server.recovery.request(wait=True)
         assert node.client.durable() == 1
-        assert server.recovery.request(wait=True) is None
+        # The shard that was started again has to hear the log first.
+        wait_until(lambda: server.recovery.request(wait=True) is None)
         assert node.client.durable() == 2
 
 
