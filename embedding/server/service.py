@@ -164,6 +164,10 @@ class ParameterServer:
         self.cutter.close()
         if self.link is not None:
             self.link.client.close()
+        self._release()
+
+    def _release(self) -> None:
+        """The folder's lock, the processes of shards and the port of the status."""
         if self._recovery is not None:
             self._recovery.stop()
         if self._shards is not None:
@@ -192,12 +196,7 @@ class ParameterServer:
             self.link.stop()
         if self._shards is not None:
             self.state.settle()
-        if self._recovery is not None:
-            self._recovery.stop()
-        if self._shards is not None:
-            self._shards.stop()
-        if self._http is not None:
-            self._http.stop()
+        self._release()
 
     def serve_forever(
         self, ready: Callable[[], None] = lambda: None, *, terminal: bool = True
