@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 import pytest_asyncio
 import uvicorn
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 
 from embedding.records import SnapshotData
 from embedding.snapshots.evidence import SCHEMA, EvidenceStore
@@ -26,12 +26,12 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 from embedding.trends import storage
 from embedding.trends.report import build_report
-from embedding.web.app import create_app
 from embedding.web.config import AxisConfig, WebConfig
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from browsing import CHROMIUM, FLAGS, PATIENCE
+from unguarded import unguarded
 
 HOSTILE = {
     "script": "<script>alert(1)</script>",
@@ -138,10 +138,6 @@ def note_addresses(folder: Path) -> None:
     EvidenceStore(folder).add(table, "node-1")
 
 
-def let_in() -> None:
-    """Stands for another application's login that lets the reader in."""
-
-
 @contextmanager
 def running(app: FastAPI) -> Iterator[str]:
     """Serve an application on a free port of loopback; gives its address."""
@@ -183,7 +179,7 @@ def client_of(serve) -> Callable[..., httpx.Client]:
 @pytest.fixture(scope="session")
 def client(config, client_of) -> Iterator[httpx.Client]:
     """The application as it is mounted behind another login."""
-    with client_of(create_app(config, dependencies=[Depends(let_in)])) as one:
+    with client_of(unguarded(config)) as one:
         one.headers["accept-language"] = "ko"
         yield one
 
@@ -225,4 +221,4 @@ def page_of(browser) -> Callable:
 def address(config, serve) -> str:
     """The application served beside a parameter server that does not answer."""
     live = config.model_copy(update={"status_url": "http://127.0.0.1:9/status"})
-    return serve(create_app(live, dependencies=[Depends(let_in)]))
+    return serve(unguarded(live))

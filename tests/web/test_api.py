@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
+from unguarded import unguarded
 
 from embedding.trends.rows import RANKINGS
-from embedding.web.app import create_app
 from embedding.web.live import Stream, summary
 
 STATUS = {
@@ -83,7 +83,7 @@ def test_the_panel_reads_the_parameter_server(config, serve, client_of):
     server.get("/status")(lambda: STATUS)
     address = serve(server)
     live = config.model_copy(update={"status_url": f"{address}/status"})
-    client = client_of(create_app(live, dependencies=[Depends(lambda: None)]))
+    client = client_of(unguarded(live))
     answer = client.get("/api/stream").json()
     assert answer["state"] == "live"
     assert (answer["lag_p50_s"], answer["lag_p95_s"]) == (1.5, 4.0)

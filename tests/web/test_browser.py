@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from browsing import CHROMIUM, drawn, headed
-from fastapi import Depends
+from unguarded import unguarded
 
 from embedding.web.app import create_app
 
@@ -14,10 +14,6 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
 ]
-
-
-def let_in() -> None:
-    """A guard that lets everybody in."""
 
 
 async def test_from_the_brief_to_a_word_by_search(page_of, address):
@@ -111,7 +107,7 @@ async def test_login_in_the_browser(page_of, config, serve, tmp_path):
 
 async def test_an_empty_store_in_the_browser(page_of, serve, tmp_path, config):
     empty = config.model_copy(update={"snapshots": str(tmp_path), "reports": None})
-    address = serve(create_app(empty, dependencies=[Depends(let_in)]))
+    address = serve(unguarded(empty))
     async with page_of() as page:
         await page.goto(address + "/")
         assert "아직 창이 하나도" in await page.locator("h1").inner_text()

@@ -8,21 +8,16 @@ from dataclasses import replace
 import httpx
 import numpy as np
 import pytest
-from fastapi import Depends
+from unguarded import unguarded
 
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 from embedding.trends import storage
 from embedding.trends.report import build_report
-from embedding.web.app import create_app
 from embedding.web.config import WebConfig
 
 WINDOWS, SINCE = 6, 3
 CHANGED = "코로나"
-
-
-def let_in() -> None:
-    """A guard that lets everybody in."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +41,7 @@ def changed(planted, tmp_path_factory, client_of) -> Iterator[httpx.Client]:
     sure = replace(row, significant=True, since_low="2020-01", since_high="2020-02")
     storage.save(replace(report, moved=(sure,)), root / "trends")
     config = WebConfig(snapshots=str(root / "snapshots"), reports=root / "trends")
-    with client_of(create_app(config, dependencies=[Depends(let_in)])) as client:
+    with client_of(unguarded(config)) as client:
         client.headers["accept-language"] = "ko"
         yield client
 

@@ -10,19 +10,14 @@ from html import unescape
 from urllib.parse import quote, urlencode
 
 import pytest
-from fastapi import Depends
+from unguarded import unguarded
 
 from embedding.errors import SnapshotError
 from embedding.snapshots.store import SnapshotStore
 from embedding.web.answers import Answers
-from embedding.web.app import create_app
 from embedding.web.config import AxisConfig, WebConfig
 
 MONTHS = ("2019-11", "2019-12", "2020-01", "2020-02", "2020-03")
-
-
-def let_in() -> None:
-    """A guard that lets everybody in."""
 
 
 def get(client, path, status=200, **query):
@@ -120,7 +115,7 @@ def test_the_brief_says_that_the_difference_of_sources_is_being_computed(
     client_of, config, monkeypatch
 ):
     monkeypatch.setattr(Answers, "contrast", lambda self, *asked: None)
-    late = client_of(create_app(config, dependencies=[Depends(let_in)]))
+    late = client_of(unguarded(config))
     late.headers["accept-language"] = "ko"
     html = unescape(get(late, "/"))
     assert "뉴스, 게시판 두 소스의 차이를 셈하고 있습니다" in html
@@ -172,9 +167,7 @@ def test_the_watch_list_is_an_address(client):
 def unpoled(client_of, config, language: str) -> str:
     """What is said where no word of one end is used."""
     axes = (AxisConfig(name="odd", positive=("없는말",), negative=("나쁘다",)),)
-    odd = client_of(
-        create_app(config.model_copy(update={"axes": axes}), dependencies=[Depends(let_in)])
-    )
+    odd = client_of(unguarded(config.model_copy(update={"axes": axes})))
     odd.headers["accept-language"] = language
     found = json.loads(get(odd, "/api/axis", 400, w="코로나", name="odd"))
     assert "none of 없는말" in found["error"]
@@ -219,7 +212,7 @@ def test_a_damaged_file_of_evidence_is_said(planted, client_of, config, tmp_path
     month.mkdir()
     (month / "node-1-0.parquet").write_bytes(b"cut off")
     broken = config.model_copy(update={"evidence": tmp_path})
-    client = client_of(create_app(broken, dependencies=[Depends(let_in)]))
+    client = client_of(unguarded(broken))
     client.headers["accept-language"] = "ko"
     assert "cannot be read" in client.get("/api/evidence?w=코로나").json()["error"]
     page = client.get("/word/코로나")
@@ -235,7 +228,7 @@ def test_a_snapshot_that_fails_its_checksum_is_named_and_left_out(planted, tmp_p
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
     config = WebConfig(snapshots=str(tmp_path), refresh_s=0.0)
-    client = client_of(create_app(config, dependencies=[Depends(let_in)]))
+    client = client_of(unguarded(config))
     client.headers["accept-language"] = "ko"
     deadline = time.monotonic() + 60
     while "SHA-256" not in (page := client.get("/snapshots").text):
@@ -260,9 +253,7 @@ def test_a_snapshot_that_fails_its_checksum_is_named_and_left_out(planted, tmp_p
 
 def test_a_store_without_sums_of_usage_says_why(planted, tmp_path, client_of):
     planted.make_store(str(tmp_path), planted.Plan(windows=2, fillers=60))
-    client = client_of(
-        create_app(WebConfig(snapshots=str(tmp_path)), dependencies=[Depends(let_in)])
-    )
+    client = client_of(unguarded(WebConfig(snapshots=str(tmp_path))))
     client.headers["accept-language"] = "ko"
     assert "server.usage_replicas" in client.get("/sources").text
     axis = client.get("/api/axis?w=영화&name=sentiment")
@@ -278,9 +269,7 @@ def test_a_store_of_none_or_one_window_breaks_no_view(planted, tmp_path, client_
         folder.mkdir()
         if windows:
             planted.make_store(str(folder), planted.Plan(windows=1, fillers=50))
-        client = client_of(
-            create_app(WebConfig(snapshots=str(folder)), dependencies=[Depends(let_in)])
-        )
+        client = client_of(unguarded(WebConfig(snapshots=str(folder))))
         answer = client.get(path)
         assert answer.status_code == (404 if "map" in path else 200), answer.text[:300]
         assert "</html>" in answer.text

@@ -6,12 +6,11 @@ import threading
 
 import pytest
 from browsing import CHROMIUM, PATIENCE
-from fastapi import Depends
+from unguarded import unguarded
 
 from embedding.errors import InputError
 from embedding.trends.contrast import source_contrast
 from embedding.web import answers, differing
-from embedding.web.app import create_app
 
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
 pytestmark = [
@@ -19,10 +18,6 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
 ]
-
-
-def let_in() -> None:
-    """A guard that lets everybody in."""
 
 
 @pytest.fixture
@@ -40,7 +35,7 @@ def gate(monkeypatch) -> threading.Event:
 
 
 async def test_the_section_comes_by_itself_and_its_sentence_too(page_of, config, serve, gate):
-    address = serve(create_app(config, dependencies=[Depends(let_in)]))
+    address = serve(unguarded(config))
     async with page_of(locale="en-GB") as page:
         await page.goto(address + "/")
         section = page.locator("section:has(> * > #disagree)")
@@ -67,7 +62,7 @@ async def test_the_section_comes_by_itself_and_its_sentence_too(page_of, config,
 
 
 async def test_without_script_a_link_loads_the_page_again(page_of, config, serve, gate):
-    address = serve(create_app(config, dependencies=[Depends(let_in)]))
+    address = serve(unguarded(config))
     async with page_of(java_script_enabled=False) as page:
         await page.goto(address + "/")
         assert "셈하고 있습니다" in await page.locator("main").inner_text()
@@ -86,7 +81,7 @@ async def test_where_there_is_nothing_to_show_the_section_goes(
         raise InputError("no sums of usage.")
 
     monkeypatch.setattr(answers, "source_contrast", refuses)
-    address = serve(create_app(config, dependencies=[Depends(let_in)]))
+    address = serve(unguarded(config))
     async with page_of() as page:
         await page.goto(address + "/")
         section = page.locator("[data-later]")

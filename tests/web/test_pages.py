@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pytest
 from fastapi import Depends, FastAPI, HTTPException
+from unguarded import unguarded
 
 from embedding.snapshots.store import SnapshotStore
 from embedding.web import reader
@@ -19,10 +20,6 @@ from embedding.web.app import create_app
 from embedding.web.config import WebConfig
 
 SCRIPT = "<script>alert(1)</script>"
-
-
-def let_in() -> None:
-    """A guard that lets everybody in."""
 
 
 class Reading(HTMLParser):
@@ -214,7 +211,7 @@ def test_where_one_source_is_read_no_word_is_only_in_it(client, planted, tmp_pat
     plan = planted.Plan(windows=4, fillers=100, documents={"말뭉치": 3000})
     planted.make_store(str(tmp_path), plan)
     config = WebConfig(snapshots=str(tmp_path))
-    alone = client_of(create_app(config, dependencies=[Depends(let_in)]))
+    alone = client_of(unguarded(config))
     alone.headers["accept-language"] = "ko"
     deadline = time.monotonic() + 60
     while "마스크" not in (html := alone.get("/").text):
@@ -243,7 +240,7 @@ def test_rankings_and_histories_come_as_csv(client, config):
 
 
 def test_the_language_follows_the_browser_the_address_and_the_cookie(config, client_of):
-    client = client_of(create_app(config, dependencies=[Depends(let_in)]))
+    client = client_of(unguarded(config))
     assert "움직인 말" in read(client, "/", **{"accept-language": "ko-KR,ko;q=0.9,en;q=0.8"}).text
     assert "Moved" in read(client, "/", **{"accept-language": "en-GB"}).text
     assert "Moved" in read(client, "/?lang=en", **{"accept-language": "ko"}).text
@@ -270,7 +267,7 @@ def test_nothing_can_be_changed(client, method):
 
 def test_mounted_under_a_prefix_all_links_keep_it(config, client_of):
     outer = FastAPI()
-    outer.mount("/yeoron", create_app(config, dependencies=[Depends(let_in)]))
+    outer.mount("/yeoron", unguarded(config))
     client = client_of(outer)
     for path in ("/yeoron/", "/yeoron/word/코로나", "/yeoron/snapshots", "/yeoron/nowhere"):
         links = Reading(client.get(path).text).links
@@ -300,7 +297,7 @@ def test_the_guard_of_another_application_stands_before_every_route(config, clie
 def test_an_empty_store_says_what_to_wait_for(tmp_path, client_of):
     for store in (tmp_path / "missing", tmp_path):
         config = WebConfig(snapshots=str(store))
-        client = client_of(create_app(config, dependencies=[Depends(let_in)]))
+        client = client_of(unguarded(config))
         assert "아직 창이 하나도 닫히지 않았습니다" in read(client, "/").text
         assert read(client, "/snapshots").text
         assert "아직 창이 하나도" in read(client, "/word/코로나", status=404).text
@@ -311,9 +308,7 @@ def test_an_empty_store_says_what_to_wait_for(tmp_path, client_of):
 
 def test_one_snapshot_only_shows_what_was_read(planted, tmp_path, client_of):
     planted.make_store(str(tmp_path), planted.Plan(windows=1, fillers=50))
-    client = client_of(
-        create_app(WebConfig(snapshots=str(tmp_path)), dependencies=[Depends(let_in)])
-    )
+    client = client_of(unguarded(WebConfig(snapshots=str(tmp_path))))
     page = read(client, "/")
     assert "2019년 11월이 첫 창입니다" in page.text
     assert "6,500" in page.text
@@ -324,9 +319,7 @@ def test_a_broken_snapshot_is_named_and_the_rest_is_shown(planted, tmp_path, cli
     store = planted.make_store(str(tmp_path), planted.Plan(windows=3, fillers=60))
     broken = store.list()[1].id
     (tmp_path / broken / "vectors.arrow").write_bytes(b"cut off")
-    client = client_of(
-        create_app(WebConfig(snapshots=str(tmp_path)), dependencies=[Depends(let_in)])
-    )
+    client = client_of(unguarded(WebConfig(snapshots=str(tmp_path))))
     page = read(client, "/snapshots")
     assert "읽을 수 없는 스냅샷" in page.text
     assert broken in page.text
@@ -355,7 +348,7 @@ def test_a_damaged_report_is_computed_again(config, tmp_path, caplog, client_of)
     (tmp_path / last).mkdir()
     (tmp_path / last / "report.json").write_text("{")
     again = config.model_copy(update={"reports": tmp_path})
-    client = client_of(create_app(again, dependencies=[Depends(let_in)]))
+    client = client_of(unguarded(again))
     assert "코로나" in read(client, "/").text
     assert "computed again" in caplog.text
 
@@ -365,7 +358,7 @@ def test_an_unexpected_error_tells_no_details(config, monkeypatch, client_of):
         raise RuntimeError("secret detail")
 
     monkeypatch.setattr(reader.Reader, "listing", fail)
-    app = create_app(config, dependencies=[Depends(let_in)])
+    app = unguarded(config)
     answer = client_of(app).get("/snapshots")
     assert answer.status_code == 500
     assert "secret detail" not in answer.text
