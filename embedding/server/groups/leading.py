@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,8 @@ FLUSH_S = 60.0
 class Led:
     """A group that follows, as the leader sees it.
 
-    taken_at  when the group took what it told last (this server's monotonic clock); seen likewise
+    taken_at  when the group took what it told last (this server's monotonic clock); seen likewise;
+              0: it told nothing yet in this server's life
     meters    bytes of its stream, which are not those of nodes
     nodes     its nodes, as its status has them; figures: what else it tells of itself
     """
@@ -140,8 +141,17 @@ class LedGroups:
                 kind="control",
             )
 
+    def restore(self, state: ServerState, names: Iterable[str]) -> None:
+        """Groups that were there when the checkpoint was taken: what they have told nobody yet is
+        waited for as if they had just been heard of."""
+        now = time.monotonic()
+        for name in names:
+            self.groups[name] = Led(now)
+            member = state.machine.board.members[name]
+            member.present, member.last_seen = True, now
+
     def there(self, state: ServerState) -> list[str]:
-        """Names of the groups that are heard of (under the lock)."""
+        """Names of the groups that were heard of, or are to come back (under the lock)."""
         members = state.machine.board.members
         return [name for name in self.groups if name in members and members[name].present]
 
@@ -161,17 +171,22 @@ class LedGroups:
         """
         began = time.monotonic()
         timeout_s = max(timeout_s, state.machine.config.liveness_timeout_s)
+        asked: set[str] = set()
+
+        def late(names: Iterable[str]) -> list[str]:
+            return sorted(name for name in names if self.groups[name].taken_at < began)
+
         with state.changed:
-            while True:
-                there = self.there(state)
-                late = [name for name in there if self.groups[name].taken_at < began]
+            while waited_for := late(self.there(state)):
+                asked.update(waited_for)
                 left = began + timeout_s - time.monotonic()
-                if not late or left <= 0 or state.closing:
+                if left <= 0 or state.closing:
                     break
                 state.changed.wait(min(left, 1.0))
-        if late:
-            logger.warning("groups %s did not tell in time what they had", ", ".join(late))
-        return late
+            silent = late(asked)
+        if silent:
+            logger.warning("groups %s did not tell in time what they had", ", ".join(silent))
+        return silent
 
     def describe(self, state: ServerState, now: float) -> list[dict[str, Any]]:
         """Each group, as the status shows it (under the lock)."""
@@ -183,7 +198,7 @@ class LedGroups:
                     **led.figures,
                     **self._between(state, led),
                     "group": name,
-                    "state": "up" if member is not None and member.present else "away",
+                    "state": "up" if led.taken_at and member and member.present else "away",
                     "nodes": len(led.nodes),
                     "sequence": entry.applied,
                     "durable": entry.durable,

@@ -128,6 +128,7 @@ def collect(state: ServerState) -> dict[str, Any]:
             "weight": vocabulary.decay.weight,
             "applied": _applied(state),
             "clocks": {m.name: m.clock for m in state.machine.board.members.values()},
+            "groups": sorted(state.groups.there(state)),
             "node_tokens": {name: e.tokens for name, e in state.ledger.nodes.items()},
             "places": {name: e.applied_place for name, e in state.ledger.nodes.items()},
             "closed_vocabulary": vocabulary.closed,
@@ -230,6 +231,7 @@ def restore(state: ServerState, content: Content, where: str) -> None:
         state.ledger.restore(node, sequence, tokens.get(node, 0), places.get(node, ""))
     for node, clock in facts["clocks"].items():
         state.machine.board.members[node] = Member(node, clock=clock)
+    state.groups.restore(state, facts.get("groups", ()))
 
 
 def _restore_rows(state: ServerState, content: Content) -> None:
