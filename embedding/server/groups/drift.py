@@ -100,7 +100,7 @@ class Drift:
             slots = bases.slots[held]
             if len(slots):
                 found[table] = Moved(slots, bases.rows[held], self._tables.read(table, slots))
-            self._bases[table] = _Bases(self._tables.dim)
+        self._bases = {table: _Bases(self._tables.dim) for table in self._bases}
         return found
 
     def adopt(self, table: Table, slots: IntArray, rows: FloatArray) -> None:

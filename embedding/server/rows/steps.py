@@ -74,8 +74,9 @@ class TorchSteps:
         """See RowSteps."""
         step = delta.float() * scale
         total = moved[where] + step.square().mean(dim=1)
-        moved[where] = total
         step.mul_((rate * total.rsqrt()).clamp_(max=1.0).unsqueeze(1))
+        # Last: where there is no memory for one of the steps before, nothing has changed.
+        moved[where] = total
         rows.index_add_(0, where, step)
 
 

@@ -127,7 +127,7 @@ class Tables:
         for held, shape in ((self._rows, (grown, self.dim)), (self._moved, (grown,))):
             for table in WORDS:
                 fresh = self._zeros(*shape)
-                fresh[: self.capacity] = held[table]
+                fresh[: self.capacity] = held[table][: self.capacity]  # tried again it is longer
                 held[table] = fresh
         self.capacity = grown
 

@@ -50,25 +50,28 @@ class HeldRows:
             self.free.extend(gone.tolist())
             self._replaced(gone)
         ids = self._fresh_ids(entry)
-        self.next_id = max(self.next_id, entry.first + entry.count)
         self._give(ids[spec.layout.held(ids, spec.index)])
+        self.next_id = max(self.next_id, entry.first + entry.count)
 
     def _fresh_ids(self, entry: Admit) -> IntArray:
         """Those ids of an entry that were not given yet."""
         return np.arange(max(entry.first, self.next_id), entry.first + entry.count, dtype=np.int64)
 
     def _give(self, ids: IntArray) -> None:
-        """Rows for ids that have none."""
+        """Rows for ids that have none; nothing is given while there is no memory for them."""
         if not len(ids):
             return
-        reused = [self.free.pop() for _ in range(min(len(self.free), len(ids)))]
-        more = np.arange(self.next_slot, self.next_slot + len(ids) - len(reused), dtype=np.int64)
-        self.next_slot += len(more)
+        kept = max(0, len(self.free) - len(ids))
+        reused, last = self.free[kept:][::-1], self.next_slot
+        last += len(ids) - len(reused)
+        more = np.arange(self.next_slot, last, dtype=np.int64)
         slots = np.concatenate([np.array(reused, dtype=np.int64), more])
-        self.map.put(slots, ids)
-        self.tables.ensure(self.next_slot)
+        self.tables.ensure(last)
         self.tables.start(slots, ids)
+        self.map.put(slots, ids)
         self._replaced(slots)
+        self.next_slot = last
+        del self.free[kept:]
 
     def _replaced(self, slots: IntArray) -> None:
         """Words came or went: these slots have got other rows."""

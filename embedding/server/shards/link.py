@@ -261,6 +261,7 @@ class ShardLink:
     def _heard(self, header: Any) -> None:
         self.figures = {name: value for name, value in header.items() if name != "status"}
         self.durable = whole(header, "durable")
+        self.failed = header.get("stuck")
 
 
 class ShardLinks:

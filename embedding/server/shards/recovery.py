@@ -33,6 +33,7 @@ class ShardRecovery(Checkpointer):
     def _write(self) -> None:
         state = self._state
         with state.lock:
+            state.check_whole()
             mark = (state.log_number, state.position)
             if mark == self._written:
                 return

@@ -10,13 +10,13 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from embedding.errors import RefusedError, ReplacedError
+from embedding.errors import RefusedError, ReplacedError, UnavailableError
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import Minibatches
@@ -41,10 +41,16 @@ WAIT_S = 1.0
 
 At = tuple[int, int]
 """A life of the primary and a position in its log."""
+Step = tuple[RowDelta, float | None, str | None]
+"""Rows, the scale by which they are added (None: past the optimiser), and whose versions stay."""
 
 
 class ShardState(HeldRows):
-    """Rows, slots, pushes that wait and the log's position, consistent under `lock`."""
+    """Rows, slots, pushes that wait and the log's position, consistent under `lock`.
+
+    stuck   why the next entry of the log cannot be carried out, None while it can
+    _steps  what is left to do of a change that was begun
+    """
 
     def __init__(self, spec: ShardSpec, *, epoch: int) -> None:
         config = spec.server
@@ -65,6 +71,8 @@ class ShardState(HeldRows):
         self._again: set[tuple[str, int]] = set()
         self.waits_for: tuple[str, int] | None = None
         self.sums = HeldSums()
+        self.stuck: str | None = None
+        self._steps: deque[Step] | None = None
         self._queue: deque[Entry] = deque()
         self._waiting: dict[tuple[str, int], Push | None] = {}
         self._copies: dict[int, HeldCopy] = {}
@@ -81,6 +89,7 @@ class ShardState(HeldRows):
                     "empty both."
                 )
             if number != self.log_number:
+                self._finish_change()
                 self.log_number, self.position, self.durable_position = number, 0, 0
                 self._queue.clear()
                 self._copies.clear()
@@ -241,6 +250,17 @@ class ShardState(HeldRows):
 
     # -- carrying out -----------------------------------------------------------------------
 
+    def check_whole(self) -> None:
+        """UnavailableError while half of a push is in the rows (under the lock)."""
+        if self._steps is not None:
+            raise UnavailableError(str(self.stuck))
+
+    def _finish_change(self) -> None:
+        """What was begun belongs to the log that began it; UnavailableError when it cannot be."""
+        if self._steps is not None:
+            self._advance()
+            self.check_whole()
+
     def _advance(self) -> None:
         """Carry out entries until one needs a push that is not here yet (under the lock)."""
         before = self.position
@@ -248,13 +268,11 @@ class ShardState(HeldRows):
         while self._queue:
             entry = self._queue[0]
             if isinstance(entry, Change):
-                missing = self._missing(entry)
-                if missing is not None:
-                    self.waits_for = missing
+                self.waits_for = self._missing(entry)
+                if self.waits_for is not None:
                     break
-                self._change(entry)
-            else:
-                self._carry_out(entry)
+            if not self._carried_out(entry):
+                break
             self._queue.popleft()
             self.position += 1
             if not self.ledger.keeps_checkpoints:
@@ -262,9 +280,27 @@ class ShardState(HeldRows):
         if self.position > before:
             self.changed.notify_all()
 
+    def _carried_out(self, entry: Entry) -> bool:
+        """Carry an entry out; False when there was no memory for it: it is tried again."""
+        try:
+            self._carry_out(entry)
+        except (MemoryError, RuntimeError) as error:  # what torch raises is a RuntimeError
+            if self.stuck is None:
+                logger.exception("an entry of the log could not be carried out")
+            why = " ".join(str(error).split())[:200]
+            self.stuck = (
+                f"shard {self.spec.index} could not change its rows, and tries again: "
+                f"{type(error).__name__}{f' ({why})' if why else ''}."
+            )
+            return False
+        self.stuck = None
+        return True
+
     def _carry_out(self, entry: Entry) -> None:
         if isinstance(entry, Admit):
             self._admit(entry)
+        elif isinstance(entry, Change):
+            self._change(entry)
         elif isinstance(entry, CopyRows):
             self._copies[entry.number] = HeldCopy(
                 self.map, self.tables, self.next_slot, self.lock, self.grams
@@ -282,41 +318,54 @@ class ShardState(HeldRows):
         return sequence > self.ledger.of(node).applied
 
     def _change(self, entry: Change) -> None:
-        held, summed = [], self.sums.of(entry, self._fresh)
-        for ticket in filter(self._fresh, entry.tickets):
-            node, sequence = ticket
-            own = self._waiting.pop(ticket, None)
-            push = summed.get(ticket, own)
+        """Change rows, table by table, and book the pushes once all of them have changed.
+
+        Tried again it goes on with the table that it came to.
+        """
+        summed = self.sums.of(entry, self._fresh)
+        tickets = [ticket for ticket in entry.tickets if self._fresh(ticket)]
+        pushes = [summed.get(ticket, self._waiting.get(ticket)) for ticket in tickets]
+        held = [push for push in pushes if push is not None]
+        steps = deque(self._planned(entry, held)) if self._steps is None else self._steps
+        while steps:
+            self._add(*steps[0])
+            steps.popleft()
+            self._steps = steps
+        self._steps = None
+        if not entry.scale:
+            self.tables.versions.lost([push.node for push in held])
+        for (node, sequence), push in zip(tickets, pushes, strict=True):
             if push is None:
                 logger.warning("push %d of node %s was lost with its node", sequence, node)
                 self.lost_pushes += 1
-            else:
-                held.append(push)
+            self._waiting.pop((node, sequence), None)
             self.ledger.apply(node, sequence)
             self.meters.pushes += 1
-        if entry.scale:
-            held = [self._moved(push) for push in held]
-            alone = entry.scale == 1.0 and not entry.average
-            for push in averaged(held) if entry.average else held:
-                self.tables.versions.writing(push.node if alone and push.keeps else None)
-                self._add(push.deltas, None if entry.plain else entry.scale)
-        else:
-            self.tables.versions.lost([push.node for push in held])
         self.sums.drop(self._fresh)
 
-    def _add(self, deltas: Sequence[RowDelta], scale: float | None) -> None:
-        """Without a scale past the optimiser."""
-        for delta in deltas:
-            slots, values = self._places(delta.table, delta.ids, "push"), delta.values
-            gone = slots < 0
-            if gone.any():
-                self.meters.dropped_rows += int(gone.sum())
-                slots, values = slots[~gone], values[~gone]
-            if scale is None:
-                self.tables.put(delta.table, slots, self.tables.read(delta.table, slots) + values)
-                continue
+    def _planned(self, entry: Change, held: Sequence[Push]) -> Iterator[Step]:
+        """What changes rows, in order; nothing has changed yet."""
+        if not entry.scale:
+            return
+        moved = [self._moved(push) for push in held]
+        alone = entry.scale == 1.0 and not entry.average
+        for push in averaged(moved) if entry.average else moved:
+            writer = push.node if alone and push.keeps else None
+            for delta in push.deltas:
+                yield delta, None if entry.plain else entry.scale, writer
+
+    def _add(self, delta: RowDelta, scale: float | None, writer: str | None) -> None:
+        """All of these rows change, or none. Without a scale past the optimiser."""
+        self.tables.versions.writing(writer)
+        slots, values = self._places(delta.table, delta.ids, "push"), delta.values
+        gone = slots < 0
+        slots, values = (slots[~gone], values[~gone]) if gone.any() else (slots, values)
+        if scale is None:
+            self.tables.put(delta.table, slots, self.tables.read(delta.table, slots) + values)
+        else:
             self.tables.add(delta.table, slots, values, scale)
             self.meters.rows_in += len(slots)
+        self.meters.dropped_rows += int(gone.sum())
 
     def _moved(self, push: Push) -> Push:
         """Where columns lie here, how a block moves the rows as they are now."""
