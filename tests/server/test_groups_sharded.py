@@ -188,3 +188,21 @@ def test_rows_in_many_pieces_and_a_score_on_shards(connect) -> None:
         one = ints(int(many[0]))
         pairs = ScorePairs("뉴스", one, one, np.array([[int(many[1])]]), ints(0))
         assert node.pull(one, one, score=[pairs]).nll[0] is not None
+
+
+def test_words_that_come_between_the_answers_of_primary_and_shards(leader, connect) -> None:
+    """A shard tells of rows whose words the primary's answer before it did not know."""
+    with following(leader, every_s=3600) as b:
+        node, client = connect(leader, "n0"), b.link.client
+        answers = client._answers
+
+        def late(calls):
+            client._answers = answers
+            node.words("봄")
+            leader.state.settle()
+            return answers(calls)
+
+        client._answers = late
+        b.link.exchange()
+        assert b.state.vocabulary.ids(["봄"]).tolist() == [0]
+        assert same(leader, b, ints(0))

@@ -82,11 +82,15 @@ class ShardedLeaderClient(LeaderClient, ShardedClient):
             [partial(shard.ask, each) for shard, each in zip(self._shards, asked, strict=True)]
         )
         told = {t: [a.array(t, "i8", 1) for a in answers if str(t) in a.arrays] for t in Table}
+        ids = {table: np.concatenate(parts) for table, parts in told.items() if parts}
+        # Words may have come between the primary's answer and the shards'.
+        newest = max((int(ids[t].max(initial=-1)) for t in ids if t is not Table.SUB), default=-1)
         return replace(
             found,
             seen=tuple((whole(a.header, "epoch"), whole(a.header, "clock")) for a in answers),
             durable=self._safe(found.durable),
-            ids={table: np.concatenate(ids) for table, ids in told.items() if ids},
+            next_id=max(found.next_id, newest + 1),
+            ids=ids,
         )
 
     def _answers(self, calls: Sequence[Callable[[], Message]]) -> list[Message]:

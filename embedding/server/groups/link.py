@@ -223,7 +223,8 @@ class GroupLink:
     def _follow_words(self, changes: Changes) -> None:
         now = time.monotonic()
         old = not changes.closed and now - self._counted_at > COUNTS_S
-        if changes.version != self._version or old:
+        given = changes.next_id > self.state.vocabulary.next_id
+        if changes.version != self._version or given or old:
             delta = self.client.vocabulary(self._version)
             self.state.follow_words(delta, changes.next_id, closed=changes.closed)
             self._version, self._counted_at = delta.version, now
