@@ -31,7 +31,7 @@ from embedding.records import (
     WordCounts,
 )
 
-VERSION = 9
+VERSION = 10
 """Version of the wire protocol; another version is refused at the greeting."""
 
 
@@ -68,6 +68,7 @@ class Welcome:
     min_authors, min_sources  how many have to use a word before it gets a row
     shards     addresses of the shards that hold the rows; none: this server holds them itself
     split      what of the tables a shard holds: rows or columns
+    liveness_s  seconds of silence after which a node counts as gone; 0: not told
     """
 
     clock: int
@@ -94,6 +95,7 @@ class Welcome:
     min_sources: int = 1
     shards: tuple[str, ...] = ()
     split: str = "rows"
+    liveness_s: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""

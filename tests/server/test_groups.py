@@ -122,7 +122,7 @@ def test_groups_train_on_while_their_leader_is_away(tmp_path, connect) -> None:
 
 
 def test_a_word_that_came_after_the_leaders_answer_stays(leader, connect, monkeypatch) -> None:
-    with following(leader, every_s=3600) as b:
+    with following(leader, every_s=30) as b:
         client = b.link.client
         answer = client.vocabulary
 

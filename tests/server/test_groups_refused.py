@@ -248,6 +248,22 @@ def test_a_group_that_would_be_taken_for_gone_between_exchanges_is_refused(leade
         channel.close()
 
 
+def test_a_group_keeps_the_pace_that_its_leader_asks_for() -> None:
+    """The leader counts it as gone after its own timeout, not after the group's."""
+    quick = SyncConfig(liveness_timeout_s=4.0)
+    with running_server(ServerConfig(), quick, dim=DIM) as leader:
+        wrong = pytest.raises(ConfigError, match=r"the leader's liveness_timeout_s 4: .* 2 s is")
+        with wrong, following(leader, every_s=3.0):
+            pass
+        with following(leader, every_s=1.5):
+            channel = Channel(leader.location, QUICK)
+            until(lambda: "every_s" in leader.state.groups.groups["b"].figures)
+            with pytest.raises(RefusedError, match=r"group b has .* every 1\.5 s .* 1 s is"):
+                channel.action("configure", {"liveness_timeout_s": 2.0})
+            channel.action("configure", {"liveness_timeout_s": 3.0})
+            channel.close()
+
+
 def test_the_leader_goes_back_to_no_snapshot_while_groups_would_bring_it_all_again(
     tmp_path, connect
 ) -> None:

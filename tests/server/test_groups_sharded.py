@@ -176,7 +176,7 @@ def test_rows_in_many_pieces_and_a_score_on_shards(connect) -> None:
     config = ServerConfig(min_count=1, shards=2, max_message_bytes=64 * 1024, half_life_tokens=None)
     with (
         running_server(config, dim=DIM) as leader,
-        following(leader, every_s=3600, shards=2) as b,
+        following(leader, every_s=30, shards=2) as b,
     ):
         node = connect(b, "n1")
         many = np.concatenate([node.words(*[f"w{k}-{i}" for i in range(500)]) for k in range(6)])
@@ -192,7 +192,7 @@ def test_rows_in_many_pieces_and_a_score_on_shards(connect) -> None:
 
 def test_words_that_come_between_the_answers_of_primary_and_shards(leader, connect) -> None:
     """A shard tells of rows whose words the primary's answer before it did not know."""
-    with following(leader, every_s=3600) as b:
+    with following(leader, every_s=30) as b:
         node, client = connect(leader, "n0"), b.link.client
         answers = client._answers
 

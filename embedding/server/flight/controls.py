@@ -122,7 +122,7 @@ class Controls:
             before = state.machine.config.model_dump()
             sync = validate(SyncConfig, {**before, **body}, "configure")
             make_policy(sync)
-            state.groups.check(sync.policy)
+            state.groups.check(state, sync)
             state.configure(sync)
         return sync.model_dump(mode="json")
 

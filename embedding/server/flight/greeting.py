@@ -42,6 +42,7 @@ def welcome(state: ServerState, node: str, clock: int) -> Welcome:
         min_sources=state.witnesses.sources,
         shards=state.locations(),
         split=state.config.split,
+        liveness_s=sync.liveness_timeout_s,
     )
 
 

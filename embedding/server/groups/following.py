@@ -225,6 +225,8 @@ class Follows(ServerState):
                 f"group.leader: its rows have {welcome.dim} columns, this server's {self.dim}; "
                 "start both with the same model."
             )
+        if welcome.liveness_s:
+            check_pace(self.config.group.every_s, welcome.liveness_s, "the leader's ")
         self.leader = welcome
 
     def resume(self, nodes: dict[str, Reached], fences: dict[str, tuple[str, ...]]) -> None:

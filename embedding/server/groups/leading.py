@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embedding.errors import RefusedError
+from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.groups.client import Reached
 from embedding.exchange.groups.entry import Entry
 from embedding.exchange.protocol import Push
 from embedding.records import IntArray, Table
+from embedding.server.config import SyncConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
 from embedding.server.flight.greeting import acknowledgement
 from embedding.server.flight.validation import check_words, checked
-from embedding.server.groups.config import PAST_PUSHES, PUSHING
+from embedding.server.groups.config import PAST_PUSHES, PUSHING, check_pace
 from embedding.server.recovery.sequence import Verdict
 from embedding.server.words.accounting import Arrival
 
@@ -131,15 +132,21 @@ class LedGroups:
         led = self.groups.get(name)
         return None if led is None else led.meters
 
-    def check(self, policy: str) -> None:
-        """RefusedError for a policy under which this server could not lead its groups."""
-        if self.groups and policy in PAST_PUSHES:
+    def check(self, state: ServerState, sync: SyncConfig) -> None:
+        """RefusedError for settings with which this server could not lead its groups."""
+        if self.groups and sync.policy in PAST_PUSHES:
             raise RefusedError(
-                f"configure: policy {policy} while groups follow ({', '.join(self.groups)}): its "
-                "nodes change rows past the pushes that groups tell each other of; "
+                f"configure: policy {sync.policy} while groups follow ({', '.join(self.groups)}): "
+                "its nodes change rows past the pushes that groups tell each other of; "
                 f"{', '.join(PUSHING)} are accepted.",
                 kind="control",
             )
+        for name in self.there(state):
+            every_s = self.groups[name].figures.get("every_s") or 0.0
+            try:
+                check_pace(every_s, sync.liveness_timeout_s)
+            except ConfigError as error:
+                raise RefusedError(f"configure: group {name} has {error}", kind="control") from None
 
     def restore(self, state: ServerState, names: Iterable[str]) -> None:
         """Groups that were there when the checkpoint was taken: what they have told nobody yet is

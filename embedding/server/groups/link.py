@@ -323,7 +323,7 @@ class GroupLink:
         status = build_status(self.state, [])
         own = self.describe()
         kept = ("waiting_pushes", "waiting_rows", "exchanges", "unconfirmed")
-        figures = {name: own[name] for name in kept}
+        figures = {name: own[name] for name in kept} | {"every_s": self._group.every_s}
         meters = self.state.meters
         shards = self.state.shards()
         for name in NODE_FIGURES:
