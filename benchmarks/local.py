@@ -14,6 +14,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import Content
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.state import ServerState
+from embedding.server.words.reading import IdRows
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learner import Learner
@@ -120,9 +121,10 @@ class Local:
         slots, counts = vocabulary.slots(ids, "words"), vocabulary.counts(ids)
         rows = [tables.read(table, slots) for table in (Table.IN, Table.OUT)]
         held = self.state.young.held(ids, counts)
-        frame = self.state.young.taught().frame(ids, rows[0])
-        if frame is not None and not trained:
-            rows[0][held.at] = held.over(rows[0][held.at], frame)
+        taught = self.state.young.taught()
+        reading = taught.reading(*(IdRows(ids, values) for values in rows))
+        if reading is not None and not trained:
+            rows[0][held.at] = held.over(rows[0][held.at], reading)
         return Words(vocabulary.names(ids), rows[0], rows[1], counts)
 
     def content(self) -> Content:

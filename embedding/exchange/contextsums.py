@@ -1,4 +1,4 @@
-"""Sums of what stood around words as arrays of a message, and back; the malformed is refused."""
+"""What stood around words as arrays of a message, and back; the malformed is refused."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from embedding.exchange.wire import Array, Message
 from embedding.records import IntArray
 
 USED = ("used_at", "used_values", "used_pairs")
+_HEAVIEST = 60_000.0
+"""Within float16."""
 MOST_REREAD = 10_000
 """Parts in a push; of a part one needs a source and eight parts of its documents."""
 
@@ -20,9 +22,10 @@ def surroundings_arrays(young: Surroundings) -> dict[str, Array]:
     """As they travel, beside the rows of a push."""
     return {
         "young.ids": np.asarray(young.ids, dtype=np.int64),
-        "young.values": young.sums,
-        "young.weights": np.asarray(young.weights, dtype=np.float32),
         "young.mentions": np.asarray(young.mentions, dtype=np.int64),
+        "young.sizes": np.asarray(young.sizes, dtype=np.int32),
+        "young.contexts": np.asarray(young.contexts, dtype=np.int32),
+        "young.weights": np.clip(young.weights, 0.0, _HEAVIEST).astype(np.float16),
     }
 
 
@@ -32,11 +35,16 @@ def surroundings_of(message: Message) -> Surroundings | None:
         return None
     found = Surroundings(
         message.array("young.ids", "i8", 1),
-        message.array("young.values", "f4 f2", 2),
-        message.array("young.weights", "f4", 1),
         message.array("young.mentions", "i8", 1),
+        message.array("young.sizes", "i4", 1).astype(np.int64),
+        message.array("young.contexts", "i4", 1),
+        message.array("young.weights", "f2", 1),
     )
-    if not len(found.ids) == len(found.sums) == len(found.weights) == len(found.mentions):
+    if (
+        not len(found.ids) == len(found.sizes) == len(found.mentions)
+        or bool((found.sizes < 0).any())
+        or not int(found.sizes.sum()) == len(found.contexts) == len(found.weights)
+    ):
         raise RefusedError("push: the columns of `young` differ in length.")
     return found
 

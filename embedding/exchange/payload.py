@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from embedding.records import FloatArray, HalfArray, IntArray, Table
+from embedding.records import CodeArray, FloatArray, HalfArray, IntArray, Table
 
 ByteArray = npt.NDArray[np.uint8]
 
@@ -49,41 +49,56 @@ class PackedDelta:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What stood around young words and a sample of known ones, added up (`models/inference.py`).
+    """What stood around young words and a sample of known ones (`models/contextbags.py`).
 
-    ids       int64 [n], distinct row ids given by the server
-    sums      float32 or float16 [n, dim], Σ w u/|u|; weights float32 [n], Σ w
-    mentions  int64 [n], occurrences that are in the sums
+    ids       int64 [n], distinct row ids given by the server; mentions int64 [n], occurrences
+    sizes     int64 [n], contexts of each word
+    contexts  int32 or int64 [m], row ids, a word's distinct; weights float32 or float16 [m]
     """
 
     ids: IntArray
-    sums: FloatArray | HalfArray
-    weights: FloatArray
     mentions: IntArray
+    sizes: IntArray
+    contexts: IntArray | CodeArray
+    weights: FloatArray | HalfArray
 
     @property
     def nbytes(self) -> int:
         """Bytes as they are sent."""
-        return sum(part.nbytes for part in (self.ids, self.sums, self.weights, self.mentions))
+        short = 4 * (len(self.sizes) + len(self.contexts)) + 2 * len(self.weights)
+        return self.ids.nbytes + self.mentions.nbytes + short
+
+    def of(self, chosen: npt.NDArray[np.bool_]) -> Surroundings:
+        """Those of some of its words, bool [n]."""
+        entries = np.repeat(chosen, self.sizes)
+        return Surroundings(
+            self.ids[chosen],
+            self.mentions[chosen],
+            self.sizes[chosen],
+            self.contexts[entries],
+            self.weights[entries],
+        )
 
 
 def summed(parts: Sequence[Surroundings]) -> Surroundings | None:
-    """The sums of all parts, as float16 when all of them are; None of nothing."""
+    """What all parts say, equal contexts of a word added up; None of nothing."""
     parts = [part for part in parts if len(part.ids)]
     if len(parts) < 2:
         return parts[0] if parts else None
     ids, at = np.unique(np.concatenate([part.ids for part in parts]), return_inverse=True)
-    sums = np.zeros((len(ids), parts[0].sums.shape[1]), dtype=np.float32)
-    weights = np.zeros(len(ids), dtype=np.float32)
     mentions = np.zeros(len(ids), dtype=np.int64)
-    for part, own in zip(parts, np.split(at, np.cumsum([len(p.ids) for p in parts])), strict=False):
-        sums[own] += part.sums
-        weights[own] += part.weights
-        mentions[own] += part.mentions
-    half = all(part.sums.dtype == np.float16 for part in parts)
-    largest = np.finfo(np.float16).max
-    kept = np.clip(sums, -largest, largest).astype(np.float16) if half else sums
-    return Surroundings(ids, kept, weights, mentions)
+    np.add.at(mentions, at, np.concatenate([part.mentions for part in parts]))
+    owners = np.repeat(at, np.concatenate([part.sizes for part in parts]))
+    contexts = np.concatenate([part.contexts for part in parts]).astype(np.int64)
+    order = np.lexsort((contexts, owners))
+    owners, contexts = owners[order], contexts[order]
+    weights = np.concatenate([part.weights for part in parts]).astype(np.float32)[order]
+    new = np.ones(len(owners), dtype=np.bool_)
+    new[1:] = (np.diff(owners) != 0) | (np.diff(contexts) != 0)
+    first = np.flatnonzero(new)
+    total = np.add.reduceat(weights, first) if len(first) else weights
+    sizes = np.bincount(owners[first], minlength=len(ids)).astype(np.int64)
+    return Surroundings(ids, mentions, sizes, contexts[first], total)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A young word's vector from the contexts it was read in, by a map that known words teach.
+"""A young word's vector from the contexts it was read in, as known words teach it.
 
 The à la carte embedding of Khodak et al. (2018, section 3, equation 4): a linear map from the mean
 of what stood around a word to its vector, learnt from words whose vectors are trained. Here the
@@ -7,6 +7,9 @@ mean is of output rows of length 1, nearer ones weigh more, and the map is a rid
     x_w = Σ_c w_c u_c/|u_c| / Σ_c w_c
     A = argmin Σ_w |v_w - μ - Aᵀ(x_w - x̄)|² + r |A|²
     v = ½ μ + L · Aᵀ(x - x̄) / |Aᵀ(x - x̄)|,    L² = E|v_w - μ|²
+
+Where x says that the word is another name of a known word k, with the chance p_k (`twins.py`), it
+gets that word's vector in this share: Σ p_k v_k + (1 - Σ p_k) v.
 
 u_c are output rows of the contexts c, w_c their weights, μ and x̄ the means over known words. The
 length L is put back because a regression from few contexts gives short vectors: these would all
@@ -22,7 +25,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from embedding.models.twins import Twins
 from embedding.records import FloatArray
+
+Squares = npt.NDArray[np.float64]
 
 SHARE = 0.5
 """Of μ, in an inferred vector."""
@@ -44,16 +50,24 @@ class Frame:
     centre   float32 [d], μ; origin  float32 [d], x̄
     mapping  float64 [d, d], A
     length   L
+    vectors  float32 [n, d], of known words
+    twins    what stands around them; None when it does not tell them apart
     """
 
     centre: FloatArray
     origin: FloatArray
     mapping: npt.NDArray[np.float64]
     length: float
+    vectors: FloatArray
+    twins: Twins | None
 
     @classmethod
-    def of(cls, vectors: FloatArray, sums: FloatArray, weights: FloatArray) -> Frame | None:
+    def of(
+        cls, vectors: FloatArray, sums: FloatArray, weights: FloatArray, contexts: FloatArray
+    ) -> Frame | None:
         """From vectors [n, d] of known words, Σ w u/|u| [n, d] and Σ w [n] of their contexts.
+
+        contexts  output rows [m, d] of single contexts, as they are drawn from the text
 
         None when there are fewer known words than a map needs (2 d), or it is not finite.
         """
@@ -73,7 +87,8 @@ class Frame:
             return None
         if not (length > 0 and np.isfinite(mapping).all()):
             return None
-        return cls(centre, origin.astype(np.float32), mapping, length)
+        twins = Twins.of(means, weights, _within(directions(contexts), means, weights))
+        return cls(centre, origin.astype(np.float32), mapping, length, vectors, twins)
 
     def infer(self, sums: FloatArray, weights: FloatArray) -> FloatArray:
         """Vectors float32 [n, d] of words from their Σ w u/|u| [n, d] and Σ w [n], above 0."""
@@ -81,4 +96,17 @@ class Frame:
         away = means @ self.mapping
         away *= self.length / np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-12)
         found: FloatArray = (SHARE * self.centre + away).astype(np.float32)
+        if self.twins is None:
+            return found
+        shares = self.twins.shares(means, weights)
+        found *= 1.0 - shares.sum(axis=1, keepdims=True)
+        found += shares @ self.vectors
         return found
+
+
+def _within(drawn: FloatArray, means: Squares, weights: FloatArray) -> Squares:
+    """Σ, of single contexts around one word: of all contexts, less that of means [n, d]."""
+    away = drawn.astype(np.float64) - drawn.mean(axis=0)
+    found: Squares = away.T @ away / max(len(away), 1)
+    found -= (means * (weights / weights.sum())[:, None]).T @ means
+    return found

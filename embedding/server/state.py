@@ -78,7 +78,7 @@ class ServerState(HoldsRows):
         self.vocabulary = Vocabulary.of(config, version=self.epoch << 20)
         self.accounts = Accounts(config, self.vocabulary, dim)
         self.witnesses = Witnesses.of(config, self.accounts.meters.sources)
-        self.young = Overlay.of(config, dim, self.vocabulary)
+        self.young = Overlay.of(config, self.vocabulary)
         self.machine = ConsistencyMachine(sync)
         self.ledger = Ledger(keeps_checkpoints=config.state_dir is not None)
         self.meters = self.accounts.meters

@@ -79,7 +79,7 @@ class HogwildLearner(Learner):
             seed=prepared.seed,
         )
         check_loss(self.node, self.model, loss)
-        young = self._surroundings(prepared, self.tables.contexts)
+        young = self._surroundings(prepared)
         return Trained(prepared, rows.clock, (), loss, young, usage=used[0], reread=used[1])
 
     def _ids(self) -> IntArray | None:

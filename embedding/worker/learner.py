@@ -198,7 +198,7 @@ class Learner:
             seed=prepared.seed,
         )
         check_loss(self.node, self.model, loss)
-        young = self._surroundings(prepared, local[Table.OUT])
+        young = self._surroundings(prepared)
         used = self._used(prepared, clock, base)
         deltas = self._deltas(prepared, base, local, loss)
         return Trained(prepared, clock, deltas, loss, young, usage=used[0], reread=used[1])
@@ -318,9 +318,9 @@ class Learner:
         counts, places = self.lexicon.counts, self.lexicon.places(planned.contexts)
         return Usual.of(counts, places, self.model.noise_exponent, self._noise.table)
 
-    def _surroundings(self, prepared: Prepared, contexts: FloatArray) -> Surroundings | None:
-        """What stood around young words, by the rows as they were trained."""
-        return None if self.young is None else self.young.learn_all(prepared.sightings, contexts)
+    def _surroundings(self, prepared: Prepared) -> Surroundings | None:
+        """What stood around young words."""
+        return None if self.young is None else self.young.learn_all(prepared.sightings)
 
     def _used(self, prepared: Prepared, clock: int, base: Rowed) -> Used:
         """What stood around words, by rows before training: in the fresh text, and in the past."""

@@ -1,9 +1,9 @@
-"""Words that were read only a few times: what stood around them, added up.
+"""Words that were read only a few times: what stood around them.
 
 A gradient step sees each mention once, at a learning rate that suits words with thousands of them;
-a word with thirty mentions would hardly have left its random start. So a node adds up what the
-contexts of its young words say (see `models/inference.py`) and sends the sums beside its deltas;
-the server infers vectors from them for those who read (see `server/words/overlay.py`). Of known
+a word with thirty mentions would hardly have left its random start. So a node adds up which words
+stood around its young words (see `models/contextbags.py`) and tells of them beside its deltas; the
+server infers vectors from them for those who read (see `server/words/overlay.py`). Of known
 words it tells a sample, from which the server learns how vectors follow from contexts. What is
 trained is not touched (docs/adr/0008-young-words.md).
 """
@@ -15,28 +15,23 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
-from embedding.exchange.compression.halves import narrow
 from embedding.exchange.payload import Surroundings, summed
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig
-from embedding.models.contextsums import ContextSums
-from embedding.models.inference import directions
-from embedding.records import CodeArray, FloatArray, IntArray, TimeArray, TokenBlock
+from embedding.models.contextbags import Bag, Bags, ContextBags, packed, unpacked
+from embedding.records import CodeArray, IntArray, TimeArray, TokenBlock
 
 Flags = npt.NDArray[np.bool_]
 
 SETTLED = 1_000_000
 """Tokens that must have been read before: until then the known words are not at rest themselves."""
 HELD = 50_000
-"""Words without a row whose sums a node holds; each takes a float32 row and some 250 bytes."""
+"""Words without a row whose contexts a node holds; each takes 12 bytes a context and some 500."""
 KNOWN_TOLD = 4096
 """Known words, at most, of which a sample of mentions is told."""
 TOLD_TOGETHER = 16
 """Blocks whose known words are told of in one push: the same words again and again."""
-_MOST = 60_000.0
-"""Within float16."""
 
 
 @dataclass(frozen=True)
@@ -57,21 +52,19 @@ class RowCounts:
 class Sightings:
     """Words of one block that are told of, and what stood around them.
 
-    words     str [w], distinct; ids int64 [w], -1 for one without a row; mentions int64 [w]
-    known     bool [w], those that are told of as examples
-    around    [w, c], weights of the neighbours; contexts int64 [c], their local rows
+    words  str [w], distinct; ids int64 [w], -1 for one without a row
+    known  bool [w], those that are told of as examples
+    bags   row ids of the neighbours and their weights, of each word
     """
 
     words: Sequence[str]
     ids: IntArray
     known: Flags
-    mentions: IntArray
-    around: csr_array
-    contexts: IntArray
+    bags: Bags
 
 
 class YoungWords:
-    """Reads what stands around young words, and holds the sums of those without a row.
+    """Reads what stands around young words, and holds the contexts of those without a row.
 
     window    words on each side; nearer ones weigh more, as word2vec's random windows make them
     mentions  a word is young until it was read so often
@@ -81,8 +74,8 @@ class YoungWords:
         self.window = window
         self.mentions = mentions
         self.limit = limit
-        self._held: ContextSums[str] | None = None
-        self._examples: ContextSums[int] | None = None
+        self._held: ContextBags[str] = ContextBags(limit)
+        self._examples: ContextBags[int] = ContextBags(2 * KNOWN_TOLD)
         self._sighted = self._blocks = 0
 
     @classmethod
@@ -93,7 +86,7 @@ class YoungWords:
         return cls(window=model.window, mentions=mentions)
 
     def __len__(self) -> int:
-        return 0 if self._held is None else len(self._held)
+        return len(self._held)
 
     def sight(
         self, blocks: Sequence[TokenBlock], planned: LocalBlock, rowed: RowCounts
@@ -145,73 +138,63 @@ class YoungWords:
         neighbour = rows[codes[near]] if len(at) else np.empty(near.shape, np.int32)
         inside &= (sentence[near] == sentence[at][:, None]) & (neighbour >= 0)
         distance = np.broadcast_to((self.window + 1 - np.abs(steps)) / self.window, near.shape)
-        weights = distance[inside]
-        owner = np.broadcast_to(code[:, None], near.shape)[inside]
-        contexts, column = np.unique(neighbour[inside], return_inverse=True)
+        owners = np.broadcast_to(code[:, None], near.shape)[inside].astype(np.int64)
         return Sightings(
             words=[block.words[i] for i in own.tolist()],
             ids=ids[own],
             known=example[own],
-            mentions=np.bincount(code, minlength=len(own)).astype(np.int64),
-            around=csr_array(
-                (weights.astype(np.float32), (owner, column)), shape=(len(own), len(contexts))
-            ),
-            contexts=contexts.astype(np.int64),
+            bags=_bagged(owners, known[neighbour[inside]], distance[inside], code, len(own)),
         )
 
-    def learn_all(
-        self, sightings: Sequence[Sightings], contexts: FloatArray
-    ) -> Surroundings | None:
+    def learn_all(self, sightings: Sequence[Sightings]) -> Surroundings | None:
         """What all blocks of a tick say (see `learn`)."""
-        parts = [self.learn(seen, contexts) for seen in sightings]
+        parts = [self.learn(seen) for seen in sightings]
         return summed([part for part in (*parts, self._told()) if part is not None])
 
-    def learn(self, seen: Sightings, contexts: FloatArray) -> Surroundings | None:
+    def learn(self, seen: Sightings) -> Surroundings | None:
         """What a block says of young words with a row, with what was held of them until now.
 
         Known words are held until `learn_all` tells of them.
-
-        contexts  float32, the tick's output rows after training, only read
         """
         if not len(seen.words):
             return None
-        weights = np.asarray(seen.around.sum(axis=1), dtype=np.float32)
-        sums = seen.around @ directions(contexts[seen.contexts])
-        if self._held is None:
-            self._held = ContextSums(sums.shape[1], self.limit)
-        held, bare = self._held, np.flatnonzero(seen.ids < 0)
-        held.add(
-            [seen.words[i] for i in bare.tolist()], sums[bare], weights[bare], seen.mentions[bare]
-        )
-        rowed = np.flatnonzero(seen.known)
-        if self._examples is None:
-            self._examples = ContextSums(sums.shape[1], 2 * KNOWN_TOLD)
-        self._examples.add(
-            seen.ids[rowed].tolist(), sums[rowed], weights[rowed], seen.mentions[rowed]
-        )
+        bags = unpacked(seen.bags)
+        bare = np.flatnonzero(seen.ids < 0).tolist()
+        self._held.add([seen.words[i] for i in bare], [bags[i] for i in bare])
+        example = np.flatnonzero(seen.known)
+        self._examples.add(seen.ids[example].tolist(), [bags[i] for i in example.tolist()])
         self._blocks += 1
         rowed = np.flatnonzero((seen.ids >= 0) & ~seen.known)
         names = [seen.words[i] for i in rowed.tolist()]
-        at = held.places(names)
-        had = at >= 0
-        mentions = seen.mentions.copy()
-        for total, before in (
-            (sums, held.sums),
-            (weights, held.weights),
-            (mentions, held.mentions),
-        ):
-            total[rowed[had]] += before[at[had]]
-        held.forget(names)
-        halves = narrow(np.clip(sums[rowed], -_MOST, _MOST))
-        return Surroundings(seen.ids[rowed], halves, weights[rowed], mentions[rowed])
+        held = self._held.pop(names)
+        told = [
+            held[name].joined(bags[i]) if name in held else bags[i]
+            for name, i in zip(names, rowed.tolist(), strict=True)
+        ]
+        return _surroundings(seen.ids[rowed], told)
 
     def _told(self) -> Surroundings | None:
         """The known words of the last blocks, when these are enough to be worth their bytes."""
-        examples = self._examples
-        if examples is None or self._blocks < TOLD_TOGETHER:
+        if self._blocks < TOLD_TOGETHER:
             return None
-        self._blocks, self._examples = 0, None
-        ids = np.array(examples.keys(), dtype=np.int64)
-        at = examples.places(ids.tolist())
-        halves = narrow(np.clip(examples.sums[at], -_MOST, _MOST))
-        return Surroundings(ids, halves, examples.weights[at], examples.mentions[at])
+        examples, self._examples = self._examples, ContextBags(2 * KNOWN_TOLD)
+        self._blocks = 0
+        return _surroundings(np.array(examples.keys(), dtype=np.int64), examples.bags())
+
+
+def _bagged(
+    owners: IntArray, contexts: IntArray, weights: TimeArray, code: IntArray, n: int
+) -> Bags:
+    """Contexts of n words in the order of their words; `code` names the word of each mention."""
+    order = np.argsort(owners, kind="stable")
+    return Bags(
+        np.bincount(owners, minlength=n).astype(np.int64),
+        contexts[order],
+        weights[order].astype(np.float32),
+        np.bincount(code, minlength=n).astype(np.int64),
+    )
+
+
+def _surroundings(ids: IntArray, bags: Sequence[Bag]) -> Surroundings:
+    found = packed([bag.distinct() for bag in bags])
+    return Surroundings(ids, found.mentions, found.sizes, found.contexts, found.weights)

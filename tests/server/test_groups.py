@@ -192,7 +192,7 @@ def test_what_was_scored_and_stood_around_words_reaches_the_leader(leader, conne
         pairs = ScorePairs("뉴스", ids, ids[::-1].copy(), ids.reshape(2, 1), ints(0, 0))
         assert node.pull(ids, ids, score=[pairs]).nll[0] is not None
         young = Surroundings(
-            ids, np.ones((2, DIM), dtype=np.float16), np.ones(2, dtype=np.float32), ints(1, 1)
+            ids, ints(1, 1), ints(1, 1), ids[::-1].copy(), np.ones(2, dtype=np.float32)
         )
         progress = (SourceProgress("뉴스", 1, 2, 0.0, 0, (1.0,)),)
         node.client.push(

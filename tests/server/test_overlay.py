@@ -12,13 +12,14 @@ from embedding.errors import RefusedError
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Surroundings, summed
 from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.together import decode_together, encode_together
-from embedding.models.inference import Frame
+from embedding.models.contextbags import packed
 from embedding.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting.live import LiveModel
 from embedding.server.service import running_server
 from embedding.server.state import ServerState
 from embedding.server.words.overlay import trust
+from embedding.server.words.reading import IdRows
 from embedding.snapshots.store import SnapshotStore
 
 DIM, KNOWN, YOUNG = 4, 40, 10
@@ -31,19 +32,33 @@ def ints(*values: int) -> np.ndarray:
     return np.array(values, dtype=np.int64)
 
 
-def told(ids, *, value: float = 5.0, mentions: int = 5, weight: float = 40.0) -> Surroundings:
+def told(ids, *, around: int = 7, mentions: int = 5, weight: float = 40.0) -> Surroundings:
+    """Each of these words stood beside one other, and half as much beside the next."""
     n = len(ids)
-    sums = np.full((n, DIM), value, dtype=np.float16)
     return Surroundings(
-        np.asarray(ids, np.int64), sums, np.full(n, weight, np.float32), np.full(n, mentions)
+        np.asarray(ids, np.int64),
+        np.full(n, mentions),
+        np.full(n, 2),
+        np.tile([around, around + 1], n),
+        np.tile(np.array([weight, weight / 2], np.float32), n),
     )
 
 
 def lesson(ids, mentions: int = 20) -> Surroundings:
     """What known words are told to stand among: each something else."""
-    sums = np.random.default_rng(4).normal(size=(len(ids), DIM)).astype(np.float16)
-    columns = np.full(len(ids), 3.0, np.float32), np.full(len(ids), mentions)
-    return Surroundings(np.asarray(ids, np.int64), sums, *columns)
+    rng = np.random.default_rng(4)
+    around = np.concatenate([np.sort(rng.permutation(KNOWN)[:6]) for _ in ids])
+    weights = (1.0 + rng.integers(0, 8, len(around))).astype(np.float32)
+    sizes = np.full(len(ids), 6)
+    return Surroundings(
+        np.asarray(ids, np.int64), np.full(len(ids), mentions), sizes, around, weights
+    )
+
+
+def rows_of(state: ServerState, ids: np.ndarray) -> list[IdRows]:
+    """Vectors and output rows of some words."""
+    slots = state.vocabulary.slots(ids, "t")
+    return [IdRows(ids, state.tables.read(table, slots)) for table in (Table.IN, Table.OUT)]
 
 
 def counts(ids, n: int) -> BlockCounts:
@@ -100,10 +115,12 @@ def test_readers_get_what_is_inferred_and_training_the_row():
     assert np.array_equal(row_before, row), "nobody has taught how vectors follow from contexts"
     taught = lesson(server.known)
     server.push(young=taught)
-    slots = server.state.vocabulary.slots(server.known, "t")
-    vectors = server.state.tables.read(Table.IN, slots)
-    frame = Frame.of(vectors, taught.sums.astype(np.float32), taught.weights)
-    inferred = frame.infer(np.full((1, DIM), 5.0, np.float32), np.array([40.0], np.float32))[0]
+    reading = server.state.young.taught().reading(
+        *rows_of(server.state, server.state.vocabulary.alive())
+    )
+    bags = server.state.young.held(ints(young), np.ones(1)).bags
+    inferred = reading.infer(row[None], bags)[0]
+    assert np.abs(inferred - row).max() > 0.1
     share = float(trust(np.array([4.0]), YOUNG)[0])
     np.testing.assert_allclose(
         server.read(young), share * row + (1 - share) * inferred, rtol=1e-4, atol=1e-5
@@ -119,10 +136,10 @@ def test_sums_of_pushes_add_up_and_too_few_mentions_say_nothing():
     (young,) = server.admit("새말")
     server.push(young=told([young], mentions=2))
     assert server.held([young]) == []
-    server.push(young=told([young], mentions=2, value=3.0))
-    held = server.state.young.held(ints(young), np.ones(1))
-    assert held.sums.tolist() == [[8.0] * DIM]
-    assert held.weights.tolist() == [80.0]
+    server.push(young=told([young], mentions=2, around=8))
+    (bag,) = server.state.young.held(ints(young), np.ones(1)).bags
+    assert bag.distinct().contexts.tolist() == [7, 8, 9]
+    assert bag.distinct().weights.tolist() == [40.0, 60.0, 20.0]
 
 
 def test_a_word_goes_over_to_its_row_without_a_jump():
@@ -155,17 +172,27 @@ def test_a_grown_word_teaches_with_what_it_was_told_of():
     assert young not in server.state.young.taught().ids, "too few mentions"
     server.push(young=told([young], mentions=5))
     taught = server.state.young.taught()
-    assert taught.sums[taught.ids == young].tolist() == [[10.0] * DIM]
-    assert taught.weights[taught.ids == young].tolist() == [80.0]
+    assert taught.bags[taught.ids.tolist().index(young)].distinct().weights.tolist() == [80.0, 40.0]
+
+
+def test_contexts_are_drawn_as_often_as_they_are_read():
+    server = Server()
+    (often,) = server.admit("흔말")
+    server.push(counts=counts([often], 200 * KNOWN))
+    drawn = server.state.young.taught().drawn
+    times = np.array([(drawn == id_).sum() for id_ in (*server.known, often)])
+    assert times[-1] == 2048
+    assert set(times[:-1]) <= {51, 52}, "half of 4,096 for 40 words"
 
 
 def test_what_known_words_are_told_to_stand_among_follows_the_latest():
     server = Server()
     server.push(young=told(server.known[:1], mentions=1000))
-    assert server.state.young.taught().weights.tolist() == [40.0]
-    server.push(young=told(server.known[:1], mentions=2))
-    assert server.state.young.taught().weights.tolist() == [40.0], "(40 + 40) / 2"
-    assert server.state.young.taught().sums.tolist() == [[5.0] * DIM]
+    assert server.state.young.taught().bags[0].weights.tolist() == [40.0, 20.0]
+    server.push(young=told(server.known[:1], mentions=2, around=9))
+    (bag,) = server.state.young.taught().bags
+    assert bag.contexts.tolist() == [7, 8, 9, 10]
+    assert bag.weights.tolist() == [20.0, 10.0, 20.0, 10.0], "all of it halved"
 
 
 def test_an_evicted_word_is_forgotten_and_its_place_is_young_again():
@@ -205,12 +232,15 @@ def test_a_server_that_wants_none_keeps_none():
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"sums": np.zeros((1, DIM + 1), np.float16)}, "shape"),
-        ({"sums": np.full((1, DIM), np.nan, np.float32)}, "finite"),
-        ({"sums": np.full((1, DIM), 1e30, np.float32)}, "large"),
-        ({"weights": np.array([-1.0], np.float32)}, "negative"),
-        ({"weights": np.array([np.inf], np.float32)}, "finite"),
-        ({"mentions": ints(0)}, "negative"),
+        ({"sizes": ints(3)}, "sizes"),
+        ({"sizes": ints(2, 0)}, "sizes"),
+        ({"weights": np.array([np.nan, 1.0], np.float32)}, "finite"),
+        ({"weights": np.array([1e30, 1.0], np.float32)}, "large"),
+        ({"weights": np.array([-1.0, 1.0], np.float32)}, "above 0"),
+        ({"weights": np.array([1.0], np.float32)}, "sizes"),
+        ({"mentions": ints(0)}, "above 0"),
+        ({"contexts": ints(7, 10_000)}, "ids given so far"),
+        ({"contexts": ints(7, -1)}, "ids given so far"),
         ({"ids": ints(10_000)}, "ids given so far"),
         ({"ids": ints(-1)}, "ids given so far"),
     ],
@@ -263,12 +293,14 @@ def test_a_snapshot_has_it_a_push_counts_once_and_a_restart_keeps_it(tmp_path, c
         server.state.push(push)
         assert server.state.push(push).duplicate
         held = server.state.young.held(ids, server.state.vocabulary.counts(ids))
-        assert held.sums.tolist() == [[5.0] * DIM]
+        assert [bag.weights.tolist() for bag in held.bags] == [[40.0, 20.0]], "once"
         assert server.status()["young_words"] == {"held": 1, "mentions": YOUNG}
         trained = node.client.pull(ids, ints(), clock=push.clock + 1).vectors
     with running_server(config, dim=DIM, seed=5) as server:
-        assert server.state.young._sums.keys() == [ids[-2]]
-        assert np.array_equal(server.state.young.taught().sums, lesson(ids[:KNOWN]).sums)
+        assert server.state.young._young.keys() == [ids[-2]]
+        kept = packed(server.state.young.taught().bags)
+        assert np.array_equal(kept.contexts, lesson(ids[:KNOWN]).contexts)
+        assert np.array_equal(kept.weights, lesson(ids[:KNOWN]).weights)
         assert server.state.young._grown[: KNOWN + 2].sum() == KNOWN
         ref = connect(server).client.cut(WINDOW)
         snapshot = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id)
@@ -289,7 +321,7 @@ def test_it_travels_over_the_wire_and_a_server_says_what_it_wants(connect):
         assert node.client.hello().young_mentions == YOUNG
         ids = prepared(node)
         node.client.push(Push(node.name, node.sequence + 1, node.clock, young=told(ids[-1:])))
-        assert server.state.young._sums.keys() == [ids[-1]]
+        assert server.state.young._young.keys() == [ids[-1]]
 
 
 def test_sums_of_a_group_travel_with_its_first_push():
@@ -298,5 +330,7 @@ def test_sums_of_a_group_travel_with_its_first_push():
     assert first.young is not None
     assert first.young.ids.tolist() == [1, 3]
     assert first.young.mentions.tolist() == [5, 10]
-    assert first.young.sums[:, 0].tolist() == [5.0, 10.0]
+    assert first.young.sizes.tolist() == [2, 2]
+    assert first.young.contexts.tolist() == [7, 8, 7, 8]
+    assert first.young.weights.tolist() == [40.0, 20.0, 80.0, 40.0]
     assert second.young is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from in_process import InProcess, make_state
@@ -10,11 +12,13 @@ from embedding.exchange.payload import Surroundings, summed
 from embedding.exchange.protocol import VERSION
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
+from embedding.models.contextbags import Bag, Bags, unpacked
 from embedding.models.inference import SHARE, Frame, directions
 from embedding.models.sampling import NoiseTable
 from embedding.records import Table, TokenBlock, WindowUnit
 from embedding.server.config import SyncConfig
 from embedding.server.cutting.live import LiveModel
+from embedding.server.words.reading import IdRows, Taught
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.hogwild import HogwildLearner, MappedTables
@@ -49,14 +53,14 @@ def test_a_vector_is_that_of_the_formula():
     away = (x[5] - origin) @ mapping
     length = np.sqrt(np.mean(np.sum((vectors - centre) ** 2, axis=1)))
     expected = SHARE * centre + length * away / np.linalg.norm(away)
-    found = Frame.of(vectors, sums, weights).infer(sums[5:6], weights[5:6])
+    found = Frame.of(vectors, sums, weights, contexts).infer(sums[5:6], weights[5:6])
     np.testing.assert_allclose(found[0], expected, rtol=1e-3, atol=1e-4)
 
 
 def test_how_often_and_how_near_contexts_stood_does_not_lengthen_a_vector():
     vectors, contexts = tables()
     sums, weights = stands(contexts)
-    frame = Frame.of(vectors, sums, weights)
+    frame = Frame.of(vectors, sums, weights, contexts)
     once, often = frame.infer(sums[:3], weights[:3]), frame.infer(9 * sums[:3], 9 * weights[:3])
     np.testing.assert_allclose(once, often, rtol=1e-4, atol=1e-4)
 
@@ -77,21 +81,26 @@ def test_words_that_teach_nothing_give_no_frame(fault):
         vectors[3, 2] = np.nan
     else:
         weights[7] = 0.0
-    assert Frame.of(vectors, sums, weights) is None
+    assert Frame.of(vectors, sums, weights, contexts) is None
 
 
 def test_sums_of_several_nodes_add_up():
     one = Surroundings(
-        np.array([4, 2]), np.ones((2, 3), np.float16), np.ones(2, np.float32), np.array([1, 2])
+        np.array([4, 2]),
+        np.array([1, 2]),
+        np.array([1, 3]),
+        np.array([9, 9, 7, 4]),
+        np.array([0.5, 1.0, 0.25, 1.0], np.float16),
     )
     other = Surroundings(
-        np.array([2]), np.full((1, 3), 2, np.float16), np.ones(1, np.float32), np.array([5])
+        np.array([2]), np.array([5]), np.array([2]), np.array([3, 7]), np.ones(2, np.float16)
     )
     both = summed([one, other])
     assert both.ids.tolist() == [2, 4]
-    assert both.sums.tolist() == [[3.0] * 3, [1.0] * 3]
-    assert both.sums.dtype == np.float16
-    assert (both.weights.tolist(), both.mentions.tolist()) == ([2.0, 1.0], [7, 1])
+    assert both.sizes.tolist() == [4, 1]
+    assert both.contexts.tolist() == [3, 4, 7, 9, 9]
+    assert both.weights.tolist() == [1.0, 1.0, 1.25, 1.0, 0.5]
+    assert both.mentions.tolist() == [7, 1]
     assert summed([]) is None
 
 
@@ -118,9 +127,7 @@ class Words:
         return [[a, b, name, c, d] for a, b, c, d in around]
 
 
-def read(
-    world: Words, young: YoungWords, texts: list[list[str]], **rows: int
-) -> dict[int, Surroundings]:
+def read(world: Words, young: YoungWords, texts: list[list[str]], **rows: int) -> dict[int, Bag]:
     """Let `young` read a block; what it says, by id."""
     filler = [[name] for name in world.names]
     block = TokenBlock.build("뉴스", [[*texts, *filler]], published=[0.0], keys=["k"])
@@ -130,31 +137,28 @@ def read(
     planned = plan([Part(table, block.codes, block.sentences)], pool, world)
     whole = 25 * world.counts
     rowed = RowCounts(planned.words, world.counts[world.places(planned.words)], whole)
-    contexts = world.contexts[planned.contexts]
-    before = contexts.copy()
-    told = young.learn_all(young.sight([block], planned.block, rowed), contexts)
-    assert np.array_equal(before, contexts), "rows are read only"
+    told = young.learn_all(young.sight([block], planned.block, rowed))
     if told is None:
         return {}
-    columns = zip(told.ids.tolist(), told.sums, told.weights, told.mentions, strict=True)
-    return {i: Surroundings(np.array([i]), s[None], p, m) for i, s, p, m in columns}
+    columns = Bags(told.sizes, told.contexts, told.weights, told.mentions)
+    return dict(zip(told.ids.tolist(), unpacked(columns), strict=True))
 
 
-def young_ones(told: dict[int, Surroundings]) -> dict[int, Surroundings]:
+def young_ones(told: dict[int, Bag]) -> dict[int, Bag]:
     """Of the words that are told of, those that were added to the world."""
     return {row: part for row, part in told.items() if row >= 400}
 
 
-def inferred(world: Words, parts: list[Surroundings], row: int) -> np.ndarray:
+def inferred(world: Words, parts: list[Bag], row: int) -> np.ndarray:
     """All vectors, the one of `row` as a server infers it from what known words teach."""
     texts = [text for word in range(400) for text in world.sentences(word, world.names[word], 20)]
     known = read(world, make(mentions=10_000), texts)
-    sums = np.concatenate([known[i].sums for i in range(400)]).astype(np.float32)
-    weights = np.array([known[i].weights for i in range(400)])
-    frame = Frame.of(world.vectors[:400], sums, weights)
-    own = np.sum([part.sums.astype(np.float32) for part in parts], axis=0)
+    ids = np.arange(400)
+    taught = Taught(ids, [known[i] for i in range(400)], ids)
+    reading = taught.reading(IdRows(ids, world.vectors[:400]), IdRows(ids, world.contexts[:400]))
+    whole = functools.reduce(Bag.joined, parts)
     found = world.vectors.copy()
-    found[row] = frame.infer(own, np.array([sum(part.weights for part in parts)]))[0]
+    found[row] = reading.infer(found[row : row + 1], [whole])[0]
     return found
 
 
@@ -198,9 +202,9 @@ def test_mentions_of_several_blocks_and_of_the_time_before_the_row_add_up():
     whole = read(world, once, texts, 새말=row)[row]
     assert [part.mentions for part in parts] == [20, 10], "what was held comes with the first"
     assert len(young) == 0
-    added = np.sum([part.sums.astype(np.float32) for part in parts], axis=0)
-    np.testing.assert_allclose(added, whole.sums, rtol=0.01, atol=0.01)
-    np.testing.assert_allclose(sum(part.weights for part in parts), whole.weights, rtol=1e-5)
+    both = parts[0].joined(parts[1]).distinct()
+    assert both.contexts.tolist() == whole.contexts.tolist()
+    np.testing.assert_allclose(both.weights, whole.weights, rtol=1e-5)
 
 
 def test_of_known_words_a_sample_of_mentions_is_told_as_many_for_each():

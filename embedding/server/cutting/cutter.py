@@ -35,7 +35,7 @@ from embedding.server.rows.tables import TablesCopy
 from embedding.server.shards.leading import RemoteCopy
 from embedding.server.state import ServerState
 from embedding.server.words.counts import as_word_counts
-from embedding.server.words.overlay import Held, Taught
+from embedding.server.words.reading import Held, IdRows, Taught
 from embedding.server.words.usage import SourceUsage
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
@@ -77,7 +77,7 @@ class Copied:
         """The snapshot's data, once the rows are there."""
         data = self.data
         vectors, contexts = composer.copied(self.rows, data.ids, self.slots, data.words)
-        vectors = self._with_young(vectors)
+        vectors = self._with_young(vectors, contexts)
         keep = set(data.words)
         parts = [
             as_word_counts(table, start, keep)
@@ -107,15 +107,16 @@ class Copied:
         reread = tuple(_usage(parts[past]) for past in sorted(parts) if past)
         return replace(_usage(parts[0]), reread=reread)
 
-    def _with_young(self, vectors: FloatArray) -> FloatArray:
+    def _with_young(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:
         """The vectors as they are read: inferred ones in place of those of young words."""
         at = self.young.at
         if not len(at):
             return vectors
-        frame = self.taught.frame(self.data.ids, vectors)
-        if frame is not None:
+        ids = self.data.ids
+        reading = self.taught.reading(IdRows(ids, vectors), IdRows(ids, contexts))
+        if reading is not None:
             vectors = vectors.copy()
-            vectors[at] = self.young.over(vectors[at], frame)
+            vectors[at] = self.young.over(vectors[at], reading)
         return vectors
 
 

@@ -23,10 +23,9 @@ from embedding.evaluation.analogy import analogy
 from embedding.evaluation.best import NearestRows
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.evaluation.similarity import similarity
-from embedding.models.inference import Frame
 from embedding.records import IntArray, Table
 from embedding.server.state import ServerState
-from embedding.server.words.overlay import Held
+from embedding.server.words.reading import Held, IdRows, Reading
 
 MAX_NEIGHBOURS = 1_000
 MAX_JUDGED = 200_000
@@ -55,7 +54,7 @@ class LiveModel:
         width = 4 * state.dim
         # A composed vector of fastText reads dozens of rows.
         self.block = max(1, _BLOCK_BYTES // (width * (32 if state.composer.buckets else 1)))
-        self._frame: Frame | None = None
+        self._reading: Reading | None = None
         self.longest_s = 0.0
 
     def neighbours(self, word: str, n: int) -> list[Neighbour]:
@@ -131,23 +130,24 @@ class LiveModel:
     def _young(self, ids: IntArray) -> Held | None:
         """What is laid over vectors of words; None when nothing is."""
         state = self._state
-        if self._frame is None:
+        if self._reading is None:
             return None
         with state.lock:
             alive = state.vocabulary.slots(ids, "evaluate") >= 0
             counts = np.where(alive, state.vocabulary.counts(ids), 0.0)
             return state.young.held(ids, counts)
 
-    def _look(self) -> Frame | None:
+    def _look(self) -> Reading | None:
         """The tables as they look to young words; None when there are none to infer."""
         state = self._state
         with state.lock:
             if not len(state.young):
                 return None
-            taught = state.young.taught()
+            taught, ids = state.young.taught(), state.vocabulary.alive()
         with state.reading():
             vectors = state.live_rows(Table.IN, taught.ids).cpu().numpy()
-        return taught.frame(taught.ids, vectors)
+        contexts = self._copied(ids, Table.OUT).cpu().numpy()
+        return taught.reading(IdRows(taught.ids, vectors), IdRows(ids, contexts))
 
     def _copied(self, ids: IntArray, table: Table) -> torch.Tensor:
         """Vectors [n, d] of ids; zeros for a word that is evicted meanwhile."""
@@ -175,9 +175,9 @@ class LiveModel:
                     self.longest_s = max(self.longest_s, time.perf_counter() - began)
             # Locks are not fair: without a breath the pushes that wait would starve.
             time.sleep(_BREATH_S)
-            if young is not None and self._frame is not None and len(young.at):
+            if young is not None and self._reading is not None and len(young.at):
                 own = torch.from_numpy(young.at).to(found.device)
-                laid = young.over(found[own].cpu().numpy(), self._frame)
+                laid = young.over(found[own].cpu().numpy(), self._reading)
                 found[own] = torch.from_numpy(laid).to(found.device)
             yield part, found
 
@@ -211,7 +211,7 @@ class LiveModel:
         if not self._turn.acquire(timeout=_PATIENCE_S):
             raise UnavailableError("another question to the tables is being answered; ask again.")
         try:
-            self._frame = self._look()
+            self._reading = self._look()
             yield
         finally:
             self._turn.release()

@@ -20,6 +20,7 @@ from embedding.server.words.vocabulary import Vocabulary
 MAX_SQUARED_NORM = 1e12
 """Squared norm of a whole delta above which training has diverged; NaN and inf exceed it too."""
 MAX_MENTIONS = 2**40
+MAX_WEIGHT = 1e6
 
 
 def checked(push: Push, dim: int, most_bytes: int, *, columns: bool = False) -> Push:
@@ -59,7 +60,7 @@ def checked(push: Push, dim: int, most_bytes: int, *, columns: bool = False) -> 
                 "large: the node's training has diverged.",
                 kind="values",
             )
-    young = None if push.young is None else _checked_young(push.young, dim, where)
+    young = None if push.young is None else _checked_young(push.young, where)
     usage = None if push.usage is None else _checked_usage(push, push.usage, dim, where)
     reread = tuple(_checked_reread(part, dim, where) for part in push.reread)
     return replace(push, deltas=tuple(deltas), packed=(), young=young, usage=usage, reread=reread)
@@ -117,28 +118,25 @@ def check_gradient(node: str, *parts: FloatArray) -> None:
             )
 
 
-def _checked_young(young: Surroundings, dim: int, where: str) -> Surroundings:
-    """Sums of contexts in float32; RefusedError says what is wrong with them."""
-    if young.sums.shape != (len(young.ids), dim):
+def _checked_young(young: Surroundings, where: str) -> Surroundings:
+    """What stood around words, weights as float32; RefusedError says what is wrong with it."""
+    same = len(young.ids) == len(young.sizes) == len(young.mentions)
+    if not same or not int(young.sizes.sum()) == len(young.contexts) == len(young.weights):
         raise RefusedError(
-            f"{where}: the context sums of young words have the shape {young.sums.shape}; "
-            f"{(len(young.ids), dim)} is accepted.",
+            f"{where}: the contexts of young words have other numbers than their sizes say.",
             kind="shape",
         )
     if not _distinct(young.ids):
         raise RefusedError(f"{where}: a young word is named twice.", kind="id")
-    sums = young.sums.astype(np.float32)
-    weights, mentions = young.weights, young.mentions
-    with np.errstate(over="ignore", invalid="ignore"):
-        flat = sums.reshape(-1)
-        fit = bool(np.dot(flat, flat) <= MAX_SQUARED_NORM and weights.sum() <= MAX_SQUARED_NORM)
-    if not fit or np.any(weights < 0) or np.any((mentions < 1) | (mentions > MAX_MENTIONS)):
+    weights = young.weights.astype(np.float32)
+    fit = bool(np.all((weights > 0) & (weights <= MAX_WEIGHT)) and np.all(young.sizes >= 0))
+    if not fit or np.any((young.mentions < 1) | (young.mentions > MAX_MENTIONS)):
         raise RefusedError(
-            f"{where}: context sums of young words that are not finite, negative or absurdly "
-            "large.",
+            f"{where}: contexts of young words whose weights or mentions are not finite, not "
+            "above 0 or absurdly large.",
             kind="values",
         )
-    return replace(young, sums=sums)
+    return replace(young, contexts=young.contexts.astype(np.int64), weights=weights)
 
 
 def check_words(push: Push, vocabulary: Vocabulary) -> None:
@@ -148,6 +146,7 @@ def check_words(push: Push, vocabulary: Vocabulary) -> None:
     vocabulary.slots(push.counts.ids[push.counts.ids >= 0], "push")
     if push.young is not None:
         vocabulary.slots(push.young.ids, "push")
+        vocabulary.slots(push.young.contexts.astype(np.int64), "push")
 
 
 def check_buckets(ids: IntArray, buckets: int, what: str) -> IntArray:

@@ -89,13 +89,11 @@ def _short(part: Push, *, half: bool) -> Push:
     """The part as it is sent: sums of contexts as float16."""
     if not half:
         return part
-    young, usage = part.young, part.usage
-    if young is not None:
-        young = replace(young, sums=_halves(young.sums))
+    usage = part.usage
     if usage is not None:
         usage = replace(usage, slopes=_halves(usage.slopes))
     reread = tuple(replace(each, slopes=_halves(each.slopes)) for each in part.reread)
-    return replace(part, young=young, usage=usage, reread=reread)
+    return replace(part, usage=usage, reread=reread)
 
 
 def _few_lags(parts: Sequence[Push]) -> tuple[Push, ...]:

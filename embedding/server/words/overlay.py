@@ -1,7 +1,7 @@
 """Vectors of young words for those who read, laid over the rows that are trained.
 
-Nodes add up what stands around words that were read only a few times (`worker/young.py`); the sums
-are kept here by word, and whoever reads vectors (snapshots, nearest words, evaluation at a cut)
+Nodes tell what stood around words that were read only a few times (`worker/young.py`); it is kept
+here by word, and whoever reads vectors (snapshots, nearest words, evaluation at a cut)
 gets one inferred from them (`models/inference.py`). Pulls and scores before learning never see it:
 inferred rows that were trained on spoilt the rows around them (docs/adr/0008-young-words.md).
 """
@@ -9,93 +9,54 @@ inferred rows that were trained on spoilt the rows around them (docs/adr/0008-yo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.protocol import Push
-from embedding.models.contextsums import ContextSums
-from embedding.models.inference import Frame
-from embedding.positions import positions
+from embedding.models.contextbags import Bags, ContextBags, packed, unpacked
 from embedding.records import FloatArray, IntArray, TimeArray
 from embedding.server.config import ServerConfig
+from embedding.server.words.reading import Held, Taught
 from embedding.server.words.vocabulary import Vocabulary
 
-_COLUMNS = ("sums", "weights", "mentions")
 LEAST = 3
 """Mentions from which a vector is inferred."""
 KNOWN_WORDS = 4096
-"""Known words with sums, from which it is learnt how vectors follow from contexts."""
+"""Known words with contexts, from which it is learnt how vectors follow from contexts."""
 LEAST_KNOWN = 20
 """Mentions from which a known word counts for that."""
+DRAWN = 4096
+"""Contexts that are drawn by their counts, from which it is learnt how contexts differ."""
 _FRESH = 1000
-"""Mentions of a known word at which its sums are halved, so that they follow the tables."""
-
-
-@dataclass(frozen=True)
-class Held:
-    """What is known of the young ones among some words.
-
-    at         int64 [m], which of these words
-    sums       float32 [m, dim], weights float32 [m]: Σ w u/|u| and Σ w of `inference.py`
-    gradient   float32 [m], how much the trained row counts, 0 to 1
-    """
-
-    at: IntArray
-    sums: FloatArray
-    weights: FloatArray
-    gradient: FloatArray
-
-    def over(self, rows: FloatArray, frame: Frame) -> FloatArray:
-        """What readers get in place of the trained rows, float32 [m, dim]."""
-        share = self.gradient[:, None]
-        found: FloatArray = share * rows + (1.0 - share) * frame.infer(self.sums, self.weights)
-        return found
-
-
-@dataclass(frozen=True)
-class Taught:
-    """Known words and what stands around them: ids int64 [n], sums [n, dim] and weights [n]."""
-
-    ids: IntArray
-    sums: FloatArray
-    weights: FloatArray
-
-    def frame(self, ids: IntArray, vectors: FloatArray) -> Frame | None:
-        """What they teach, by vectors [m, dim] of ids int64 [m]; None when it is too little."""
-        order = np.argsort(ids, kind="stable")
-        place = positions(ids[order], self.ids)
-        there = place >= 0
-        return Frame.of(vectors[order[place[there]]], self.sums[there], self.weights[there])
+"""Mentions of a known word at which they are halved, so that they follow its use."""
 
 
 class Overlay:
-    """Context sums of young words and of some known ones. Not thread-safe: guarded by a lock.
+    """Contexts of young words and of some known ones. Not thread-safe: guarded by a lock.
 
     A word is young from its admission until its running count first reaches `mentions`; one that
     is read less and less keeps its trained row.
 
     mentions  0: nothing is kept
-    limit     words with sums, the latest read
+    limit     words with contexts, the latest read
     """
 
-    def __init__(self, dim: int, vocabulary: Vocabulary, *, mentions: int, limit: int) -> None:
+    def __init__(self, vocabulary: Vocabulary, *, mentions: int, limit: int) -> None:
         self.mentions = mentions
-        self._dim = dim
         self._vocabulary = vocabulary
-        self._sums: ContextSums[int] = ContextSums(dim, limit)
-        self._known: ContextSums[int] = ContextSums(dim, KNOWN_WORDS)
+        self._young: ContextBags[int] = ContextBags(limit)
+        self._known: ContextBags[int] = ContextBags(KNOWN_WORDS)
         self._grown = np.zeros(0, dtype=np.bool_)
 
     @classmethod
-    def of(cls, config: ServerConfig, dim: int, vocabulary: Vocabulary) -> Overlay:
+    def of(cls, config: ServerConfig, vocabulary: Vocabulary) -> Overlay:
         """As a server's settings say."""
-        return cls(dim, vocabulary, mentions=config.young_mentions, limit=config.young_words)
+        return cls(vocabulary, mentions=config.young_mentions, limit=config.young_words)
 
     def __len__(self) -> int:
-        return len(self._sums)
+        return len(self._young)
 
     def learnt(self, push: Push) -> None:
         """A push was taken and its words were counted."""
@@ -109,35 +70,44 @@ class Overlay:
         fit = slots >= 0
         grown = fit.copy()
         grown[fit] = self._has_grown(slots[fit])
-        for held, chosen in ((self._sums, fit & ~grown), (self._known, grown)):
-            sums = young.sums[chosen].astype(np.float32)
-            keys = young.ids[chosen].tolist()
-            held.add(keys, sums, young.weights[chosen], young.mentions[chosen])
-        self._known.halve(_FRESH)
+        for held, chosen, fresh in ((self._young, fit & ~grown, 0), (self._known, grown, _FRESH)):
+            own = young.of(chosen)
+            bags = unpacked(Bags(own.sizes, own.contexts, own.weights, own.mentions))
+            held.add(own.ids.tolist(), bags, fresh)
 
     def placed(self, slots: IntArray, evicted: IntArray) -> None:
         """New words have these slots; ids that were evicted have none."""
         if self.mentions:
             self._room()
             self._grown[slots] = False
-            self._sums.forget(evicted.tolist())
-            self._known.forget(evicted.tolist())
+            self._young.pop(evicted.tolist())
+            self._known.pop(evicted.tolist())
 
     def taught(self) -> Taught:
         """The known words that say how vectors follow from contexts."""
-        known, ids = self._known, np.array(self._known.keys(), dtype=np.int64)
-        at = known.places(ids.tolist())
-        fit = (known.mentions[at] >= LEAST_KNOWN) & (known.weights[at] > 0)
-        return Taught(ids[fit], known.sums[at[fit]], known.weights[at[fit]])
+        held = zip(self._known.keys(), self._known.bags(), strict=True)
+        fit = [(id_, bag) for id_, bag in held if bag.mentions >= LEAST_KNOWN]
+        ids = np.array([id_ for id_, _ in fit], dtype=np.int64)
+        return Taught(ids, [bag for _, bag in fit], self._drawn())
+
+    def _drawn(self) -> IntArray:
+        """Contexts by their running counts, at equal steps through all that was read."""
+        alive = self._vocabulary.alive()
+        ends = np.cumsum(self._vocabulary.counts(alive))
+        if not len(ends) or not ends[-1] > 0:
+            return alive[:0]
+        steps = (np.arange(DRAWN) + 0.5) * (ends[-1] / DRAWN)
+        return alive[np.minimum(np.searchsorted(ends, steps), len(alive) - 1)]
 
     def held(self, ids: IntArray, counts: TimeArray) -> Held:
         """The young ones among words: ids int64 [n], running counts float64 [n]."""
-        sums = self._sums
-        places = sums.places(ids.tolist()) if len(sums) else np.full(len(ids), -1)
-        at = np.flatnonzero(places >= 0)
-        at = at[(sums.mentions[places[at]] >= LEAST) & (sums.weights[places[at]] > 0)]
-        own = places[at]
-        return Held(at, sums.sums[own], sums.weights[own], trust(counts[at], self.mentions))
+        found = [
+            (at, bag)
+            for at, id_ in enumerate(ids.tolist() if len(self._young) else ())
+            if (bag := self._young.get(id_)) is not None and bag.mentions >= LEAST
+        ]
+        at = np.array([at for at, _ in found], dtype=np.int64)
+        return Held(at, [bag for _, bag in found], trust(counts[at], self.mentions))
 
     def content(self) -> dict[str, npt.NDArray[Any]]:
         """Copies for a checkpoint, by name."""
@@ -145,11 +115,10 @@ class Overlay:
         alive = self._vocabulary.alive()
         grown = self._grown[self._vocabulary.slots(alive, "checkpoint")]
         found = {"young.grown": alive[grown]}
-        for name, held in (("young", self._sums), ("known", self._known)):
-            ids = np.array(held.keys(), dtype=np.int64)
-            at = held.places(ids.tolist())
-            found[f"{name}.ids"] = ids
-            found |= {f"{name}.{column}": getattr(held, column)[at] for column in _COLUMNS}
+        for name, held in (("young", self._young), ("known", self._known)):
+            found[f"{name}.ids"] = np.array(held.keys(), dtype=np.int64)
+            columns = packed(held.bags())._asdict()
+            found |= {f"{name}.{column}": values for column, values in columns.items()}
         return found
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -159,10 +128,11 @@ class Overlay:
         often = alive[self._vocabulary.counts(alive) >= self.mentions]
         grown = arrays.get("young.grown", often)
         self._grown[self._vocabulary.slots(grown, "checkpoint")] = True
-        for name, held in (("young", self._sums), ("known", self._known)):
-            if self.mentions and f"{name}.sums" in arrays:
-                columns = (np.array(arrays[f"{name}.{column}"]) for column in _COLUMNS)
-                held.add(arrays[f"{name}.ids"].tolist(), *columns)
+        for name, held in (("young", self._young), ("known", self._known)):
+            # Checkpoints of before contexts were kept have sums of rows, which say nothing now.
+            if self.mentions and f"{name}.contexts" in arrays:
+                bags = Bags(*(np.array(arrays[f"{name}.{part}"]) for part in Bags._fields))
+                held.add(arrays[f"{name}.ids"].tolist(), unpacked(bags))
 
     def _grow(self, ids: IntArray) -> None:
         """Words that were read often enough are young no longer."""
@@ -172,11 +142,8 @@ class Overlay:
         ids, slots = ids[new], slots[new]
         often = self._vocabulary.counts(ids) >= self.mentions
         self._grown[slots[often]] = True
-        sums, grown = self._sums, ids[often]
-        at = sums.places(grown.tolist())
-        grown, at = grown[at >= 0], at[at >= 0]
-        self._known.add(grown.tolist(), sums.sums[at], sums.weights[at], sums.mentions[at])
-        sums.forget(grown.tolist())
+        grown = self._young.pop(ids[often].tolist())
+        self._known.add(list(grown), list(grown.values()))
 
     def _has_grown(self, slots: IntArray) -> npt.NDArray[np.bool_]:
         self._room()

@@ -1,0 +1,101 @@
+"""Young words as they are read: what stood around them, by the rows of that moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from embedding.models.contextbags import Bag, packed
+from embedding.models.inference import Frame, directions
+from embedding.positions import positions
+from embedding.records import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class IdRows:
+    """Rows of one table: ids int64 [n], distinct, and values float32 [n, dim]."""
+
+    ids: IntArray
+    values: FloatArray
+
+    def ordered(self) -> IdRows:
+        """The same with increasing ids."""
+        order = np.argsort(self.ids, kind="stable")
+        return IdRows(self.ids[order], self.values[order])
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How young words are read: output rows at length 1, ids increasing, and what known ones teach.
+
+    A context that has no row any more says nothing.
+    """
+
+    units: IdRows
+    frame: Frame
+
+    def infer(self, rows: FloatArray, bags: Sequence[Bag]) -> FloatArray:
+        """Vectors float32 [m, dim] of words with these bags; `rows` where contexts say nothing."""
+        sums, weights = added(self.units, bags)
+        fit = weights > 0
+        found = rows.copy()
+        if fit.any():
+            found[fit] = self.frame.infer(sums[fit], weights[fit])
+        return found
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is known of the young ones among some words.
+
+    at         int64 [m], which of these words; bags of what stood around them [m]
+    gradient   float32 [m], how much the trained row counts, 0 to 1
+    """
+
+    at: IntArray
+    bags: Sequence[Bag]
+    gradient: FloatArray
+
+    def over(self, rows: FloatArray, reading: Reading) -> FloatArray:
+        """What readers get in place of the trained rows, float32 [m, dim]."""
+        share = self.gradient[:, None]
+        found: FloatArray = share * rows + (1.0 - share) * reading.infer(rows, self.bags)
+        return found
+
+
+@dataclass(frozen=True)
+class Taught:
+    """Known words and what stands around them: ids int64 [n] and bags [n].
+
+    drawn  int64 [m], ids of contexts, each as often as it is read
+    """
+
+    ids: IntArray
+    bags: Sequence[Bag]
+    drawn: IntArray
+
+    def reading(self, vectors: IdRows, contexts: IdRows) -> Reading | None:
+        """What they teach, by rows as they are now; None when it is too little."""
+        vectors, contexts = vectors.ordered(), contexts.ordered()
+        units = IdRows(contexts.ids, directions(contexts.values))
+        sums, weights = added(units, self.bags)
+        place, drawn = positions(vectors.ids, self.ids), positions(units.ids, self.drawn)
+        fit = (place >= 0) & (weights > 0)
+        known = vectors.values[place[fit]]
+        frame = Frame.of(known, sums[fit], weights[fit], units.values[drawn[drawn >= 0]])
+        return None if frame is None else Reading(units, frame)
+
+
+def added(units: IdRows, bags: Sequence[Bag]) -> tuple[FloatArray, FloatArray]:
+    """Σ w u/|u| float32 [n, dim] and Σ w float32 [n] of bags, over contexts that have a row."""
+    columns = packed(bags)
+    place = positions(units.ids, columns.contexts)
+    weights = np.where(place >= 0, columns.weights, np.float32(0.0)).astype(np.float32)
+    ends = np.concatenate([[0], np.cumsum(columns.sizes)])
+    shape = (len(bags), len(units.ids))
+    around = csr_array((weights, np.maximum(place, 0), ends), shape=shape)
+    sums: FloatArray = np.asarray(around @ units.values, dtype=np.float32)
+    return sums, np.asarray(around.sum(axis=1), dtype=np.float32)
