@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from embedding.records import FloatArray, IntArray
+from embedding.records import CodeArray, FloatArray, HalfArray, IntArray
 
 K = TypeVar("K", bound=Hashable)
 
@@ -24,12 +24,12 @@ _LEAST_WEIGHT = 0.5
 class Bags(NamedTuple):
     """Contexts of n words: sizes int64 [n] of their parts; mentions int64 [n]
 
-    contexts int64 [m], ids, and weights float32 [m]: Σ of a word's weights is W of `twins.py`
+    contexts int64 or int32 [m], ids, and weights float32 or float16 [m]: Σ of a word's weights is W of `twins.py`
     """
 
     sizes: IntArray
-    contexts: IntArray
-    weights: FloatArray
+    contexts: IntArray | CodeArray
+    weights: FloatArray | HalfArray
     mentions: IntArray
 
 

@@ -8,7 +8,7 @@ import pytest
 from embedding.models.inference import Frame, directions
 from embedding.models.twins import _NEAR, _NOISE, PRIOR, Twins
 
-DIM, KNOWN, ROWS = 6, 60, 900
+DIM, KNOWN, ROWS = 12, 60, 900
 STEP = _NOISE * 2.0**7
 """A weight of contexts whose noise is a power of two, so that nothing is rounded."""
 
@@ -19,7 +19,7 @@ class World:
     def __init__(self) -> None:
         self.rng = np.random.default_rng(3)
         self.rows = self.rng.normal(size=(ROWS, DIM)).astype(np.float32)
-        self.leaning = self.rng.normal(size=(KNOWN, DIM))
+        self.leaning = 3.0 * self.rng.normal(size=(KNOWN, DIM))
         self.vectors = self.rng.normal(size=(KNOWN, DIM)).astype(np.float32)
         self.weights = np.full(KNOWN, 4 * STEP, dtype=np.float32)
         self.sums = np.stack([self.read(word, 4 * STEP) for word in range(KNOWN)])

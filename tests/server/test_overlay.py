@@ -315,6 +315,14 @@ def test_a_snapshot_has_it_a_push_counts_once_and_a_restart_keeps_it(tmp_path, c
         np.testing.assert_allclose(read[KNOWN], same, rtol=1e-4, atol=1e-5)
 
 
+def test_sums_of_rows_in_an_old_checkpoint_are_passed_over():
+    server = Server()
+    arrays = server.state.young.content()
+    old = {name: values for name, values in arrays.items() if not name.endswith("contexts")}
+    server.state.young.restore({**old, "young.ids": ints(1), "young.sums": np.ones((1, DIM))})
+    assert len(server.state.young) == 0
+
+
 def test_it_travels_over_the_wire_and_a_server_says_what_it_wants(connect):
     with running_server(ServerConfig(min_count=2, young_mentions=YOUNG), dim=DIM) as server:
         node = connect(server)

@@ -97,7 +97,8 @@ class Overlay:
         if not len(ends) or not ends[-1] > 0:
             return alive[:0]
         steps = (np.arange(DRAWN) + 0.5) * (ends[-1] / DRAWN)
-        return alive[np.minimum(np.searchsorted(ends, steps), len(alive) - 1)]
+        found: IntArray = alive[np.minimum(np.searchsorted(ends, steps), len(alive) - 1)]
+        return found
 
     def held(self, ids: IntArray, counts: TimeArray) -> Held:
         """The young ones among words: ids int64 [n], running counts float64 [n]."""

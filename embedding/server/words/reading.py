@@ -92,7 +92,7 @@ class Taught:
 def added(units: IdRows, bags: Sequence[Bag]) -> tuple[FloatArray, FloatArray]:
     """Σ w u/|u| float32 [n, dim] and Σ w float32 [n] of bags, over contexts that have a row."""
     columns = packed(bags)
-    place = positions(units.ids, columns.contexts)
+    place = positions(units.ids, columns.contexts.astype(np.int64))
     weights = np.where(place >= 0, columns.weights, np.float32(0.0)).astype(np.float32)
     ends = np.concatenate([[0], np.cumsum(columns.sizes)])
     shape = (len(bags), len(units.ids))
