@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from embedding.models.contextbags import Bags, added_up
 from embedding.records import CodeArray, FloatArray, HalfArray, IntArray, Table
 
 ByteArray = npt.NDArray[np.uint8]
@@ -68,16 +69,15 @@ class Surroundings:
         short = 4 * (len(self.sizes) + len(self.contexts)) + 2 * len(self.weights)
         return self.ids.nbytes + self.mentions.nbytes + short
 
-    def of(self, chosen: npt.NDArray[np.bool_]) -> Surroundings:
-        """Those of some of its words, bool [n]."""
-        entries = np.repeat(chosen, self.sizes)
-        return Surroundings(
-            self.ids[chosen],
-            self.mentions[chosen],
-            self.sizes[chosen],
-            self.contexts[entries],
-            self.weights[entries],
-        )
+    @classmethod
+    def told(cls, ids: IntArray, bags: Bags) -> Surroundings:
+        """Of these words."""
+        return cls(ids, bags.mentions, bags.sizes, bags.contexts, bags.weights)
+
+    @property
+    def bags(self) -> Bags:
+        """Without the ids of the words."""
+        return Bags(self.sizes, self.contexts, self.weights, self.mentions)
 
 
 def summed(parts: Sequence[Surroundings]) -> Surroundings | None:
@@ -89,16 +89,9 @@ def summed(parts: Sequence[Surroundings]) -> Surroundings | None:
     mentions = np.zeros(len(ids), dtype=np.int64)
     np.add.at(mentions, at, np.concatenate([part.mentions for part in parts]))
     owners = np.repeat(at, np.concatenate([part.sizes for part in parts]))
-    contexts = np.concatenate([part.contexts for part in parts]).astype(np.int64)
-    order = np.lexsort((contexts, owners))
-    owners, contexts = owners[order], contexts[order]
-    weights = np.concatenate([part.weights for part in parts]).astype(np.float32)[order]
-    new = np.ones(len(owners), dtype=np.bool_)
-    new[1:] = (np.diff(owners) != 0) | (np.diff(contexts) != 0)
-    first = np.flatnonzero(new)
-    total = np.add.reduceat(weights, first) if len(first) else weights
-    sizes = np.bincount(owners[first], minlength=len(ids)).astype(np.int64)
-    return Surroundings(ids, mentions, sizes, contexts[first], total)
+    contexts = np.concatenate([part.contexts for part in parts])
+    weights = np.concatenate([part.weights for part in parts])
+    return Surroundings.told(ids, added_up(owners, contexts, weights, mentions))
 
 
 @dataclass(frozen=True)

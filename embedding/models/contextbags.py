@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from embedding.records import CodeArray, FloatArray, HalfArray, IntArray
 
@@ -19,12 +20,17 @@ MOST = 1024
 """Contexts of one word; at more of them it is thinned. Each takes 12 bytes."""
 _LEAST_WEIGHT = 0.5
 """A context that weighs less after thinning is kept with a chance, so that sums stay true."""
+_SMALL = 8192
+"""Pairs that are merged at once with those that came before them."""
+_CONTEXT = (1 << 32) - 1
 
 
 class Bags(NamedTuple):
-    """Contexts of n words: sizes int64 [n] of their parts; mentions int64 [n]
+    """Contexts of n words, one word's after another's.
 
-    contexts int64 or int32 [m], ids, and weights float32 or float16 [m]: Σ of a word's weights is W of `twins.py`
+    sizes     int64 [n], contexts of each; mentions int64 [n], occurrences that are in them
+    contexts  int32 or int64 [m], ids below 2³¹, a word's distinct and increasing
+    weights   float32 or float16 [m]; a word's sum is W of `twins.py`
     """
 
     sizes: IntArray
@@ -32,105 +38,193 @@ class Bags(NamedTuple):
     weights: FloatArray | HalfArray
     mentions: IntArray
 
+    def of(self, chosen: npt.NDArray[np.bool_]) -> Bags:
+        """Those of some of its words, bool [n]."""
+        entries = np.repeat(chosen, self.sizes)
+        return Bags(
+            self.sizes[chosen], self.contexts[entries], self.weights[entries], self.mentions[chosen]
+        )
 
-class Bag(NamedTuple):
-    """Contexts of one word, ids int64 [m] and weights float32 [m]; arrays are never changed.
+    @property
+    def owners(self) -> IntArray:
+        """The number of each context's word, int64 [m]."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
-    settled  how many there were when equal ones were last added up
-    """
 
-    contexts: IntArray
+class _Pairs(NamedTuple):
+    """Words and their contexts, owner << 32 | context, increasing and distinct, with weights."""
+
+    codes: IntArray
     weights: FloatArray
-    mentions: int
-    settled: int
 
-    def joined(self, other: Bag) -> Bag:
-        """With what another one holds."""
-        contexts = np.concatenate([self.contexts, other.contexts])
-        weights = np.concatenate([self.weights, other.weights])
-        bag = Bag(contexts, weights, self.mentions + other.mentions, self.settled)
-        return bag.distinct() if len(contexts) >= 2 * max(self.settled, 32) else bag
+    @classmethod
+    def of(cls, codes: IntArray, weights: FloatArray | HalfArray) -> _Pairs:
+        """In order, with equal ones added up."""
+        # A stable sort merges what is in order already.
+        order = np.argsort(codes, kind="stable")
+        codes, weights = codes[order], weights[order].astype(np.float32)
+        first = np.flatnonzero(np.diff(codes, prepend=-1))
+        return cls(codes[first], np.add.reduceat(weights, first) if len(first) else weights)
 
-    def distinct(self) -> Bag:
-        """Equal contexts added up; halved while there are too many."""
-        contexts, at = np.unique(self.contexts, return_inverse=True)
-        weights = np.bincount(at, self.weights, len(contexts)).astype(np.float32)
-        bag = Bag(contexts, weights, self.mentions, len(contexts))
-        while len(bag.contexts) > MOST:
-            bag = bag.halved()
-        return bag
-
-    def halved(self) -> Bag:
-        """Half of the weights, so that what comes later weighs more, and fewer contexts."""
-        weights = self.weights * np.float32(0.5)
-        light = weights < _LEAST_WEIGHT
-        drawn = np.random.default_rng(self.mentions).random(len(weights))
-        kept = ~light | (drawn * _LEAST_WEIGHT < weights)
-        weights = np.maximum(weights, np.float32(_LEAST_WEIGHT))[kept]
-        size = int(kept.sum())
-        return Bag(self.contexts[kept], weights, self.mentions // 2, size)
+    def within(self, owners: IntArray) -> tuple[IntArray, IntArray]:
+        """Where those of some owners are, and to which of these they belong; -1 has none."""
+        starts = np.searchsorted(self.codes, owners << 32)
+        sizes = np.searchsorted(self.codes, (owners + 1) << 32) - starts
+        before = np.cumsum(sizes) - sizes
+        return (
+            np.repeat(starts - before, sizes) + np.arange(int(sizes.sum())),
+            np.repeat(np.arange(len(owners)), sizes),
+        )
 
 
-def packed(bags: Sequence[Bag]) -> Bags:
-    """As columns."""
-    sizes = np.fromiter((len(bag.contexts) for bag in bags), np.int64, count=len(bags))
-    mentions = np.fromiter((bag.mentions for bag in bags), np.int64, count=len(bags))
-    if not bags:
-        return Bags(sizes, np.empty(0, np.int64), np.empty(0, np.float32), mentions)
-    contexts = np.concatenate([bag.contexts for bag in bags])
-    return Bags(sizes, contexts, np.concatenate([bag.weights for bag in bags]), mentions)
+def added_up(
+    owners: IntArray,
+    contexts: IntArray | CodeArray,
+    weights: FloatArray | HalfArray,
+    mentions: IntArray,
+) -> Bags:
+    """Bags of n words from contexts in any order: owners int64 [m] below n, mentions int64 [n]."""
+    return _bags(_Pairs.of(owners << 32 | contexts, weights), mentions)
 
 
-def unpacked(bags: Bags) -> list[Bag]:
-    """Inverse of `packed`; copies, so that a bag keeps no message alive."""
-    ends = np.cumsum(bags.sizes).tolist()
-    contexts, weights = bags.contexts.astype(np.int64), bags.weights.astype(np.float32)
-    starts = [0, *ends]
-    return [
-        Bag(contexts[a:b].copy(), weights[a:b].copy(), mentions, 0)
-        for a, b, mentions in zip(starts[:-1], ends, bags.mentions.tolist(), strict=True)
-    ]
+def _bags(pairs: _Pairs, mentions: IntArray) -> Bags:
+    sizes = np.bincount(pairs.codes >> 32, minlength=len(mentions)).astype(np.int64)
+    contexts = (pairs.codes & _CONTEXT).astype(np.int32)
+    return Bags(sizes, contexts, pairs.weights, mentions)
 
 
 class ContextBags(Generic[K]):
-    """Bags of at most `limit` words, the latest read."""
+    """Bags of at most `limit` words, the latest read, of about `most` contexts each.
 
-    def __init__(self, limit: int) -> None:
+    Pairs of words and contexts are kept in a few sorted arrays, each more than twice as long as the
+    next, so that what comes is merged and nothing is done word by word.
+    """
+
+    def __init__(self, limit: int, most: int = MOST) -> None:
         self.limit = limit
-        self._bags: dict[K, Bag] = {}
+        self.most = most
+        self._levels: list[_Pairs] = []
+        self._places: dict[K, int] = {}
+        self._mentions = np.zeros(0, dtype=np.int64)
+        self._free: list[int] = []
+        self._gone: list[int] = []
+        self._next = 0
 
     def __len__(self) -> int:
-        return len(self._bags)
+        return len(self._places)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._places
 
     def keys(self) -> list[K]:
         """Words that have a bag, the latest read last."""
-        return list(self._bags)
+        return list(self._places)
 
-    def bags(self) -> list[Bag]:
-        """Their bags."""
-        return list(self._bags.values())
+    def mentions(self, keys: Sequence[K]) -> IntArray:
+        """Occurrences of words, int64 [n]; 0 of one without a bag."""
+        at = self._at(keys)
+        return np.where(at >= 0, self._mentions[at], 0) if len(self._mentions) else at + 1
 
-    def get(self, key: K) -> Bag | None:
-        """The bag of a word."""
-        return self._bags.get(key)
+    def of(self, keys: Sequence[K]) -> Bags:
+        """Copies of the bags of words; a word without has no contexts and no mentions."""
+        at = self._at(keys)
+        found = [(level.within(at), level) for level in self._levels]
+        codes = [owners << 32 | level.codes[i] & _CONTEXT for (i, owners), level in found]
+        weights = [level.weights[i] for (i, _), level in found]
+        mentions = self.mentions(keys)
+        if not found:
+            return _bags(_Pairs(at[:0], np.empty(0, np.float32)), mentions)
+        one = len(found) == 1
+        pairs = _Pairs(codes[0], weights[0]) if one else _together(codes, weights)
+        return _bags(_without(pairs, pairs.weights > 0), mentions)
 
-    def add(self, keys: Sequence[K], bags: Sequence[Bag], fresh: int = 0) -> None:
-        """Add to words, which become the latest; the longest unread above `limit` go.
+    def contexts(self) -> IntArray:
+        """Ids that stand in any bag, int64 [c], increasing."""
+        ids = [level.codes & _CONTEXT for level in self._levels]
+        there = np.zeros(max((int(part.max(initial=0)) for part in ids), default=0) + 1, np.bool_)
+        for part in ids:
+            there[part] = True
+        return np.flatnonzero(there)
+
+    def add(self, keys: Sequence[K], bags: Bags, fresh: int = 0) -> None:
+        """Add to words (distinct), which become the latest; the longest unread above `limit` go.
 
         fresh  mentions at which a bag is halved; 0: never
         """
-        for key, bag in zip(keys, bags, strict=True):
-            held = self._bags.pop(key, None)
-            joined = bag if held is None else held.joined(bag)
-            if fresh and joined.mentions > fresh:
-                joined = joined.distinct().halved()
-            self._bags[key] = joined
-        for key in [key for key, _ in zip(self._bags, range(self._over()), strict=False)]:
-            del self._bags[key]
+        if not len(keys):
+            return
+        at = np.fromiter((self._touch(key) for key in keys), np.int64, count=len(keys))
+        self._mentions[at] += bags.mentions
+        codes = np.repeat(at, bags.sizes) << 32 | bags.contexts
+        self._levels.append(_Pairs.of(codes, bags.weights))
+        self._merge()
+        if fresh:
+            self._halve(self._levels, at[self._mentions[at] > fresh])
+        over = len(self._places) - self.limit
+        if over > 0:
+            self.forget([key for key, _ in zip(self._places, range(over), strict=False)])
 
-    def pop(self, keys: Sequence[K]) -> dict[K, Bag]:
-        """Forget these words; what was held of those that had a bag."""
-        return {key: self._bags.pop(key) for key in keys if key in self._bags}
+    def forget(self, keys: Sequence[K]) -> None:
+        """Forget these words; others than those that have a bag are passed over."""
+        gone = [self._places.pop(key) for key in keys if key in self._places]
+        self._gone += gone
+        self._mentions[gone] = 0
 
-    def _over(self) -> int:
-        return max(0, len(self._bags) - self.limit)
+    def _at(self, keys: Sequence[K]) -> IntArray:
+        get = self._places.get
+        return np.fromiter((get(key, -1) for key in keys), np.int64, count=len(keys))
+
+    def _touch(self, key: K) -> int:
+        place = self._places.pop(key, None)
+        if place is None:
+            place = self._free.pop() if self._free else self._next
+            if place == self._next:
+                self._next += 1
+                if place >= len(self._mentions):
+                    more = np.zeros(max(64, 2 * place), dtype=np.int64)
+                    more[:place] = self._mentions
+                    self._mentions = more
+        self._places[key] = place
+        return place
+
+    def _merge(self) -> None:
+        """Merge the last arrays; places whose pairs are nowhere any more are free again."""
+        levels = self._levels
+        while len(levels) > 1 and len(levels[-2].codes) <= max(_SMALL, 2 * len(levels[-1].codes)):
+            last, other = levels.pop(), levels.pop()
+            codes, weights = [other.codes, last.codes], [other.weights, last.weights]
+            both = _together(codes, weights)
+            kept = (self._mentions[both.codes >> 32] > 0) & (both.weights > 0)
+            levels.append(self._bounded(_without(both, kept)))
+            if len(levels) == 1:
+                self._free += self._gone
+                self._gone = []
+
+    def _bounded(self, pairs: _Pairs) -> _Pairs:
+        """Bags of too many contexts are halved until they have fewer."""
+        while True:
+            many = np.flatnonzero(np.bincount(pairs.codes >> 32) > self.most)
+            if not len(many):
+                return pairs
+            self._halve([pairs], many)
+            pairs = _without(pairs, pairs.weights > 0)
+
+    def _halve(self, levels: Sequence[_Pairs], places: IntArray) -> None:
+        """Half of the weights, so that what comes later weighs more, and fewer contexts."""
+        if not len(places):
+            return
+        drawn = np.random.default_rng(int(self._mentions[places].sum()))
+        for pairs in levels:
+            at = pairs.within(places)[0]
+            weights = pairs.weights[at] * np.float32(0.5)
+            kept = drawn.random(len(at)) * _LEAST_WEIGHT < weights
+            pairs.weights[at] = np.where(kept, np.maximum(weights, _LEAST_WEIGHT), 0.0)
+        self._mentions[places] = np.maximum(self._mentions[places] // 2, 1)
+
+
+def _together(codes: Sequence[IntArray], weights: Sequence[FloatArray]) -> _Pairs:
+    return _Pairs.of(np.concatenate(codes), np.concatenate(weights))
+
+
+def _without(pairs: _Pairs, kept: npt.NDArray[np.bool_]) -> _Pairs:
+    return pairs if kept.all() else _Pairs(pairs.codes[kept], pairs.weights[kept])

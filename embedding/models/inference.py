@@ -99,7 +99,7 @@ class Frame:
         if self.twins is None:
             return found
         shares = self.twins.shares(means, weights)
-        found *= 1.0 - shares.sum(axis=1, keepdims=True)
+        found *= 1.0 - np.asarray(shares.sum(axis=1), dtype=np.float32)[:, None]
         found += shares @ self.vectors
         return found
 

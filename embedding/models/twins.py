@@ -19,8 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
-from embedding.records import FloatArray
+from embedding.records import FloatArray, IntArray
 
 Floats = npt.NDArray[np.float64]
 
@@ -30,8 +31,12 @@ _NOISE = 1.2
 """c; contexts of one text are alike, so it is more than that of contexts drawn one by one."""
 _NEAR = 0.5
 """τ."""
-_BLOCK = 2048
-"""Words at a time, each with a chance for every known word."""
+_BLOCK = 256
+"""Words at a time, each with a chance for every known word: they stay in the processor's cache."""
+_LEAST_SHARE = 1e-3
+"""A word that is another name with less than this chance is taken for one of its own."""
+_LEAST = 1e-5
+"""A known word with less than this chance has none."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class Twins:
 
     axes     float64 [d, d], x @ axes is x there
     between  float64 [d], the diagonal of S
-    places   float32 [K, d]; noise float64 [K], c/W_k
+    places   float32 [K, d]; noise float64 [K], c/W_k, a few values
     """
 
     axes: Floats
@@ -71,41 +76,69 @@ class Twins:
         between = np.maximum(between, 1e-2 * between.mean())
         return cls(axes @ turn, between, (placed @ turn).astype(np.float32), _rounded(noise))
 
-    def shares(self, means: Floats, weights: FloatArray) -> FloatArray:
+    def shares(self, means: Floats, weights: FloatArray) -> csr_array:
         """p(k | x), float32 [n, K], of words from their x less the same mean [n, d] and W [n]."""
         placed = (means @ self.axes).astype(np.float32)
         noise = _rounded(_NOISE / np.asarray(weights, dtype=np.float64))
-        found = np.empty((len(placed), len(self.places)), dtype=np.float32)
-        for at in range(0, len(placed), _BLOCK):
-            part = slice(at, at + _BLOCK)
-            found[part] = self._posterior(placed[part], noise[part])
-        return found
+        none = np.empty(0, dtype=np.int64)
+        found = [(none, none, np.empty(0, dtype=np.float32))]
+        for one in np.unique(noise).tolist():
+            rows, density = np.flatnonzero(noise == one), self._densities(one)
+            for at in range(0, len(rows), _BLOCK):
+                part = rows[at : at + _BLOCK]
+                word, known, chance = self._posterior(placed[part], density, one)
+                found.append((part[word], known, chance))
+        word, known, chance = (np.concatenate(each) for each in zip(*found, strict=True))
+        shares: csr_array = csr_array(
+            (chance, (word, known)), shape=(len(placed), len(self.places))
+        )
+        return shares
 
-    def _posterior(self, placed: FloatArray, noise: Floats) -> FloatArray:
-        same = self._likelihood(placed, noise, 0.0) + np.float32(np.log(PRIOR))
-        own = self._likelihood(placed, noise, _NEAR**2) + np.float32(np.log1p(-PRIOR))
-        most = np.maximum(same.max(axis=1), own.max(axis=1))[:, None]
-        chance: FloatArray = np.exp(same - most)
-        total = chance.sum(axis=1) + np.exp(own - most).sum(axis=1)
-        chance /= total[:, None]
-        return chance
+    def _densities(self, noise: float) -> FloatArray:
+        """Factors [d + 2, K] of (x, |x|², 1) in log π N(x; x_k, noise + noise_k)."""
+        scale = 1.0 / (noise + self.noise)
+        length = (self.places.astype(np.float64) ** 2).sum(axis=1)
+        constant = 0.5 * (len(self.between) * np.log(scale) - length * scale) + np.log(PRIOR)
+        rows = [self.places.T * scale, -0.5 * scale[None], constant[None]]
+        return np.concatenate(rows).astype(np.float32)
 
-    def _likelihood(self, placed: FloatArray, noise: Floats, near: float) -> FloatArray:
-        """log N(x; x_k, near S + noise), up to a constant, float32 [n, K].
+    def _posterior(
+        self, placed: FloatArray, density: FloatArray, noise: float
+    ) -> tuple[IntArray, IntArray, FloatArray]:
+        """Words, known words and chances, where there is one."""
+        length = (placed**2).sum(axis=1, keepdims=True)
+        chance = np.concatenate([placed, length, np.ones_like(length)], axis=1) @ density
+        best = chance.argmax(axis=1)
+        most = chance[np.arange(len(chance)), best]
+        chance -= most[:, None]
+        np.exp(chance, out=chance)
+        same = chance.sum(axis=1)
+        # What is alike most makes at least so much of the other sum: most words need no more.
+        spread = _NEAR**2 * self.between + (noise + self.noise[best])[:, None]
+        own = ((placed - self.places[best]) ** 2 / spread + np.log(spread)).sum(axis=1)
+        ratio = np.exp(np.clip(np.log1p(-PRIOR) - 0.5 * own - most, -80.0, 80.0))
+        fit = np.flatnonzero(same > _LEAST_SHARE * (same + ratio))
+        others = np.exp(np.minimum(self._own(placed[fit], noise) - most[fit], 80.0))
+        total = same[fit] + others
+        shares = chance[fit] / total[:, None]
+        shares[same[fit] < _LEAST_SHARE * total] = 0.0
+        word, known = np.nonzero(shares > _LEAST)
+        return fit[word], known, shares[word, known].astype(np.float32)
 
-        Words with as much noise have the same covariance, so that there is one product for all.
-        """
-        found = np.empty((len(placed), len(self.places)), dtype=np.float32)
-        for one in np.unique(noise):
-            rows = np.flatnonzero(noise == one)
-            for other in np.unique(self.noise):
-                columns = np.flatnonzero(self.noise == other)
-                spread = near * self.between + one + other
-                scale = (1.0 / np.sqrt(spread)).astype(np.float32)
-                asked, known = placed[rows] * scale, self.places[columns] * scale
-                away = (asked**2).sum(axis=1)[:, None] + (known**2).sum(axis=1)
-                away -= 2.0 * (asked @ known.T)
-                found[np.ix_(rows, columns)] = -0.5 * (away + np.log(spread).sum())
+    def _own(self, placed: FloatArray, noise: float) -> Floats:
+        """log (1 - π) Σ_k N(x; x_k, τ² S + noise + noise_k) [n], up to the constant of `same`."""
+        found = np.full(len(placed), -np.inf)
+        for other in np.unique(self.noise).tolist():
+            spread = _NEAR**2 * self.between + noise + other
+            scale = (1.0 / np.sqrt(spread)).astype(np.float32)
+            asked, known = placed * scale, self.places[self.noise == other] * scale
+            near = asked @ known.T
+            near -= 0.5 * (known**2).sum(axis=1)
+            most = near.max(axis=1, initial=-np.inf)
+            near -= most[:, None]
+            log = most + np.log(np.exp(near).sum(axis=1)) - 0.5 * (asked**2).sum(axis=1)
+            found = np.logaddexp(found, log - 0.5 * np.log(spread).sum())
+        found += np.log1p(-PRIOR)
         return found
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from embedding.exchange.payload import Surroundings, summed
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig
-from embedding.models.contextbags import Bag, Bags, ContextBags, packed, unpacked
+from embedding.models.contextbags import Bags, ContextBags, added_up
 from embedding.records import CodeArray, IntArray, TimeArray, TokenBlock
 
 Flags = npt.NDArray[np.bool_]
@@ -27,7 +27,7 @@ Flags = npt.NDArray[np.bool_]
 SETTLED = 1_000_000
 """Tokens that must have been read before: until then the known words are not at rest themselves."""
 HELD = 50_000
-"""Words without a row whose contexts a node holds; each takes 12 bytes a context and some 500."""
+"""Words without a row whose contexts a node holds; each takes 12 bytes a context and some 250."""
 KNOWN_TOLD = 4096
 """Known words, at most, of which a sample of mentions is told."""
 TOLD_TOGETHER = 16
@@ -75,8 +75,8 @@ class YoungWords:
         self.mentions = mentions
         self.limit = limit
         self._held: ContextBags[str] = ContextBags(limit)
-        self._examples: ContextBags[int] = ContextBags(2 * KNOWN_TOLD)
-        self._sighted = self._blocks = 0
+        self._examples: list[Surroundings] = []
+        self._sighted = 0
 
     @classmethod
     def of(cls, model: ModelConfig, mentions: int) -> YoungWords | None:
@@ -143,7 +143,12 @@ class YoungWords:
             words=[block.words[i] for i in own.tolist()],
             ids=ids[own],
             known=example[own],
-            bags=_bagged(owners, known[neighbour[inside]], distance[inside], code, len(own)),
+            bags=added_up(
+                owners,
+                known[neighbour[inside]],
+                distance[inside].astype(np.float32),
+                np.bincount(code, minlength=len(own)).astype(np.int64),
+            ),
         )
 
     def learn_all(self, sightings: Sequence[Sightings]) -> Surroundings | None:
@@ -158,43 +163,22 @@ class YoungWords:
         """
         if not len(seen.words):
             return None
-        bags = unpacked(seen.bags)
-        bare = np.flatnonzero(seen.ids < 0).tolist()
-        self._held.add([seen.words[i] for i in bare], [bags[i] for i in bare])
-        example = np.flatnonzero(seen.known)
-        self._examples.add(seen.ids[example].tolist(), [bags[i] for i in example.tolist()])
-        self._blocks += 1
-        rowed = np.flatnonzero((seen.ids >= 0) & ~seen.known)
-        names = [seen.words[i] for i in rowed.tolist()]
-        held = self._held.pop(names)
-        told = [
-            held[name].joined(bags[i]) if name in held else bags[i]
-            for name, i in zip(names, rowed.tolist(), strict=True)
-        ]
-        return _surroundings(seen.ids[rowed], told)
+        bare = seen.ids < 0
+        rowed = ~bare & ~seen.known
+        self._held.add([seen.words[i] for i in np.flatnonzero(bare).tolist()], seen.bags.of(bare))
+        self._examples.append(Surroundings.told(seen.ids[seen.known], seen.bags.of(seen.known)))
+        told = Surroundings.told(seen.ids[rowed], seen.bags.of(rowed))
+        before = [i for i in np.flatnonzero(rowed).tolist() if seen.words[i] in self._held]
+        if not before:
+            return told
+        names = [seen.words[i] for i in before]
+        held = Surroundings.told(seen.ids[before], self._held.of(names))
+        self._held.forget(names)
+        return summed([told, held])
 
     def _told(self) -> Surroundings | None:
         """The known words of the last blocks, when these are enough to be worth their bytes."""
-        if self._blocks < TOLD_TOGETHER:
+        if len(self._examples) < TOLD_TOGETHER:
             return None
-        examples, self._examples = self._examples, ContextBags(2 * KNOWN_TOLD)
-        self._blocks = 0
-        return _surroundings(np.array(examples.keys(), dtype=np.int64), examples.bags())
-
-
-def _bagged(
-    owners: IntArray, contexts: IntArray, weights: TimeArray, code: IntArray, n: int
-) -> Bags:
-    """Contexts of n words in the order of their words; `code` names the word of each mention."""
-    order = np.argsort(owners, kind="stable")
-    return Bags(
-        np.bincount(owners, minlength=n).astype(np.int64),
-        contexts[order],
-        weights[order].astype(np.float32),
-        np.bincount(code, minlength=n).astype(np.int64),
-    )
-
-
-def _surroundings(ids: IntArray, bags: Sequence[Bag]) -> Surroundings:
-    found = packed([bag.distinct() for bag in bags])
-    return Surroundings(ids, found.mentions, found.sizes, found.contexts, found.weights)
+        examples, self._examples = self._examples, []
+        return summed(examples)

@@ -2,71 +2,122 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
+import pytest
 
-from embedding.models.contextbags import MOST, Bag, ContextBags, packed, unpacked
-
-
-def bag(contexts, weights, mentions: int = 1) -> Bag:
-    return Bag(np.array(contexts, np.int64), np.array(weights, np.float32), mentions, 0)
+from embedding.models.contextbags import MOST, Bags, ContextBags, added_up
 
 
-def test_equal_contexts_are_added_up():
-    both = bag([7, 3], [1.0, 0.5]).joined(bag([3, 9, 3], [0.25, 1.0, 0.25], 2)).distinct()
-    assert both.contexts.tolist() == [3, 7, 9]
-    assert both.weights.tolist() == [1.0, 1.0, 1.0]
-    assert both.mentions == 3
+def bags(*each: tuple[list[int], list[float]], mentions: int = 1) -> Bags:
+    return Bags(
+        np.array([len(contexts) for contexts, _ in each], np.int64),
+        np.array([id_ for contexts, _ in each for id_ in contexts], np.int32),
+        np.array([weight for _, weights in each for weight in weights], np.float32),
+        np.full(len(each), mentions),
+    )
+
+
+def one(held: ContextBags, key) -> dict[int, float]:
+    found = held.of([key])
+    return dict(zip(found.contexts.tolist(), found.weights.tolist(), strict=True))
+
+
+def test_equal_contexts_of_a_word_are_added_up():
+    owners, contexts = np.array([1, 0, 1, 1, 0]), np.array([3, 7, 9, 3, 7])
+    found = added_up(owners, contexts, np.array([0.25, 1, 1, 0.25, 2], np.float16), np.arange(3))
+    assert found.sizes.tolist() == [1, 2, 0]
+    assert found.contexts.tolist() == [7, 3, 9]
+    assert found.weights.tolist() == [3.0, 0.5, 1.0]
+    assert found.mentions.tolist() == [0, 1, 2]
+    assert found.owners.tolist() == [0, 1, 1]
+
+
+def test_some_words_of_many():
+    found = bags(([3, 4], [1, 2]), ([], []), ([9], [0.5])).of(np.array([True, True, False]))
+    assert (found.sizes.tolist(), found.contexts.tolist()) == ([2, 0], [3, 4])
 
 
 def test_what_is_added_many_times_takes_no_more_room():
-    bags: ContextBags[str] = ContextBags(5)
+    held: ContextBags[str] = ContextBags(5)
     for _ in range(1000):
-        bags.add(["말"], [bag([1, 2, 3], [1.0, 0.5, 0.25])])
-    held = bags.get("말")
-    assert len(held.contexts) < 100
-    assert held.distinct().weights.tolist() == [1000.0, 500.0, 250.0]
+        held.add(["말"], bags(([1, 2, 3], [1.0, 0.5, 0.25])))
+    assert sum(len(level.codes) for level in held._levels) < 100
+    assert one(held, "말") == {1: 1000.0, 2: 500.0, 3: 250.0}
+    assert held.mentions(["말", "딴말"]).tolist() == [1000, 0]
+
+
+@pytest.mark.parametrize("small", [1, 50, 8192])
+def test_many_words_are_what_a_plain_count_of_them_is(monkeypatch, small):
+    monkeypatch.setattr("embedding.models.contextbags._SMALL", small)
+    held: ContextBags[int] = ContextBags(40)
+    plain: dict[int, Counter] = {}
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        keys = rng.choice(60, 4, replace=False).tolist()
+        parts = [(np.sort(rng.choice(90, n, replace=False)).tolist(), [0.5] * n) for n in (5,) * 4]
+        held.add(keys, bags(*parts))
+        for key, (contexts, weights) in zip(keys, parts, strict=True):
+            plain[key] = plain.pop(key, Counter()) + Counter(
+                dict(zip(contexts, weights, strict=True))
+            )
+        for key in list(plain)[: max(0, len(plain) - 40)]:
+            del plain[key]
+        gone = int(rng.integers(60))
+        held.forget([gone])
+        plain.pop(gone, None)
+    assert held.keys() == list(plain)
+    for key, expected in plain.items():
+        assert one(held, key) == expected
+    whole = held.of([*held.keys(), 1000])
+    assert whole.sizes.tolist() == [*(len(each) for each in plain.values()), 0]
+    assert set(held.contexts().tolist()) >= set().union(*plain.values())
+    assert held._next <= 200, "places of forgotten words are taken again"
 
 
 def test_too_many_contexts_are_halved_and_shares_stay_true():
-    rng = np.random.default_rng(2)
-    bags: ContextBags[int] = ContextBags(5)
+    held: ContextBags[int] = ContextBags(5)
     for at in range(60):
-        rare = 100 + 50 * at + np.arange(50)
-        bags.add([1], [bag([1, *rare], [5.0, *np.full(50, 0.2)], 5)])
-    held = bags.get(1).distinct()
-    assert len(held.contexts) <= MOST
-    assert held.mentions <= 150
-    often = held.weights[held.contexts == 1].sum() / held.weights.sum()
-    assert abs(often - 1 / 3) < 0.1, "5 of 15"
-    many = bag(np.arange(4000), rng.choice([0.2, 0.4, 3.0], 4000), 1000)
-    assert abs(many.halved().weights.sum() / many.weights.sum() - 0.5) < 0.02
+        rare = (100 + 50 * at + np.arange(50)).tolist()
+        held.add([1], bags(([1, *rare], [5.0, *[0.2] * 50]), mentions=5))
+    found = one(held, 1)
+    assert len(found) <= MOST
+    assert held.mentions([1])[0] <= 150
+    assert abs(found[1] / sum(found.values()) - 1 / 3) < 0.1, "5 of 15"
+
+
+def test_halving_keeps_what_contexts_weigh_in_the_mean():
+    held: ContextBags[int] = ContextBags(5, most=10_000)
+    weights = np.random.default_rng(2).choice([0.2, 0.4, 3.0], 4000)
+    held.add([1], bags((list(range(4000)), weights.tolist()), mentions=1000), fresh=999)
+    assert abs(sum(one(held, 1).values()) / weights.sum() - 0.5) < 0.02
+    assert held.mentions([1]).tolist() == [500]
 
 
 def test_a_fresh_bag_is_halved_at_so_many_mentions():
-    bags: ContextBags[int] = ContextBags(5)
-    bags.add([1], [bag([4], [8.0], 100)], fresh=100)
-    assert bags.get(1).weights.tolist() == [8.0]
-    bags.add([1], [bag([5], [8.0], 2)], fresh=100)
-    assert bags.get(1).weights.tolist() == [4.0, 4.0]
-    assert bags.get(1).mentions == 51
+    held: ContextBags[int] = ContextBags(5)
+    held.add([1], bags(([4], [8.0]), mentions=100), fresh=100)
+    assert one(held, 1) == {4: 8.0}
+    held.add([1], bags(([5], [8.0]), mentions=2), fresh=100)
+    assert one(held, 1) == {4: 4.0, 5: 4.0}
+    assert held.mentions([1]).tolist() == [51]
 
 
-def test_the_latest_words_stay_and_what_is_taken_is_gone():
-    bags: ContextBags[int] = ContextBags(2)
+def test_the_latest_words_stay_and_what_is_forgotten_is_gone():
+    held: ContextBags[int] = ContextBags(2)
     for key in (1, 2, 1, 3):
-        bags.add([key], [bag([key], [1.0])])
-    assert bags.keys() == [1, 3]
-    assert set(bags.pop([1, 8])) == {1}
-    assert bags.keys() == [3]
+        held.add([key], bags(([key], [1.0])))
+    assert held.keys() == [1, 3]
+    held.forget([1, 8])
+    assert held.keys() == [3]
+    held.add([1], bags(([9], [1.0])))
+    assert one(held, 1) == {9: 1.0}, "nothing of before"
 
 
-def test_columns_and_back():
-    bags = [bag([3, 4], [1.0, 2.0], 2), bag([], [], 1), bag([9], [0.5], 7)]
-    columns = packed(bags)
-    assert columns.sizes.tolist() == [2, 0, 1]
-    assert columns.contexts.tolist() == [3, 4, 9]
-    for one, other in zip(bags, unpacked(columns), strict=True):
-        assert one.contexts.tolist() == other.contexts.tolist()
-        assert one.weights.tolist() == other.weights.tolist()
-        assert one.mentions == other.mentions
-    assert not packed([]).contexts.size
+def test_what_was_given_is_not_changed_by_what_comes_later():
+    held: ContextBags[int] = ContextBags(2)
+    held.add([1], bags(([4], [8.0]), mentions=100))
+    before = held.of([1])
+    held.add([1], bags(([4], [8.0]), mentions=100), fresh=10)
+    assert before.weights.tolist() == [8.0]

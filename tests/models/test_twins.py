@@ -63,7 +63,9 @@ def test_shares_are_those_of_the_formula():
         for near in (0.0, _NEAR**2)
     )
     expected = PRIOR * same / (PRIOR * same.sum() + (1 - PRIOR) * wide.sum())
-    found = frame.twins.shares(asked[None].astype(np.float64), np.array([STEP], np.float32))[0]
+    found = frame.twins.shares(
+        asked[None].astype(np.float64), np.array([STEP], np.float32)
+    ).toarray()[0]
     np.testing.assert_allclose(found, expected, rtol=2e-2, atol=1e-5)
 
 
@@ -120,9 +122,11 @@ def test_many_words_are_looked_at_in_parts(monkeypatch):
     frame = world.frame(np.arange(KNOWN))
     means = (world.sums / world.weights[:, None] - frame.origin).astype(np.float64)
     weights = np.resize(np.array([3.0, 70.0, 900.0], np.float32), KNOWN)
-    whole = frame.twins.shares(means, weights)
+    whole = frame.twins.shares(means, weights).toarray()
     monkeypatch.setattr("embedding.models.twins._BLOCK", 7)
-    np.testing.assert_allclose(frame.twins.shares(means, weights), whole, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(
+        frame.twins.shares(means, weights).toarray(), whole, rtol=1e-3, atol=1e-6
+    )
     assert whole.sum(axis=1).max() <= 1.0 + 1e-5
 
 

@@ -12,7 +12,6 @@ from embedding.errors import RefusedError
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Surroundings, summed
 from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.together import decode_together, encode_together
-from embedding.models.contextbags import packed
 from embedding.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting.live import LiveModel
@@ -137,9 +136,9 @@ def test_sums_of_pushes_add_up_and_too_few_mentions_say_nothing():
     server.push(young=told([young], mentions=2))
     assert server.held([young]) == []
     server.push(young=told([young], mentions=2, around=8))
-    (bag,) = server.state.young.held(ints(young), np.ones(1)).bags
-    assert bag.distinct().contexts.tolist() == [7, 8, 9]
-    assert bag.distinct().weights.tolist() == [40.0, 60.0, 20.0]
+    bag = server.state.young.held(ints(young), np.ones(1)).bags
+    assert bag.contexts.tolist() == [7, 8, 9]
+    assert bag.weights.tolist() == [40.0, 60.0, 20.0]
 
 
 def test_a_word_goes_over_to_its_row_without_a_jump():
@@ -172,7 +171,7 @@ def test_a_grown_word_teaches_with_what_it_was_told_of():
     assert young not in server.state.young.taught().ids, "too few mentions"
     server.push(young=told([young], mentions=5))
     taught = server.state.young.taught()
-    assert taught.bags[taught.ids.tolist().index(young)].distinct().weights.tolist() == [80.0, 40.0]
+    assert taught.bags.of(taught.ids == young).weights.tolist() == [80.0, 40.0]
 
 
 def test_contexts_are_drawn_as_often_as_they_are_read():
@@ -188,9 +187,9 @@ def test_contexts_are_drawn_as_often_as_they_are_read():
 def test_what_known_words_are_told_to_stand_among_follows_the_latest():
     server = Server()
     server.push(young=told(server.known[:1], mentions=1000))
-    assert server.state.young.taught().bags[0].weights.tolist() == [40.0, 20.0]
+    assert server.state.young.taught().bags.weights.tolist() == [40.0, 20.0]
     server.push(young=told(server.known[:1], mentions=2, around=9))
-    (bag,) = server.state.young.taught().bags
+    bag = server.state.young.taught().bags
     assert bag.contexts.tolist() == [7, 8, 9, 10]
     assert bag.weights.tolist() == [20.0, 10.0, 20.0, 10.0], "all of it halved"
 
@@ -293,12 +292,12 @@ def test_a_snapshot_has_it_a_push_counts_once_and_a_restart_keeps_it(tmp_path, c
         server.state.push(push)
         assert server.state.push(push).duplicate
         held = server.state.young.held(ids, server.state.vocabulary.counts(ids))
-        assert [bag.weights.tolist() for bag in held.bags] == [[40.0, 20.0]], "once"
+        assert held.bags.weights.tolist() == [40.0, 20.0], "once"
         assert server.status()["young_words"] == {"held": 1, "mentions": YOUNG}
         trained = node.client.pull(ids, ints(), clock=push.clock + 1).vectors
     with running_server(config, dim=DIM, seed=5) as server:
         assert server.state.young._young.keys() == [ids[-2]]
-        kept = packed(server.state.young.taught().bags)
+        kept = server.state.young.taught().bags
         assert np.array_equal(kept.contexts, lesson(ids[:KNOWN]).contexts)
         assert np.array_equal(kept.weights, lesson(ids[:KNOWN]).weights)
         assert server.state.young._grown[: KNOWN + 2].sum() == KNOWN

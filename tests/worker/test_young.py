@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import pytest
 from in_process import InProcess, make_state
@@ -12,7 +10,7 @@ from embedding.exchange.payload import Surroundings, summed
 from embedding.exchange.protocol import VERSION
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.models.contextbags import Bag, Bags, unpacked
+from embedding.models.contextbags import Bags, added_up
 from embedding.models.inference import SHARE, Frame, directions
 from embedding.models.sampling import NoiseTable
 from embedding.records import Table, TokenBlock, WindowUnit
@@ -127,7 +125,7 @@ class Words:
         return [[a, b, name, c, d] for a, b, c, d in around]
 
 
-def read(world: Words, young: YoungWords, texts: list[list[str]], **rows: int) -> dict[int, Bag]:
+def read(world: Words, young: YoungWords, texts: list[list[str]], **rows: int) -> dict[int, Bags]:
     """Let `young` read a block; what it says, by id."""
     filler = [[name] for name in world.names]
     block = TokenBlock.build("뉴스", [[*texts, *filler]], published=[0.0], keys=["k"])
@@ -140,26 +138,36 @@ def read(world: Words, young: YoungWords, texts: list[list[str]], **rows: int) -
     told = young.learn_all(young.sight([block], planned.block, rowed))
     if told is None:
         return {}
-    columns = Bags(told.sizes, told.contexts, told.weights, told.mentions)
-    return dict(zip(told.ids.tolist(), unpacked(columns), strict=True))
+    return {row: told.bags.of(told.ids == row) for row in told.ids.tolist()}
 
 
-def young_ones(told: dict[int, Bag]) -> dict[int, Bag]:
+def young_ones(told: dict[int, Bags]) -> dict[int, Bags]:
     """Of the words that are told of, those that were added to the world."""
     return {row: part for row, part in told.items() if row >= 400}
 
 
-def inferred(world: Words, parts: list[Bag], row: int) -> np.ndarray:
+def inferred(world: Words, parts: list[Bags], row: int) -> np.ndarray:
     """All vectors, the one of `row` as a server infers it from what known words teach."""
     texts = [text for word in range(400) for text in world.sentences(word, world.names[word], 20)]
     known = read(world, make(mentions=10_000), texts)
     ids = np.arange(400)
-    taught = Taught(ids, [known[i] for i in range(400)], ids)
+    taught = Taught(ids, joined([known[i] for i in range(400)]), ids)
     reading = taught.reading(IdRows(ids, world.vectors[:400]), IdRows(ids, world.contexts[:400]))
-    whole = functools.reduce(Bag.joined, parts)
     found = world.vectors.copy()
-    found[row] = reading.infer(found[row : row + 1], [whole])[0]
+    found[row] = reading.infer(found[row : row + 1], parted(parts))[0]
     return found
+
+
+def joined(each: list[Bags]) -> Bags:
+    """Of all words, one after another."""
+    return Bags(*(np.concatenate(column) for column in zip(*each, strict=True)))
+
+
+def parted(parts: list[Bags]) -> Bags:
+    """What several pushes say of one word."""
+    whole = joined(parts)
+    mentions = np.array([whole.mentions.sum()])
+    return added_up(np.zeros(len(whole.contexts), np.int64), *whole[1:3], mentions)
 
 
 def fresh(world: Words, count: float = 10.0) -> int:
@@ -188,7 +196,7 @@ def test_thirty_mentions_put_a_new_word_beside_the_word_it_stands_for():
     row = fresh(world)
     told = young_ones(read(world, young, world.sentences(7, "새말", 30), 새말=row))
     assert list(told) == [row]
-    assert told[row].mentions == 30
+    assert told[row].mentions.tolist() == [30]
     assert rank(inferred(world, [told[row]], row), row, 7) < 10
 
 
@@ -200,9 +208,11 @@ def test_mentions_of_several_blocks_and_of_the_time_before_the_row_add_up():
     row = fresh(world)
     parts = [read(world, young, part, 새말=row)[row] for part in (texts[10:20], texts[20:])]
     whole = read(world, once, texts, 새말=row)[row]
-    assert [part.mentions for part in parts] == [20, 10], "what was held comes with the first"
+    assert [part.mentions.tolist() for part in parts] == [[20], [10]], (
+        "what was held comes with the first"
+    )
     assert len(young) == 0
-    both = parts[0].joined(parts[1]).distinct()
+    both = parted(parts)
     assert both.contexts.tolist() == whole.contexts.tolist()
     np.testing.assert_allclose(both.weights, whole.weights, rtol=1e-5)
 
@@ -215,7 +225,7 @@ def test_of_known_words_a_sample_of_mentions_is_told_as_many_for_each():
         texts = world.sentences(7, "말7", 100) + world.sentences(8, "말8", 100)
         told.append(read(world, young, texts))
     assert [bool(one) for one in told] == [at == 15 for at in range(20)], "together, now and then"
-    often, seldom = (int(told[15][row].mentions) for row in (7, 8))
+    often, seldom = (int(told[15][row].mentions[0]) for row in (7, 8))
     assert 1 <= often <= 40, "1,600 mentions and more, each with chance 20/4000"
     assert 15 <= seldom <= 120, "1,600 mentions and more, each with chance 20/1000"
 

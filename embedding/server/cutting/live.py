@@ -143,7 +143,7 @@ class LiveModel:
         with state.lock:
             if not len(state.young):
                 return None
-            taught, ids = state.young.taught(), state.vocabulary.alive()
+            taught, ids = state.young.taught(), state.young.contexts()
         with state.reading():
             vectors = state.live_rows(Table.IN, taught.ids).cpu().numpy()
         contexts = self._copied(ids, Table.OUT).cpu().numpy()
@@ -214,6 +214,7 @@ class LiveModel:
             self._reading = self._look()
             yield
         finally:
+            self._reading = None
             self._turn.release()
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.protocol import Push
-from embedding.models.contextbags import Bags, ContextBags, packed, unpacked
+from embedding.models.contextbags import Bags, ContextBags
 from embedding.records import FloatArray, IntArray, TimeArray
 from embedding.server.config import ServerConfig
 from embedding.server.words.reading import Held, Taught
@@ -71,24 +71,28 @@ class Overlay:
         grown = fit.copy()
         grown[fit] = self._has_grown(slots[fit])
         for held, chosen, fresh in ((self._young, fit & ~grown, 0), (self._known, grown, _FRESH)):
-            own = young.of(chosen)
-            bags = unpacked(Bags(own.sizes, own.contexts, own.weights, own.mentions))
-            held.add(own.ids.tolist(), bags, fresh)
+            held.add(young.ids[chosen].tolist(), young.bags.of(chosen), fresh)
 
     def placed(self, slots: IntArray, evicted: IntArray) -> None:
         """New words have these slots; ids that were evicted have none."""
         if self.mentions:
             self._room()
             self._grown[slots] = False
-            self._young.pop(evicted.tolist())
-            self._known.pop(evicted.tolist())
+            self._young.forget(evicted.tolist())
+            self._known.forget(evicted.tolist())
 
     def taught(self) -> Taught:
         """The known words that say how vectors follow from contexts."""
-        held = zip(self._known.keys(), self._known.bags(), strict=True)
-        fit = [(id_, bag) for id_, bag in held if bag.mentions >= LEAST_KNOWN]
-        ids = np.array([id_ for id_, _ in fit], dtype=np.int64)
-        return Taught(ids, [bag for _, bag in fit], self._drawn())
+        ids = np.array(self._known.keys(), dtype=np.int64)
+        ids = ids[self._known.mentions(ids.tolist()) >= LEAST_KNOWN]
+        return Taught(ids, self._known.of(ids.tolist()), self._drawn())
+
+    def contexts(self) -> IntArray:
+        """Ids of the words whose output rows are needed to read young ones, int64 [c], distinct."""
+        parts = [self._young.contexts(), self._known.contexts(), self._drawn()]
+        found = np.unique(np.concatenate(parts))
+        alive: IntArray = found[self._vocabulary.slots(found, "read") >= 0]
+        return alive
 
     def _drawn(self) -> IntArray:
         """Contexts by their running counts, at equal steps through all that was read."""
@@ -102,13 +106,8 @@ class Overlay:
 
     def held(self, ids: IntArray, counts: TimeArray) -> Held:
         """The young ones among words: ids int64 [n], running counts float64 [n]."""
-        found = [
-            (at, bag)
-            for at, id_ in enumerate(ids.tolist() if len(self._young) else ())
-            if (bag := self._young.get(id_)) is not None and bag.mentions >= LEAST
-        ]
-        at = np.array([at for at, _ in found], dtype=np.int64)
-        return Held(at, [bag for _, bag in found], trust(counts[at], self.mentions))
+        at = np.flatnonzero(self._young.mentions(ids.tolist() if len(self) else ()) >= LEAST)
+        return Held(at, self._young.of(ids[at].tolist()), trust(counts[at], self.mentions))
 
     def content(self) -> dict[str, npt.NDArray[Any]]:
         """Copies for a checkpoint, by name."""
@@ -118,7 +117,7 @@ class Overlay:
         found = {"young.grown": alive[grown]}
         for name, held in (("young", self._young), ("known", self._known)):
             found[f"{name}.ids"] = np.array(held.keys(), dtype=np.int64)
-            columns = packed(held.bags())._asdict()
+            columns = held.of(held.keys())._asdict()
             found |= {f"{name}.{column}": values for column, values in columns.items()}
         return found
 
@@ -133,7 +132,7 @@ class Overlay:
             # Checkpoints of before contexts were kept have sums of rows, which say nothing now.
             if self.mentions and f"{name}.contexts" in arrays:
                 bags = Bags(*(np.array(arrays[f"{name}.{part}"]) for part in Bags._fields))
-                held.add(arrays[f"{name}.ids"].tolist(), unpacked(bags))
+                held.add(arrays[f"{name}.ids"].tolist(), bags)
 
     def _grow(self, ids: IntArray) -> None:
         """Words that were read often enough are young no longer."""
@@ -143,8 +142,9 @@ class Overlay:
         ids, slots = ids[new], slots[new]
         often = self._vocabulary.counts(ids) >= self.mentions
         self._grown[slots[often]] = True
-        grown = self._young.pop(ids[often].tolist())
-        self._known.add(list(grown), list(grown.values()))
+        grown = [id_ for id_ in ids[often].tolist() if id_ in self._young]
+        self._known.add(grown, self._young.of(grown))
+        self._young.forget(grown)
 
     def _has_grown(self, slots: IntArray) -> npt.NDArray[np.bool_]:
         self._room()

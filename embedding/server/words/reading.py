@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from embedding.models.contextbags import Bag, packed
+from embedding.models.contextbags import Bags
 from embedding.models.inference import Frame, directions
 from embedding.positions import positions
 from embedding.records import FloatArray, IntArray
@@ -23,6 +22,8 @@ class IdRows:
 
     def ordered(self) -> IdRows:
         """The same with increasing ids."""
+        if bool((np.diff(self.ids) > 0).all()):
+            return self
         order = np.argsort(self.ids, kind="stable")
         return IdRows(self.ids[order], self.values[order])
 
@@ -37,7 +38,7 @@ class Reading:
     units: IdRows
     frame: Frame
 
-    def infer(self, rows: FloatArray, bags: Sequence[Bag]) -> FloatArray:
+    def infer(self, rows: FloatArray, bags: Bags) -> FloatArray:
         """Vectors float32 [m, dim] of words with these bags; `rows` where contexts say nothing."""
         sums, weights = added(self.units, bags)
         fit = weights > 0
@@ -51,12 +52,12 @@ class Reading:
 class Held:
     """What is known of the young ones among some words.
 
-    at         int64 [m], which of these words; bags of what stood around them [m]
+    at         int64 [m], which of these words; bags of what stood around them, of m words
     gradient   float32 [m], how much the trained row counts, 0 to 1
     """
 
     at: IntArray
-    bags: Sequence[Bag]
+    bags: Bags
     gradient: FloatArray
 
     def over(self, rows: FloatArray, reading: Reading) -> FloatArray:
@@ -68,13 +69,13 @@ class Held:
 
 @dataclass(frozen=True)
 class Taught:
-    """Known words and what stands around them: ids int64 [n] and bags [n].
+    """Known words and what stands around them: ids int64 [n] and bags of n words.
 
     drawn  int64 [m], ids of contexts, each as often as it is read
     """
 
     ids: IntArray
-    bags: Sequence[Bag]
+    bags: Bags
     drawn: IntArray
 
     def reading(self, vectors: IdRows, contexts: IdRows) -> Reading | None:
@@ -89,13 +90,12 @@ class Taught:
         return None if frame is None else Reading(units, frame)
 
 
-def added(units: IdRows, bags: Sequence[Bag]) -> tuple[FloatArray, FloatArray]:
+def added(units: IdRows, bags: Bags) -> tuple[FloatArray, FloatArray]:
     """Σ w u/|u| float32 [n, dim] and Σ w float32 [n] of bags, over contexts that have a row."""
-    columns = packed(bags)
-    place = positions(units.ids, columns.contexts.astype(np.int64))
-    weights = np.where(place >= 0, columns.weights, np.float32(0.0)).astype(np.float32)
-    ends = np.concatenate([[0], np.cumsum(columns.sizes)])
-    shape = (len(bags), len(units.ids))
+    place = positions(units.ids, bags.contexts.astype(np.int64))
+    weights = np.where(place >= 0, bags.weights, np.float32(0.0)).astype(np.float32)
+    ends = np.concatenate([[0], np.cumsum(bags.sizes)])
+    shape = (len(bags.sizes), len(units.ids))
     around = csr_array((weights, np.maximum(place, 0), ends), shape=shape)
     sums: FloatArray = np.asarray(around @ units.values, dtype=np.float32)
     return sums, np.asarray(around.sum(axis=1), dtype=np.float32)
