@@ -33,8 +33,10 @@ _NEAR = 0.5
 """τ."""
 _BLOCK = 256
 """Words at a time, each with a chance for every known word: they stay in the processor's cache."""
-_LEAST_SHARE = 1e-3
+_LEAST_SHARE = 2 * PRIOR
 """A word that is another name with less than this chance is taken for one of its own."""
+_FEW = 24.0
+"""W up to which nothing is asked: about four mentions with windows of five."""
 _LEAST = 1e-5
 """A known word with less than this chance has none."""
 
@@ -83,15 +85,16 @@ class Twins:
         none = np.empty(0, dtype=np.int64)
         found = [(none, none, np.empty(0, dtype=np.float32))]
         for one in np.unique(noise).tolist():
+            if one > _NOISE / _FEW:
+                break
             rows, density = np.flatnonzero(noise == one), self._densities(one)
             for at in range(0, len(rows), _BLOCK):
                 part = rows[at : at + _BLOCK]
                 word, known, chance = self._posterior(placed[part], density, one)
                 found.append((part[word], known, chance))
         word, known, chance = (np.concatenate(each) for each in zip(*found, strict=True))
-        shares: csr_array = csr_array(
-            (chance, (word, known)), shape=(len(placed), len(self.places))
-        )
+        shape = (len(placed), len(self.places))
+        shares: csr_array = csr_array((chance, (word, known)), shape=shape)
         return shares
 
     def _densities(self, noise: float) -> FloatArray:

@@ -314,12 +314,18 @@ def test_a_snapshot_has_it_a_push_counts_once_and_a_restart_keeps_it(tmp_path, c
         np.testing.assert_allclose(read[KNOWN], same, rtol=1e-4, atol=1e-5)
 
 
-def test_sums_of_rows_in_an_old_checkpoint_are_passed_over():
+def test_sums_of_rows_in_an_old_checkpoint_are_passed_over_and_it_is_said(caplog):
     server = Server()
+    (young,) = server.admit("새말")
     arrays = server.state.young.content()
     old = {name: values for name, values in arrays.items() if not name.endswith("contexts")}
-    server.state.young.restore({**old, "young.ids": ints(1), "young.sums": np.ones((1, DIM))})
+    old |= {"young.ids": ints(young), "young.sums": np.ones((1, DIM))}
+    server.state.young.restore(old)
     assert len(server.state.young) == 0
+    (said,) = caplog.messages
+    assert "sums of rows for 1 young words" in said
+    server.push(young=told([young]))
+    assert server.held([young]) == [young]
 
 
 def test_it_travels_over_the_wire_and_a_server_says_what_it_wants(connect):

@@ -8,6 +8,7 @@ inferred rows that were trained on spoilt the rows around them (docs/adr/0008-yo
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,8 @@ from embedding.records import FloatArray, IntArray, TimeArray
 from embedding.server.config import ServerConfig
 from embedding.server.words.reading import Held, Taught
 from embedding.server.words.vocabulary import Vocabulary
+
+logger = logging.getLogger(__name__)
 
 LEAST = 3
 """Mentions from which a vector is inferred."""
@@ -129,10 +132,16 @@ class Overlay:
         grown = arrays.get("young.grown", often)
         self._grown[self._vocabulary.slots(grown, "checkpoint")] = True
         for name, held in (("young", self._young), ("known", self._known)):
-            # Checkpoints of before contexts were kept have sums of rows, which say nothing now.
             if self.mentions and f"{name}.contexts" in arrays:
                 bags = Bags(*(np.array(arrays[f"{name}.{part}"]) for part in Bags._fields))
                 held.add(arrays[f"{name}.ids"].tolist(), bags)
+            elif self.mentions and len(arrays.get(f"{name}.ids", ())):
+                logger.warning(
+                    "the checkpoint has sums of rows for %d %s words, from before contexts were "
+                    "kept: nothing is inferred from them, contexts are collected anew.",
+                    len(arrays[f"{name}.ids"]),
+                    name,
+                )
 
     def _grow(self, ids: IntArray) -> None:
         """Words that were read often enough are young no longer."""
