@@ -21,8 +21,7 @@ MOST_REREAD = 10_000
 def surroundings_arrays(young: Surroundings) -> dict[str, Array]:
     """As they travel, beside the rows of a push."""
     return {
-        "young.ids": np.asarray(young.ids, dtype=np.int64),
-        "young.mentions": np.asarray(young.mentions, dtype=np.int64),
+        "young.words": np.stack([young.ids, young.mentions], axis=1).astype(np.int64),
         "young.sizes": np.asarray(young.sizes, dtype=np.int32),
         "young.contexts": np.asarray(young.contexts, dtype=np.int32),
         "young.weights": np.clip(young.weights, 0.0, _HEAVIEST).astype(np.float16),
@@ -33,15 +32,18 @@ def surroundings_of(message: Message) -> Surroundings | None:
     """Inverse of `surroundings_arrays`."""
     if not any(name.startswith("young.") for name in message.arrays):
         return None
+    words = message.array("young.words", "i8", 2)
+    if words.shape[1] != 2:
+        raise RefusedError("push: `young.words` must have two columns, ids and mentions.")
     found = Surroundings(
-        message.array("young.ids", "i8", 1),
-        message.array("young.mentions", "i8", 1),
+        np.ascontiguousarray(words[:, 0]),
+        np.ascontiguousarray(words[:, 1]),
         message.array("young.sizes", "i4", 1).astype(np.int64),
         message.array("young.contexts", "i4", 1),
         message.array("young.weights", "f2", 1),
     )
     if (
-        not len(found.ids) == len(found.sizes) == len(found.mentions)
+        len(found.ids) != len(found.sizes)
         or bool((found.sizes < 0).any())
         or not int(found.sizes.sum()) == len(found.contexts) == len(found.weights)
     ):

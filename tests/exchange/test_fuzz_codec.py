@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from embedding.errors import RefusedError
 from embedding.exchange import codec
-from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
+from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Surroundings, Usage
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message, decode, encode
 from embedding.records import ScorePairs, SourceProgress, Table
@@ -27,12 +27,19 @@ PUSH = codec.encode_push(
         node="n",
         sequence=1,
         clock=0,
-        deltas=(RowDelta(Table.IN, ints(0, 1), np.ones((2, DIM), dtype=np.float32)),),
+        deltas=tuple(
+            RowDelta(table, ints(0, 1), np.ones((2, DIM), dtype=np.float32))
+            for table in (Table.IN, Table.OUT)
+        ),
         counts=BlockCounts(
             (CountGroup("s", 0, 2),), ints(0, -1), pa.array(["새말"]), ints(2, 1), ints(1, 1)
         ),
         progress=(SourceProgress("s", 1, 3, 0.0, 0, (1.0,)),),
         tokens=3,
+        young=Surroundings(
+            ints(0, 1), ints(3, 9), ints(1, 2), ints(1, 0, 1), np.ones(3, np.float32)
+        ),
+        usage=Usage(ints(0), np.ones((1, DIM), np.float32), np.ones(1, np.float32)),
     )
 )
 PULL = codec.encode_pull(
@@ -75,7 +82,7 @@ def changed(message: Message, data: st.DataObject) -> Message:
         (
             parts,
             arrays,
-            ["in.packed", "sub.ids", "sub.values", "young.ids", "used_at", "grams"],
+            ["in.packed", "sub.ids", "sub.values", "young.words", "used_at", "grams"],
         ),
         (words, texts, ["words"]),
     ):
@@ -86,6 +93,17 @@ def changed(message: Message, data: st.DataObject) -> Message:
             else:
                 held[name] = data.draw(drawn)
     return Message(header, parts, words)
+
+
+def test_all_that_a_push_brings_fits_one_message():
+    batch, header = encode(PUSH)
+    found = codec.decode_push(decode(batch, pa.py_buffer(header)))
+    assert len(found.deltas) == 2
+    assert found.usage is not None
+    young = found.young
+    assert young is not None
+    assert (young.ids.tolist(), young.mentions.tolist()) == ([0, 1], [3, 9])
+    assert (young.sizes.tolist(), young.contexts.tolist()) == ([1, 2], [1, 0, 1])
 
 
 @settings(max_examples=200, deadline=None)
