@@ -36,7 +36,7 @@ from embedding.errors import InputError, YeoronError
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule
 from embedding.models.sampling import NoiseTable
-from embedding.records import FloatArray, IntArray, WindowUnit
+from embedding.records import FloatArray, IntArray, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.training.request import TrainRequest
 from embedding.training.running import HALF_LIFE_TOKENS
@@ -94,7 +94,7 @@ class Side(Protocol):
 class Ours:
     """The server and the node of the platform, as a dated training has them."""
 
-    def __init__(self, model: ModelConfig, replay: float = 0.0) -> None:
+    def __init__(self, model: ModelConfig, replay: float = 0.0, *, ahead: bool = True) -> None:
         server = ServerConfig(
             min_count=MIN_COUNT,
             device="cpu",
@@ -103,6 +103,7 @@ class Ours:
         )
         usual = TrainRequest(corpus=Path(), dated=WindowUnit.MONTH).node_config
         self._block = usual.block_tokens
+        self._ahead = usual.look_ahead_tokens if ahead else 0
         node = usual.model_copy(update={"replay_ratio": replay})
         self._local = Local(model, node, server)
 
@@ -110,12 +111,15 @@ class Ours:
         return self._local.words(trained=True)
 
     def learn(self, period: Period) -> None:
+        self._local.follow(self._blocks(period), self._ahead)
+
+    def _blocks(self, period: Period) -> Iterator[TokenBlock]:
         read = 0
         lengths = np.array([len(sentence) for sentence in period.sentences], dtype=np.float64)
         passed = (np.cumsum(lengths) - lengths / 2) / max(lengths.sum(), 1.0)
         for sentences in ticks(period.sentences, self._block):
             part = slice(read, read + len(sentences))
-            self._local.learn(sentences, period.moments[part], passed[part])
+            yield self._local.block(sentences, period.moments[part], passed[part])
             read += len(sentences)
 
 
@@ -211,6 +215,7 @@ def sides(model: ModelConfig, passes: Passes = "both") -> dict[str, Side]:
     falling = fresh.model_copy(update={"schedule": Schedule.WINDOW})
     found: dict[str, Side] = {
         "ours, one pass": Ours(falling),
+        "ours, one pass, not looking ahead": Ours(falling, ahead=False),
         "ours, one pass, constant rate": Ours(fresh),
         "ours, one pass, constant rate, other noise": Ours(model),
         "gensim, one pass, falling rate": Gensim(model, epochs=1, falling=True),

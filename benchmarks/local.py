@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,7 @@ from embedding.server.state import ServerState
 from embedding.server.words.reading import IdRows
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
+from embedding.worker.foresight import Foresight
 from embedding.worker.learner import Learner
 
 NODE = "n0"
@@ -107,12 +109,29 @@ class Local:
         passed: TimeArray | None = None,
     ) -> None:
         """One tick; of each sentence Unix seconds, and the share of its window before it."""
+        self.learner.learn([self.block(sentences, moments, passed)])
+
+    def follow(self, blocks: Iterator[TokenBlock], ahead: int) -> None:
+        """Learn blocks, looking `ahead` tokens ahead as the node of a corpus does."""
+        lexicon = self.learner.lexicon
+        lexicon.foresight = Foresight(ahead, self.learner.unit, lexicon.has, threading.Event())
+        for tick in lexicon.foresight.ticks([block] for block in blocks):
+            self.learner.learn(tick)
+        lexicon.foresight = None
+
+    def block(
+        self,
+        sentences: Sentences,
+        moments: Sequence[float] | None = None,
+        passed: TimeArray | None = None,
+    ) -> TokenBlock:
+        """Sentences as a block, as for `learn`."""
         self._blocks += 1
         documents = [sentences] if moments is None else [[sentence] for sentence in sentences]
         published = [0.0] if moments is None else moments
         keys = [f"{self._blocks} {at}" for at in range(len(documents))]
         block = TokenBlock.build("corpus", documents, published=published, keys=keys)
-        self.learner.learn([block if passed is None else replace(block, passed=passed)])
+        return block if passed is None else replace(block, passed=passed)
 
     def words(self, *, trained: bool = False) -> Words:
         """Vectors as readers get them, or with `trained` as they are trained."""

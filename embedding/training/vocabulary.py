@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy.random  # noqa: F401  before two threads import it: Python may see a deadlock there
+
 from embedding.errors import InputError
 from embedding.text.counting import CountedWords, count_blocks, count_lines
 from embedding.training.checks import check_memory

@@ -22,6 +22,11 @@ class NodeConfig(Config):
     is as long as at most, 1,500 tokens at least, so that what is learnt first is soon seen by all.
     0 begins with whole blocks."""
 
+    look_ahead_tokens: int = Field(default=200_000, ge=0)
+    """Tokens of a corpus that are read before a block is learnt, so that a word that comes
+    `min_count` times in them has its row from its first mention on. Only those of the block's own
+    window, and only where the vocabulary grows. 0 looks at the block alone, as a stream does."""
+
     flush_seconds: float = Field(default=1.0, gt=0, le=3600)
     """A block is learnt after this many seconds even when it is not full."""
 

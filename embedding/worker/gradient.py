@@ -29,6 +29,7 @@ from embedding.stream.replay import make_replay
 from embedding.worker.batch import BatchWork
 from embedding.worker.columns import ColumnLearner
 from embedding.worker.evidence import EvidenceKeeper
+from embedding.worker.foresight import Foresight
 from embedding.worker.hogwild import HogwildLearner, MappedTables
 from embedding.worker.intake import ticks
 from embedding.worker.learner import Learner
@@ -120,6 +121,7 @@ class GradientProcess:
         if spec.evidence is not None:
             self.learner.lexicon.evidence = EvidenceKeeper(spec.evidence, spec.name)
         self._listen(welcome)
+        self._look_ahead(welcome)
         self.learner.pace = welcome.pace
         self.learner.active = 1 if spec.ring is None else spec.ring.size
         self._place = welcome.place
@@ -169,7 +171,9 @@ class GradientProcess:
 
     def _gather(self) -> Iterator[list[TokenBlock]]:
         """Blocks for one tick after the other; rests while none come."""
-        for blocks in ticks(self.spec, self.queue, self.stop, lambda: self.block_tokens):
+        given = ticks(self.spec, self.queue, self.stop, lambda: self.block_tokens)
+        foresight = self.learner.lexicon.foresight
+        for blocks in given if foresight is None else foresight.ticks(given):
             if blocks:
                 self._idle = False
                 yield blocks
@@ -298,6 +302,12 @@ class GradientProcess:
         """Tell the server who used a word, but not of a corpus, whose words everybody may see."""
         crawls = self.spec.corpus is None
         self.learner.lexicon.listener = Listener.of(welcome) if crawls else None
+
+    def _look_ahead(self, welcome: Welcome) -> None:
+        """Read a corpus ahead of what is learnt, where later mentions can give a word its row."""
+        tokens, lexicon = self.spec.node.look_ahead_tokens, self.learner.lexicon
+        if self.spec.corpus is not None and 1 < welcome.min_count <= tokens:
+            lexicon.foresight = Foresight(tokens, self.learner.unit, lexicon.has, self.stop)
 
     def _rest(self) -> None:
         """Nothing to learn: no barrier should wait for this node."""

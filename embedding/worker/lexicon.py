@@ -13,6 +13,7 @@ from embedding.models.sampling import NoiseTable, keep_probabilities
 from embedding.positions import positions
 from embedding.records import FloatArray, IntArray, TimeArray, TokenBlock
 from embedding.worker.evidence import EvidenceKeeper
+from embedding.worker.foresight import Foresight
 from embedding.worker.listening import Listener
 
 REMEMBERED = 1_000_000
@@ -47,12 +48,14 @@ class Lexicon:
            server's min_count, or this node's part of it where several read
     listener  remembers who used the words without a row; None where nobody asks
     evidence  notes where the words with a row were read; None where nobody asks
+    foresight  how often words will come again, which counts for an offer; None: nobody knows
     """
 
     def __init__(self) -> None:
         self.least = 1.0
         self.listener: Listener | None = None
         self.evidence: EvidenceKeeper | None = None
+        self.foresight: Foresight | None = None
         self.ids: IntArray = np.empty(0, dtype=np.int64)
         self.counts: TimeArray = np.empty(0, dtype=np.float64)
         self._ids: dict[str, int] = {}
@@ -98,6 +101,10 @@ class Lexicon:
             self.evidence.read(blocks, tables)
         return tables
 
+    def has(self, words: Sequence[str]) -> list[bool]:
+        """Which words have a row, as far as this node knows."""
+        return [word in self._ids for word in words]
+
     def known(self, rows: IntArray) -> IntArray:
         """The same ids, -1 for those of evicted words, which a replay memory may still hold."""
         return np.where(positions(self.ids, rows) >= 0, rows, -1)
@@ -136,7 +143,10 @@ class Lexicon:
         offered = self._worth(read)
         if not offered:
             return
-        counted = np.fromiter((read[word] for word in offered), np.int64, count=len(offered))
+        coming = self._coming
+        counted = np.fromiter(
+            (read[word] + coming(word) for word in offered), np.int64, count=len(offered)
+        )
         given = np.asarray(self._ask(server, offered, counted), dtype=np.int64)
         fresh = {word: row for word, row in zip(offered, given.tolist(), strict=True) if row >= 0}
         if not fresh:
@@ -161,10 +171,15 @@ class Lexicon:
         heard = self._heard
         for word, count in read.items():
             heard[word] = heard.get(word, 0) + count
-        worth = [word for word in read if heard[word] >= self.least]
+        coming = self._coming
+        worth = [word for word in read if heard[word] + coming(word) >= self.least]
         if len(heard) > REMEMBERED:
             self._heard = {word: heard[word] for word in read}
         return worth
+
+    def _coming(self, word: str) -> int:
+        """Mentions of a word that will be read soon."""
+        return 0 if self.foresight is None else self.foresight.coming(word)
 
     def _insert(self, rows: IntArray) -> None:
         """Make places for ids; others may have been given lower ones than those known here."""

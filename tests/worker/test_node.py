@@ -92,6 +92,26 @@ def test_a_corpus_is_learnt_to_its_last_token(server: ParameterServer, tmp_path:
     assert status["pushes"] == status["documents"] > 5, "a block is a document and a tick"
 
 
+@pytest.mark.parametrize("ahead", [0, 1_000])
+def test_a_reader_of_a_corpus_gives_rows_to_words_that_will_be_frequent(
+    ahead: int, tmp_path: Path
+) -> None:
+    common = ["하나 둘 셋 넷"] * 60
+    parts = [common + more for more in (["뜬"], ["뜬", "곧 곧 곧"], ["뜬"], ["드문"])]
+    text = tmp_path / "c.txt"
+    text.write_text("".join(f"{line}\n" for part in parts for line in part), encoding="utf-8")
+    node = NodeConfig(**{**QUICK.model_dump(), "block_tokens": 240, "look_ahead_tokens": ahead})
+    config = ServerConfig(min_count=3, config_digest=MODEL.digest())
+    with running_server(config, SyncConfig(policy="asp"), dim=8) as server:
+        share = CorpusShare(path=str(text))
+        run_node(spec(server, corpus=share, node=node), lambda: False)
+        vocabulary = server.state.vocabulary
+        assert server.status()["pushes"] >= 3
+        names = vocabulary.names(vocabulary.alive())  # in the order in which they were admitted
+    assert "드문" not in names
+    assert ("뜬" in names[: names.index("곧")]) == bool(ahead)
+
+
 def test_two_nodes_learn_each_line_of_a_corpus_once(
     server: ParameterServer, tmp_path: Path
 ) -> None:
