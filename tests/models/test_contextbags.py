@@ -121,3 +121,15 @@ def test_what_was_given_is_not_changed_by_what_comes_later():
     before = held.of([1])
     held.add([1], bags(([4], [8.0]), mentions=100), fresh=10)
     assert before.weights.tolist() == [8.0]
+
+
+def test_a_copy_stays_what_it_was():
+    held: ContextBags[int] = ContextBags(2)
+    held.add([1, 2], bags(([4], [8.0]), ([5], [2.0]), mentions=100))
+    copy = held.copied()
+    held.add([1], bags(([4], [8.0]), mentions=100), fresh=10)
+    held.forget([2])
+    assert copy.keys() == [1, 2]
+    assert one(copy, 1) == {4: 8.0}
+    assert one(copy, 2) == {5: 2.0}
+    assert copy.mentions([1, 2]).tolist() == [100, 100]

@@ -194,6 +194,22 @@ def test_what_known_words_are_told_to_stand_among_follows_the_latest():
     assert bag.weights.tolist() == [20.0, 10.0, 20.0, 10.0], "all of it halved"
 
 
+def test_what_a_cut_or_a_checkpoint_has_does_not_change_behind_its_moment():
+    server = Server()
+    (young,) = server.admit("새말")
+    server.push(counts=counts([young], 4), young=told([young]))
+    server.push(young=lesson(server.known))
+    copy, arrays = server.state.young.copied(), server.state.young.content()
+    drawn = copy.taught().drawn
+    server.push(counts=counts([young], 2 * YOUNG), young=told([young]))
+    assert len(server.state.young) == 0
+    held = copy.held(ints(young), np.ones(1))
+    assert held.bags.weights.tolist() == [40.0, 20.0]
+    assert np.array_equal(copy.taught().drawn, drawn)
+    assert arrays()["young.ids"].tolist() == [young]
+    assert arrays()["young.weights"].tolist() == [40.0, 20.0]
+
+
 def test_an_evicted_word_is_forgotten_and_its_place_is_young_again():
     server = Server(max_words=KNOWN + 1)
     (young,) = server.admit("새말")
@@ -317,7 +333,7 @@ def test_a_snapshot_has_it_a_push_counts_once_and_a_restart_keeps_it(tmp_path, c
 def test_sums_of_rows_in_an_old_checkpoint_are_passed_over_and_it_is_said(caplog):
     server = Server()
     (young,) = server.admit("새말")
-    arrays = server.state.young.content()
+    arrays = server.state.young.content()()
     old = {name: values for name, values in arrays.items() if not name.endswith("contexts")}
     old |= {"young.ids": ints(young), "young.sums": np.ones((1, DIM))}
     server.state.young.restore(old)

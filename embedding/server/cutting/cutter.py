@@ -24,6 +24,7 @@ from embedding.records import (
     IntArray,
     SnapshotData,
     SnapshotRef,
+    TimeArray,
     Window,
     WordCounts,
 )
@@ -35,7 +36,8 @@ from embedding.server.rows.tables import TablesCopy
 from embedding.server.shards.leading import RemoteCopy
 from embedding.server.state import ServerState
 from embedding.server.words.counts import as_word_counts
-from embedding.server.words.reading import Held, IdRows, Taught
+from embedding.server.words.overlay import Overlay
+from embedding.server.words.reading import IdRows
 from embedding.server.words.usage import SourceUsage
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
@@ -55,7 +57,7 @@ class Copied:
     """A window as it was when it was cut. slots int64 [n]; rows are still being copied.
 
     young   what is laid over the vectors of words that were read only a few times
-    taught  known words, from which it is inferred
+    counts  float64 [n], running counts
     used    how words were used, by source; None when it is not added up
     """
 
@@ -64,8 +66,8 @@ class Copied:
     tables: list[pa.Table]
     slots: IntArray
     rows: TablesCopy | RemoteCopy
-    young: Held
-    taught: Taught
+    young: Overlay
+    counts: TimeArray
     used: list[SourceUsage] | None
 
     @property
@@ -109,14 +111,14 @@ class Copied:
 
     def _with_young(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:
         """The vectors as they are read: inferred ones in place of those of young words."""
-        at = self.young.at
-        if not len(at):
-            return vectors
         ids = self.data.ids
-        reading = self.taught.reading(IdRows(ids, vectors), IdRows(ids, contexts))
+        held = self.young.held(ids, self.counts)
+        if not len(held.at):
+            return vectors
+        reading = self.young.taught().reading(IdRows(ids, vectors), IdRows(ids, contexts))
         if reading is not None:
             vectors = vectors.copy()
-            vectors[at] = self.young.over(vectors[at], reading)
+            vectors[held.at] = held.over(vectors[held.at], reading)
         return vectors
 
 
@@ -239,10 +241,10 @@ class Cutter:
                 tokenizer_digest=_digest(list(state.accounts.tokenizers)),
             )
             copy = state.copy_rows()
-            held, taught = state.young.held(ids, vocabulary.counts(ids)), state.young.taught()
+            young, running = state.young.copied(), vocabulary.counts(ids)
             slots = vocabulary.slots(ids, "cut")
             used = state.accounts.usage.held(starts, LEAST_MENTIONS) or None
-            copied = Copied(data, starts, tables, slots, copy, held, taught, used)
+            copied = Copied(data, starts, tables, slots, copy, young, running, used)
             state.accounts.cut |= copied.closed
             state.meters.cut_pause_s = time.monotonic() - began
         return copied

@@ -167,7 +167,7 @@ def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) ->
     """Files of a checkpoint. Rows are in the order of slots, as they were copied."""
     ids = collected["ids"]
     kinds = state.tables.kinds
-    arrays = {f"rows.{table}": copy.rows(table) for table in kinds} | collected["young"]
+    arrays = {f"rows.{table}": copy.rows(table) for table in kinds} | collected["young"]()
     arrays |= collected["usage"]
     if state.tables.optimizer.name == "adagrad":
         arrays |= {f"moved.{table}": copy.moved(table) for table in kinds}

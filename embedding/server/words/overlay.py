@@ -9,7 +9,7 @@ inferred rows that were trained on spoilt the rows around them (docs/adr/0008-yo
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,7 @@ class Overlay:
         self._young: ContextBags[int] = ContextBags(limit)
         self._known: ContextBags[int] = ContextBags(KNOWN_WORDS)
         self._grown = np.zeros(0, dtype=np.bool_)
+        self._steps: IntArray | None = None
 
     @classmethod
     def of(cls, config: ServerConfig, vocabulary: Vocabulary) -> Overlay:
@@ -99,6 +100,8 @@ class Overlay:
 
     def _drawn(self) -> IntArray:
         """Contexts by their running counts, at equal steps through all that was read."""
+        if self._steps is not None:
+            return self._steps
         alive = self._vocabulary.alive()
         ends = np.cumsum(self._vocabulary.counts(alive))
         if not len(ends) or not ends[-1] > 0:
@@ -112,17 +115,29 @@ class Overlay:
         at = np.flatnonzero(self._young.mentions(ids.tolist() if len(self) else ()) >= LEAST)
         return Held(at, self._young.of(ids[at].tolist()), trust(counts[at], self.mentions))
 
-    def content(self) -> dict[str, npt.NDArray[Any]]:
-        """Copies for a checkpoint, by name."""
+    def content(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
+        """Copies for a checkpoint, by name, put together once the lock is free."""
         self._room()
         alive = self._vocabulary.alive()
-        grown = self._grown[self._vocabulary.slots(alive, "checkpoint")]
-        found = {"young.grown": alive[grown]}
-        for name, held in (("young", self._young), ("known", self._known)):
-            found[f"{name}.ids"] = np.array(held.keys(), dtype=np.int64)
-            columns = held.of(held.keys())._asdict()
-            found |= {f"{name}.{column}": values for column, values in columns.items()}
-        return found
+        grown = alive[self._grown[self._vocabulary.slots(alive, "checkpoint")]]
+        young, known = self._young.copied(), self._known.copied()
+
+        def arrays() -> dict[str, npt.NDArray[Any]]:
+            found = {"young.grown": grown}
+            for name, held in (("young", young), ("known", known)):
+                found[f"{name}.ids"] = np.array(held.keys(), dtype=np.int64)
+                columns = held.of(held.keys())._asdict()
+                found |= {f"{name}.{column}": values for column, values in columns.items()}
+            return found
+
+        return arrays
+
+    def copied(self) -> Overlay:
+        """For `held` and `taught` later on; contexts are drawn by the counts of now."""
+        other = Overlay(self._vocabulary, mentions=self.mentions, limit=self._young.limit)
+        other._young, other._known = self._young.copied(), self._known.copied()
+        other._steps = self._drawn()
+        return other
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Go on from a checkpoint, once the vocabulary is there; an old one has nothing of this."""
