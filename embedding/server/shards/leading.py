@@ -72,7 +72,7 @@ class LeadingState(ServerState):
             small, sync, dim=dim, seed=seed, epoch=epoch, buckets=buckets, biases=biases
         )
         self.config = config
-        self.log = ShardLog(self.epoch)
+        self.log = ShardLog(self.epoch, config.max_message_bytes)
         self._changes = LoggedSums(self.log)
         self._copies = 0
 

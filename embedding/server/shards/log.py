@@ -26,6 +26,8 @@ MOST_EVICTED = 100_000
 """Most evicted ids in one entry or message, which has to fit into a message's header. A push counts
 as its node's name is long. Ten new ids count as one: their rows have to be made before the message
 is answered."""
+_ID_BYTES = 24
+"""Bytes that an id takes in a message's header, at most."""
 
 
 Ticket = tuple[str, int]
@@ -96,10 +98,12 @@ class ShardLog:
     """Entries at positions 1, 2, 3, …; those that every shard has on disk are dropped.
 
     Thread-safe. number  of this life of the primary: positions of another life mean nothing.
+    most_bytes  of a message
     """
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, most_bytes: int = 2**62) -> None:
         self.number = number
+        self._most = min(MOST_EVICTED, most_bytes // (2 * _ID_BYTES))
         self.floor = Floor()
         self.changed = threading.Condition()
         self._entries: deque[Entry] = deque()
@@ -122,9 +126,9 @@ class ShardLog:
 
     def admit(self, first: int, count: int, evicted: IntArray) -> int:
         """Note that ids were given, and which lost their rows to make room."""
-        while len(evicted) > MOST_EVICTED:
-            self.append(Admit(first, 0, evicted[:MOST_EVICTED]))
-            evicted = evicted[MOST_EVICTED:]
+        while len(evicted) > self._most:
+            self.append(Admit(first, 0, evicted[: self._most]))
+            evicted = evicted[self._most :]
         return self.append(Admit(first, count, evicted))
 
     def after(self, position: int, *, timeout_s: float = 0.0) -> tuple[int, list[Entry]]:
@@ -137,7 +141,7 @@ class ShardLog:
             weight = 0
             for entry in islice(self._entries, start, start + BATCH):
                 weight += _weight(entry)
-                if found and weight > MOST_EVICTED:
+                if found and weight > self._most:
                     break
                 found.append(entry)
             return self._dropped + start + 1, found
