@@ -1,8 +1,8 @@
-"""The metrics of server groups, as their leader knows them."""
+"""The metrics of server groups, as their leader knows them, and of one that follows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -39,3 +39,10 @@ def group_metrics(groups: Sequence[dict[str, Any]]) -> Iterator[Metric]:
                 if isinstance(group.get(key), int | float):
                     family.add_metric([group["group"]], group[key])
             yield family
+
+
+def following_metrics(following: Mapping[str, Any] | None) -> Iterator[Metric]:
+    """Of a group that follows; nothing where the server does not."""
+    if following is not None:
+        text = "Whether the leader of this server's group is heard of"
+        yield GaugeMetricFamily("yeoron_leader_up", text, float(following["state"] == "up"))

@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 
 from embedding import __version__
 from embedding.server.figures.alarms import crawl_figures
-from embedding.server.figures.groupmetrics import group_metrics
+from embedding.server.figures.groupmetrics import following_metrics, group_metrics
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.textmetrics import is_number, text_metrics
 
@@ -105,6 +105,7 @@ class _StatusCollector(Collector):
         yield from text_metrics(self._status["nodes"])
         yield from self._shards()
         yield from group_metrics(self._status["groups"])
+        yield from following_metrics(self._status.get("following"))
         yield from self._ways()
         yield from self._rounds()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,7 @@ class GroupLink:
         self._cycle = threading.Lock()
         self._wake = threading.Event()
         self._wants_checkpoint = False
+        self._asked = 0
         self._thread = threading.Thread(target=self._run, name="group-link", daemon=True)
 
     def begin(self) -> None:
@@ -170,12 +172,26 @@ class GroupLink:
                 self._unsettled = self._take()
             taken = self._unsettled
             if taken is not None:
-                self.client.merge(taken.entry)
+                with self._leader():
+                    self.client.merge(taken.entry)
                 self.state.merged()
             self._pull()
             self._exchanges += 1
-            self.away = False
             return fresh
+
+    @contextmanager
+    def _leader(self) -> Iterator[None]:
+        """What is asked of the leader in here says whether it is away."""
+        try:
+            yield
+        except UnavailableError as error:
+            if not self.away:
+                logger.warning("group %s: %s Going on alone.", self._group.name, error)
+            self.away = True
+            if self.client.entries.confirmed < self._asked:
+                self._wants_checkpoint = True  # it may have died before it wrote one
+            raise
+        self.away = False
 
     def _take(self) -> Taken | None:
         if not self.state.cutting:
@@ -218,14 +234,16 @@ class GroupLink:
             "figures": self._figures["figures"],
             "age_s": time.monotonic() - self._taken_at,
         }
-        return self.client.changes(self._seen, told)
+        with self._leader():
+            return self.client.changes(self._seen, told)
 
     def _follow_words(self, changes: Changes) -> None:
         now = time.monotonic()
         old = not changes.closed and now - self._counted_at > COUNTS_S
         given = changes.next_id > self.state.vocabulary.next_id
         if changes.version != self._version or given or old:
-            delta = self.client.vocabulary(self._version)
+            with self._leader():
+                delta = self.client.vocabulary(self._version)
             self.state.follow_words(delta, changes.next_id, closed=changes.closed)
             self._version, self._counted_at = delta.version, now
         self.state.follow_ids(changes)
@@ -235,7 +253,8 @@ class GroupLink:
 
     def _live(self, table: Table, ids: IntArray) -> FloatArray:
         """Rows as the leader has them now."""
-        return widen(self.client.live(table, ids, half=self._half))
+        with self._leader():
+            return widen(self.client.live(table, ids, half=self._half))
 
     def _settle(self, changes: Changes) -> None:
         """Of what the group told last, rows that nobody else changed are at the leader now."""
@@ -274,14 +293,11 @@ class GroupLink:
             try:
                 self.exchange()
                 if self._wants_checkpoint:
-                    self._wants_checkpoint = False
-                    self.client.checkpoint(wait=False)
+                    self._wants_checkpoint, self._asked = False, self._sequence
+                    with self._leader():
+                        self.client.checkpoint(wait=False)
             except UnavailableError as error:
-                if self.state.lacks_rows:
-                    continue  # of which the shards tell themselves
-                if not self.away:
-                    logger.warning("group %s: %s Going on alone.", self._group.name, error)
-                self.away = True
+                logger.debug("group %s: %s", self._group.name, error)
             except Exception as error:
                 logger.exception("group %s cannot go on", self._group.name)
                 self.failed = f"group {self._group.name} cannot go on: {error}"
