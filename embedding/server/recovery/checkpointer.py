@@ -10,12 +10,17 @@ from embedding.errors import UnavailableError
 
 logger = logging.getLogger(__name__)
 
+AGAIN_S = 2.0
+"""After which a checkpoint is tried again that what is away, and comes back, has kept from being
+written; twice as long each time, until the usual interval is reached."""
+
 
 class Checkpointer(ABC):
     """Writes checkpoints on a thread of its own."""
 
     def __init__(self, *, every_s: float) -> None:
-        self._every_s = every_s
+        self._every_s = self._pause_s = every_s
+        self._again_s = AGAIN_S
         self._asked = 0
         self._done = 0
         self._failed: str | None = None
@@ -65,7 +70,7 @@ class Checkpointer(ABC):
         while True:
             with self._changed:
                 self._changed.wait_for(
-                    lambda: self._stopping or self._asked > self._done, timeout=self._every_s
+                    lambda: self._stopping or self._asked > self._done, timeout=self._pause_s
                 )
                 asked, stopping = self._asked, self._stopping
             failed = self._try_write()
@@ -76,12 +81,16 @@ class Checkpointer(ABC):
                 return
 
     def _try_write(self) -> str | None:
+        self._pause_s = self._every_s
         try:
             self._write()
+            self._again_s = AGAIN_S
         except OSError as error:
             logger.error("a checkpoint could not be written: %s", error)
             return f"the checkpoint could not be written ({error.strerror or error})"
         except UnavailableError as error:
+            self._pause_s = min(self._every_s, self._again_s)
+            self._again_s *= 2
             logger.error("a checkpoint could not be written: %s", error)
             return f"the checkpoint could not be written ({str(error).rstrip('.')})"
         except Exception as error:

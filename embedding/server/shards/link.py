@@ -58,13 +58,12 @@ class ShardLink:
         self.failed: str | None = None
         self.follows = self.lacks = follows
         self.on_lacking: Callable[[], None] = lambda: None
-        self._life = 0
         self._unneeded: set[int] = set()
         self._log = log
         self._identity = identity
         self._config = config
         self._stopping = threading.Event()
-        self._want_checkpoint = False
+        self._life, self._wanted, self._asked = 0, 0, -1
         self._lock = threading.Lock()
         self._fetching: Channel | None = None
         self._thread = threading.Thread(target=self._run, name=f"shard-{index}", daemon=True)
@@ -89,8 +88,8 @@ class ShardLink:
         return int(self.figures.get("position", 0))
 
     def want_checkpoint(self) -> None:
-        """Have the shard begin a checkpoint soon."""
-        self._want_checkpoint = True
+        """Have the shard write what is in the log now soon; asked again where it dies before."""
+        self._wanted, self._asked = self._log.position, -1
         with self._log.changed:
             self._log.changed.notify_all()
 
@@ -230,15 +229,16 @@ class ShardLink:
         channel, answer = self._greeted()
         try:
             sent = self._stand(answer.header)
-            self.away, self.failed = False, None
+            self.away, self.failed, self._asked = False, None, -1
             while not self._stopping.is_set():
                 first, entries = self._log.after(sent, timeout_s=BEAT_S)
-                if self._want_checkpoint:
-                    self._want_checkpoint = False
-                    channel.action("checkpoint", {"wait": False})
                 header = {"op": "log", "first": first, "entries": [as_json(e) for e in entries]}
                 self._heard(channel.request(Message(header)).header)
                 sent = first + len(entries) - 1
+                due = self._wanted if self.position >= self._wanted else 0
+                if self.durable < self._wanted and self._asked < due:
+                    self._asked = self.position
+                    channel.action("checkpoint", {"wait": False})
         finally:
             channel.close()
 
