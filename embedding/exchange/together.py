@@ -7,6 +7,7 @@ again, to the server itself, and the server knows whether it has it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -25,6 +26,7 @@ from embedding.records import IntArray, Table
 OPERATION = "together"
 MOST = 4096
 """Nodes of which one message brings pushes."""
+PLACES = "places"
 COLUMNS = ("counted", "counts", "repeats")
 
 
@@ -54,7 +56,7 @@ def encode_together(pushes: Sequence[Push], sessions: Sequence[int]) -> Message:
 
     sessions  of each node's own stream: a process that was replaced adds nothing by this way
     """
-    plain = [encode_push(replace(push, deltas=(), young=None)) for push in pushes]
+    plain = [encode_push(replace(push, deltas=(), young=None, place="")) for push in pushes]
     arrays: dict[str, Array] = {}
     for delta in add_up(pushes):
         arrays[f"{delta.table}.ids"] = np.asarray(delta.ids, dtype=np.int64)
@@ -68,9 +70,11 @@ def encode_together(pushes: Sequence[Push], sessions: Sequence[int]) -> Message:
     for name in USED if any(used) else ():
         arrays[name] = np.concatenate([m.arrays[name] for m in plain if name in m.arrays])
     words = pa.concat_arrays([message.texts["words"] for message in plain])
+    arrays[PLACES], sizes = joined_texts([push.place for push in pushes])
     header = {
         "op": OPERATION,
         "pushes": [dict(message.header) for message in plain],
+        PLACES: sizes,
         "sessions": list(sessions),
         "counted": [len(message.arrays["counted"]) for message in plain],
         "named": [len(message.texts["words"]) for message in plain],
@@ -99,7 +103,7 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
     sums = {name: message.arrays[name] for name in USED if name in message.arrays}
     if any(len(each) != used[-1] for each in sums.values()) or bool(sums) != bool(used[-1]):
         raise RefusedError(f"{OPERATION}: the columns of `used` differ in length.")
-    pushes = []
+    pushes, places = [], split_texts(message, PLACES, n)
     for i, own in enumerate(headers):
         arrays = {name: each[ends[i] : ends[i + 1]] for name, each in columns.items()}
         if i == 0:
@@ -107,10 +111,30 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
         if used[i + 1] > used[i]:
             arrays |= {name: each[used[i] : used[i + 1]] for name, each in sums.items()}
         part = words.slice(named[i], named[i + 1] - named[i])
-        pushes.append(decode_push(Message(own, arrays, {"words": part})))
+        told = {**own, "place": places[i]}
+        pushes.append(decode_push(Message(told, arrays, {"words": part})))
     if len({push.node for push in pushes}) < n:
         raise RefusedError(f"{OPERATION}: a node is named twice.")
     return pushes, sessions
+
+
+def joined_texts(texts: Sequence[str]) -> tuple[Array, list[int]]:
+    """Long texts as an array uint8 beside a header, which is limited, and the bytes of each."""
+    data = [text.encode() for text in texts]
+    return np.frombuffer(b"".join(data), dtype=np.uint8), [len(each) for each in data]
+
+
+def split_texts(message: Message, name: str, n: int) -> list[str]:
+    """Inverse of `joined_texts`: `n` texts in the array `name`, whose sizes the header has."""
+    sizes = _whole_list(message.header.get(name), name, n)
+    data = message.array(name, "u1", 1)
+    ends = np.cumsum([0, *sizes])
+    if ends[-1] != len(data):
+        raise RefusedError(f"message: {len(data)} bytes of `{name}`, not {ends[-1]}.")
+    try:
+        return [data[a:b].tobytes().decode() for a, b in itertools.pairwise(ends)]
+    except UnicodeDecodeError as error:
+        raise RefusedError(f"message: `{name}` is not UTF-8.") from error
 
 
 def _whole_list(found: object, name: str, n: int) -> list[int]:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from embedding.errors import RefusedError
 from embedding.exchange import numbers, strictjson
 
-SLOTS = 16
+SLOTS = 17
 SCHEMA = pa.schema([pa.field(f"slot{i}", pa.large_binary()) for i in range(SLOTS)])
 COMMAND = b"yeoron.exchange"
 MAX_HEADER_BYTES = 4 * 1024 * 1024
@@ -92,11 +92,11 @@ def encode(message: Message) -> tuple[pa.RecordBatch, bytes]:
         flat = np.ascontiguousarray(values)
         dtype, sent = _sent(flat)
         parts.append([name, dtype, list(flat.shape)])
-        slots.append(_slot(pa.py_buffer(sent), sent.nbytes))
+        slots.append(slot(pa.py_buffer(sent), sent.nbytes))
     for name, words in message.texts.items():
         dtype, ends, data = _written(words)
         parts.append([name, dtype, [len(words)]])
-        slots += [_slot(pa.py_buffer(each), each.nbytes) for each in (ends, data)]
+        slots += [slot(pa.py_buffer(each), each.nbytes) for each in (ends, data)]
     if len(slots) > SLOTS:
         raise RefusedError(f"message {message.kind}: {len(slots)} parts; at most {SLOTS} fit.")
     slots.extend(_EMPTY for _ in range(SLOTS - len(slots)))
@@ -107,7 +107,7 @@ def encode(message: Message) -> tuple[pa.RecordBatch, bytes]:
 def decode(batch: pa.RecordBatch | None, metadata: pa.Buffer | None) -> Message:
     """Read a message; RefusedError names what is wrong with it. Arrays share the batch's memory."""
     header = _header(metadata)
-    buffers = _buffers(batch)
+    buffers = contents(batch)
     arrays: dict[str, Array] = {}
     texts: dict[str, pa.Array] = {}
     at = 0
@@ -147,14 +147,14 @@ def _written(words: pa.Array) -> tuple[str, Array, Array]:
     return _SHORT_TEXT, lengths, short
 
 
-def _slot(data: pa.Buffer | None, size: int) -> pa.Array:
+def slot(data: pa.Buffer | None, size: int) -> pa.Array:
     """A one-row large_binary array over `data`."""
     offsets = pa.py_buffer(np.array([0, size], dtype=np.int64))
     held = pa.py_buffer(b"") if data is None else data
     return pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, held])
 
 
-_EMPTY = _slot(None, 0)
+_EMPTY = slot(None, 0)
 
 
 def _header(metadata: pa.Buffer | None) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def _header(metadata: pa.Buffer | None) -> dict[str, Any]:
     return header
 
 
-def _buffers(batch: pa.RecordBatch | None) -> list[memoryview]:
+def contents(batch: pa.RecordBatch | None) -> list[memoryview]:
     """The bytes of each slot."""
     if batch is None:
         return []

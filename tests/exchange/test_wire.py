@@ -84,7 +84,7 @@ def test_rows_are_not_copied_when_encoded():
 
 
 def test_too_many_parts_are_refused():
-    with pytest.raises(RefusedError, match="at most 16"):
+    with pytest.raises(RefusedError, match=f"at most {SLOTS}"):
         encode(Message({}, {str(i): np.zeros(1) for i in range(SLOTS + 1)}))
 
 
@@ -108,7 +108,7 @@ def good() -> tuple[pa.RecordBatch, dict]:
         ({"parts": [["a", "f4", [5]]]}, "needs 20"),
         ({"parts": [["a", "str", [4]]]}, "wrong length"),
         ({"parts": [["a", "i8", [4]], ["w", "str", [2]]]}, "wrong length"),
-        ({"parts": [[f"p{i}", "i8", [0]] for i in range(17)]}, "at most 16"),
+        ({"parts": [[f"p{i}", "i8", [0]] for i in range(SLOTS + 1)]}, f"at most {SLOTS}"),
     ],
 )
 def test_a_wrong_header_is_refused(change, reason):

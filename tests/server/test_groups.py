@@ -354,7 +354,7 @@ def test_lags_of_many_documents_do_not_burst_the_header() -> None:
     )
     told = {"n1": Told(0, [Push("n1", 1, 0, progress=progress)])}
     entry = compose(Cut(told, (), (), dict), {}, GroupConfig(), 1, 2).entry
-    (message,) = encode_entry(entry, 1 << 20)
+    (message,) = encode_entry(entry, 1 << 22)
     assert len(encode(message)[1]) < MAX_HEADER_BYTES
     (part,) = entry.parts
     assert 900 < len(part.progress[7].lags) < 1200

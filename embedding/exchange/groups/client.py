@@ -15,6 +15,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.groups.entry import Entry, encode_entry
 from embedding.exchange.protocol import Ack, Welcome
 from embedding.exchange.pushlog import PushLog
+from embedding.exchange.together import PLACES, split_texts
 from embedding.exchange.wire import Message
 from embedding.records import FloatArray, HalfArray, IntArray, Table
 
@@ -107,6 +108,9 @@ class LeaderClient(ParameterClient):
     def _changed(self, answer: Message, seen: Seen) -> Changes:
         del seen
         head = answer.header
+        nodes = {name: Reached(*each) for name, each in head.get("nodes", {}).items()}
+        places = split_texts(answer, PLACES, len(nodes))
+        told = zip(nodes.items(), places, strict=True)
         return Changes(
             seen=((whole(head, "epoch"), whole(head, "clock")),),
             durable=whole(head, "durable"),
@@ -115,7 +119,7 @@ class LeaderClient(ParameterClient):
             closed=head.get("closed") is True,
             groups=whole(head, "groups"),
             ids={t: answer.array(t, "i8", 1) for t in Table if str(t) in answer.arrays},
-            nodes={name: Reached(*each) for name, each in head.get("nodes", {}).items()},
+            nodes={name: reached._replace(place=place) for (name, reached), place in told},
             fences={name: tuple(each) for name, each in head.get("fences", {}).items()},
         )
 

@@ -3,6 +3,8 @@
     piece, piece, …   rows, so many that each message stays small; nothing is applied yet
     merge             the last rows, and what each node of the group has read: now all is applied
 
+Where that last message is too large it comes in pieces as well, as bytes (`cutting.py`).
+
 For each node there is one part, put together from all its pushes of that time: the leader books
 the node's last sequence number and its place along with the rows. So whoever takes over from a
 group that died learns from the leader how far each node's pushes are in the merged tables.
@@ -19,7 +21,8 @@ import pyarrow as pa
 
 from embedding.errors import RefusedError
 from embedding.exchange.codec import encode_push, whole
-from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Usage, summed
+from embedding.exchange.groups.cutting import cut, whole_again
+from embedding.exchange.payload import BlockCounts, CountGroup, Reread, RowDelta, Usage, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import decode_together, encode_together
 from embedding.exchange.wire import Array, Message
@@ -61,14 +64,24 @@ class Entry:
 
 @dataclass
 class Pieces:
-    """Rows of an entry that have come so far; `sequence` is the entry's."""
+    """What of an entry has come so far; `sequence` is the entry's, `data` bytes of its end."""
 
     sequence: int = 0
     rows: list[RowDelta] = field(default_factory=list)
+    data: list[Array] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """Pieces."""
+        return len(self.rows) + len(self.data)
+
+    def begin(self, sequence: int = 0) -> None:
+        """Forget all; those of an entry come."""
+        self.sequence, self.rows, self.data = sequence, [], []
 
 
 def encode_entry(entry: Entry, most_bytes: int) -> Iterator[Message]:
-    """The messages of an entry; each brings rows of at most `most_bytes`."""
+    """The messages of an entry, each of at most `most_bytes` and a header for them."""
     pieces = list(_pieces(entry.rows, most_bytes))
     yield from _first(pieces, entry.sequence)
     first = replace(entry.parts[0], deltas=tuple(pieces[-1:]))
@@ -82,7 +95,16 @@ def encode_entry(entry: Entry, most_bytes: int) -> Iterator[Message]:
         "digests": list(entry.digests),
         "scored": [list(each) for each in entry.scored],
     }
-    yield Message(header, message.arrays, message.texts)
+    message = Message(header, message.arrays, message.texts)
+    in_bytes = cut(message, most_bytes)
+    if in_bytes is None:
+        yield message
+        return
+    sizes, data = in_bytes
+    for number, piece in enumerate(data, max(0, len(pieces) - 1)):
+        head = {"op": PIECE, "sequence": entry.sequence, "piece": number}
+        yield Message(head, {"bytes": piece})
+    yield Message({"op": MERGE, "sequence": entry.sequence, "held": sizes})
 
 
 def encode_rows(part: Push, most_bytes: int) -> list[Message]:
@@ -103,18 +125,20 @@ def _first(pieces: Sequence[RowDelta], sequence: int) -> Iterator[Message]:
         yield Message({"op": PIECE, "sequence": sequence, "piece": number}, arrays)
 
 
-def decode_piece(message: Message, pieces: Pieces, *, dim: int, most_rows: int) -> None:
-    """Lay a piece's rows, of `dim` columns, to those before it.
+def decode_piece(
+    message: Message, pieces: Pieces, *, dim: int, most_rows: int, most_bytes: int = 0
+) -> None:
+    """Lay a piece's rows, of `dim` columns, or bytes of the entry's end, to those before it.
 
     The first of an entry forgets all before. RefusedError when there are more than `most_rows`
-    rows, of which a piece without any counts as one.
+    rows, of which a piece without any counts as one, or more than `most_bytes`.
     """
     sequence, number = whole(message.header, "sequence", least=1), whole(message.header, "piece")
     if number == 0:
-        pieces.sequence, pieces.rows = sequence, []
-    if (sequence, number) != (pieces.sequence, len(pieces.rows)):
+        pieces.begin(sequence)
+    if (sequence, number) != (pieces.sequence, pieces.count):
         raise RefusedError(
-            f"{PIECE}: piece {number} of entry {sequence}; {len(pieces.rows)} of entry "
+            f"{PIECE}: piece {number} of entry {sequence}; {pieces.count} of entry "
             f"{pieces.sequence} is the next.",
             kind="sequence",
         )
@@ -128,14 +152,22 @@ def decode_piece(message: Message, pieces: Pieces, *, dim: int, most_rows: int) 
                     kind="shape",
                 )
             pieces.rows.append(RowDelta(table, ids, values))
+    if "bytes" in message.arrays:
+        pieces.data.append(message.array("bytes", "u1", 1))
+        size = sum(max(1, piece.nbytes) for piece in pieces.data)
+        if size > most_bytes:
+            pieces.begin()
+            raise RefusedError(f"{PIECE}: {size} bytes; at most {most_bytes} are accepted.")
     held = sum(max(1, len(piece.ids)) for piece in pieces.rows)
     if held > most_rows:
-        pieces.sequence, pieces.rows = 0, []
+        pieces.begin()
         raise RefusedError(f"{PIECE}: {held} rows; at most {most_rows} can have moved.")
 
 
 def decode_entry(message: Message, node: str, pieces: Pieces) -> Entry:
     """The entry that ends with this message; RefusedError says what is wrong with it."""
+    if "held" in message.header:
+        message = whole_again(message.header["held"], pieces.data)
     header = message.header
     sequence = whole(header, "sequence", least=1)
     parts, _ = decode_together(message)
@@ -162,7 +194,7 @@ def completed(
             f"{MERGE}: {len(held)} pieces of entry {sequence} came before it, not {expected}.",
             kind="sequence",
         )
-    pieces.sequence, pieces.rows = 0, []
+    pieces.begin()
     return _joined([*held, *last])
 
 
@@ -231,7 +263,7 @@ def merged(pushes: Sequence[Push]) -> Push:
         busy_s=sum(push.busy_s for push in pushes),
         young=summed([push.young for push in pushes if push.young is not None]),
         usage=usage,
-        reread=tuple(part for push in pushes for part in push.reread),
+        reread=_merged_reread([part for push in pushes for part in push.reread]),
     )
 
 
@@ -252,6 +284,25 @@ def _merged_progress(pushes: Sequence[Push]) -> tuple[SourceProgress, ...]:
                 )
             found[key] = each
     return tuple(found.values())
+
+
+def _merged_reread(parts: Sequence[Reread]) -> tuple[Reread, ...]:
+    """One for each window, source and part of its documents, however long they gathered."""
+    held: dict[tuple[int, str, int], list[Reread]] = {}
+    for part in parts:
+        held.setdefault((part.window, part.source, part.part), []).append(part)
+    return tuple(_added_up(own) for own in held.values())
+
+
+def _added_up(parts: Sequence[Reread]) -> Reread:
+    if len(parts) == 1:
+        return parts[0]
+    ids, at = np.unique(np.concatenate([part.ids for part in parts]), return_inverse=True)
+    slopes = np.zeros((len(ids), parts[0].slopes.shape[1]), dtype=np.float32)
+    np.add.at(slopes, at, np.concatenate([part.slopes for part in parts]).astype(np.float32))
+    pairs = np.zeros(len(ids), dtype=np.float32)
+    np.add.at(pairs, at, np.concatenate([part.pairs for part in parts]))
+    return replace(parts[0], ids=ids, slopes=slopes, pairs=pairs)
 
 
 class _Counted:

@@ -14,9 +14,9 @@ import numpy as np
 
 from embedding.errors import RefusedError, UnavailableError
 from embedding.exchange.channel import Channel
-from embedding.exchange.codec import acknowledged, position, whole
+from embedding.exchange.codec import position, whole
 from embedding.exchange.groups.client import Changes, LeaderClient, Seen
-from embedding.exchange.groups.entry import Entry, encode_entry, encode_rows
+from embedding.exchange.groups.entry import Entry, encode_rows
 from embedding.exchange.protocol import Ack, Push, Welcome
 from embedding.exchange.rowcache import NAMES
 from embedding.exchange.shards.client import ShardedClient
@@ -103,8 +103,7 @@ class ShardedLeaderClient(LeaderClient, ShardedClient):
 
     def _deliver(self, channel: Channel, entry: Entry) -> Ack:
         """Tell the primary; the shards get the rows before, or when they are greeted again."""
-        (message,) = encode_entry(replace(entry, rows=()), self.config.max_message_bytes)
-        return acknowledged(channel.request(message))
+        return super()._deliver(channel, replace(entry, rows=()))
 
     def _resend(self, channel: Channel, welcome: Welcome) -> None:
         super()._resend(channel, replace(welcome, durable=self._safe(welcome.durable)))

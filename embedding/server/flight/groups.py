@@ -10,7 +10,8 @@ from typing import Any
 from embedding.errors import RefusedError
 from embedding.exchange.codec import string, whole
 from embedding.exchange.groups.entry import MERGE, PIECE, Pieces, decode_entry, decode_piece
-from embedding.exchange.wire import Message
+from embedding.exchange.together import PLACES, joined_texts
+from embedding.exchange.wire import Array, Message
 from embedding.records import Table
 from embedding.server.figures.reports import as_sent
 from embedding.server.flight.limits import check_nodes, check_push, check_report, check_rows
@@ -18,6 +19,8 @@ from embedding.server.state import ServerState
 
 MOST_NODES = 10_000
 """Nodes that one group may tell of."""
+MOST_MESSAGES = 8
+"""Largest messages that the end of an entry, what was read, may take together."""
 
 
 class GroupCalls:
@@ -42,7 +45,8 @@ class GroupCalls:
         tables, words = self._state.tables, self._state.vocabulary.rows
         # Twice as many as there are here: the group may not have heard yet which were evicted.
         most = 4 * words + tables.buckets + 1
-        decode_piece(message, self._pieces, dim=tables.dim, most_rows=most)
+        most_bytes = MOST_MESSAGES * self._state.config.max_message_bytes
+        decode_piece(message, self._pieces, dim=tables.dim, most_rows=most, most_bytes=most_bytes)
         return Message({"status": "ok"})
 
     def _merge(self, message: Message) -> Message:
@@ -61,7 +65,11 @@ class GroupCalls:
         facts, ids = self._state.groups.changes(
             self._state, group, seen, whole(header, "epoch"), told
         )
-        return Message({"status": "ok", **facts}, {str(t): each for t, each in ids.items()})
+        arrays: dict[str, Array] = {str(t): each for t, each in ids.items()}
+        nodes = facts["nodes"]
+        arrays[PLACES], sizes = joined_texts([reached.place for reached in nodes.values()])
+        told_nodes = {name: reached._replace(place="") for name, reached in nodes.items()}
+        return Message({"status": "ok", **facts, "nodes": told_nodes, PLACES: sizes}, arrays)
 
     def _rows(self, message: Message) -> Message:
         group, _ = self._who()
