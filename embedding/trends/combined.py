@@ -13,6 +13,8 @@ from embedding.trends.significance import Figures
 
 MODEL = 0.5
 """Weight of procrustes: its z holds the noise of training beside that of the texts."""
+SEEN = 0.5
+"""z of usage up to which procrustes has no weight where both times lie in one space."""
 SURE = 4.0
 """z of usage from which on procrustes has its whole weight where both times lie in one space."""
 
@@ -30,14 +32,14 @@ def combined(
 
     Texts that were read again lie in one space. Then usage is by far the surer one, and where it
     sees nothing procrustes adds the noise of one training, by which two trainings on the same text
-    would name other words. So its weight grows with what usage sees, w = MODEL · min(z / SURE, 1),
-    and a word too rare for usage is judged by procrustes alone.
+    would name other words. So its weight grows with what usage sees, from 0 at z = SEEN to MODEL at
+    SURE, and a word too rare for usage is judged by procrustes alone.
     """
     stable = SCALES["procrustes"].forward(shift(pair, rows, config, "procrustes").astype(float))
     model = noise_floor(stable, exposure, config.band_words).z(stable, exposure)
     if not pair.reread:
         return _sum(usage, np.full(len(usage), MODEL), model)
-    grown = np.clip(usage / SURE, 0.0, 1.0)
+    grown = np.clip((usage - SEEN) / (SURE - SEEN), 0.0, 1.0)
     return _sum(usage, MODEL * np.where(usage == 0.0, 1.0, grown), model)
 
 

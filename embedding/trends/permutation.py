@@ -20,12 +20,15 @@ from embedding.trends.noise import NoiseFloor, noise_floor
 from embedding.trends.pair import ANCHORS, SETTLED, Pair
 from embedding.trends.replicas import Groups, Replicas
 from embedding.trends.significance import Figures, robust_scale
-from embedding.trends.usage import Division, drift, usage_shift
+from embedding.trends.usage import Division, drift, usage_shift, usage_squares
 
 DIVISIONS = 16
 """Ways in which the documents of both times are dealt out."""
 PRIOR = 16
 """The band's spread counts as much as that of so many divisions."""
+RANKED = 32
+"""The same for z: a ranking goes further down than what is sure, and there a word's own spread,
+that of sixteen divisions in one training's tables, would be the noise that decides."""
 MOVED = 4.0
 """A word further above its band has no part in the null: its documents differ by more than chance,
 so dealing them out anew parts them more than chance does (Xie, Pan and Khodursky 2005)."""
@@ -39,7 +42,8 @@ HALVES = 2
 class Permuted:
     """What permuting says of n words.
 
-    z       float64 [n]: shift in units of the word's own null spread; 0 if it could not be compared
+    z       float64 [n]: shift (`steadied`) in units of the word's own null spread; 0 if it could
+            not be compared
     p       float64 [n], one-sided; 1 for a word that could not be compared
     floors  noise floors of shuffled time and of same-window halves
     """
@@ -61,20 +65,26 @@ def permuted(pair: Pair, rows: IntArray, exposure: Figures, band_words: int) -> 
     settled = drift(before.take(TOP[: len(pair)]), after.take(TOP[: len(pair)])) <= SETTLED
     before, after = before.take(rows), after.take(rows)
     past = [window.take(rows) for window in pair.used_past]
-    observed = usage_shift(before, after, past)
     windows = sum(window.usage.means.shape[1] for window in (before, *past))
     dealt = deals(windows, after.usage.means.shape[1])
-    null = np.array([usage_shift(before, after, past, _dealt(one)) for one in dealt])
+    squares = [
+        usage_squares(before, after, past),
+        *(usage_squares(before, after, past, _dealt(one)) for one in dealt),
+    ]
+    shifts = np.array([_root(squared) for squared, _ in squares])
+    steady = np.array([steadied(*each, exposure, band_words) for each in squares])
     halves = np.array([usage_shift(before, after, past, _halved(at)) for at in range(HALVES)])
     floors = {
-        "shuffled_time": _floor(null, exposure, band_words),
+        "shuffled_time": _floor(shifts[1:], exposure, band_words),
         "same_window": _floor(halves, exposure, band_words),
     }
     z, p = np.zeros(len(rows)), np.ones(len(rows))
-    known = np.isfinite(observed) & np.isfinite(null).all(axis=0)
+    known = np.isfinite(shifts).all(axis=0)
     if known.any():
-        own = judged(observed[known], null[:, known], exposure[known], band_words)
-        z[known], p[known] = own[0], own[1] if settled else 1.0
+        told, shifts, steady = exposure[known], shifts[:, known], steady[:, known]
+        z[known], _ = judged(steady[0], steady[1:], told, band_words, RANKED)
+        _, sure = judged(shifts[0], shifts[1:], told, band_words)
+        p[known] = sure if settled else 1.0
     return Permuted(z, p, floors)
 
 
@@ -93,12 +103,33 @@ def deals(earlier: int, later: int) -> list[Groups]:
     return list(found.values())
 
 
+def steadied(squared: Figures, noise: Figures, exposure: Figures, band_words: int) -> Figures:
+    """√e² with its sign float64 [n], half of whose variance is that of the band; NaN stays NaN.
+
+    A few replicas say badly how large the variance of a mean is, and what is taken off too much or
+    too little of it moves a word up and down the ranking (moderated variances, Smyth 2004).
+
+    squared, noise  e² float64 [n] and what was taken off it (`usage_squares`)
+    """
+    known = np.isfinite(squared)
+    found = np.full(len(squared), np.nan)
+    own = noise[known]
+    band = np.exp(_at(np.log(np.maximum(own, 1e-18)), exposure[known], band_words))
+    found[known] = _root(squared[known] + (own - band) / 2)
+    return found
+
+
 def judged(
-    observed: Figures, null: Figures, exposure: Figures, band_words: int
+    observed: Figures,
+    null: Figures,
+    exposure: Figures,
+    band_words: int,
+    prior: int = PRIOR,
 ) -> tuple[Figures, Figures]:
     """z float64 [n], and p: share of all words' null shifts that are as high as each observed one.
 
-    null  float64 [divisions, n]
+    null   float64 [divisions, n]
+    prior  divisions that the band's spread counts for (PRIOR, RANKED)
 
     The space of a model that goes on learning drifts, which lifts all observed e² alike: what the
     median of a band is above that of its null is taken off, and what is left of it in the spread of
@@ -108,19 +139,19 @@ def judged(
     squares, chance = _squared(observed), np.median(_squared(null), axis=0)
     drifted = _at(squares, exposure, band_words) - _at(chance, exposure, band_words)
     every = np.concatenate([_root(squares - drifted)[None], null])
-    units = every / _unit(every, exposure, band_words)
+    units = every / _unit(every, exposure, band_words, prior)
     pooled = np.sort(units[1:, units[0] < MOVED], axis=None)
     wider = max(robust_scale(units[0])[1] / max(robust_scale(pooled)[1], 1e-9), 1.0)
     above = len(pooled) - np.searchsorted(pooled, units[0] / wider, side="left")
-    z: Figures = every[0] / _unit(null, exposure, band_words) / wider
+    z: Figures = every[0] / _unit(null, exposure, band_words, prior) / wider
     return z, (1 + above) / (1 + len(pooled))
 
 
-def _unit(shifts: Figures, exposure: Figures, band_words: int) -> Figures:
+def _unit(shifts: Figures, exposure: Figures, band_words: int, prior: int) -> Figures:
     """Root mean square float64 [n] of shifts [divisions, n], moderated towards that of the band."""
     own = (shifts**2).mean(axis=0)
     band = np.exp(_at(np.log(np.maximum(own, 1e-18)), exposure, band_words))
-    unit: Figures = np.sqrt((PRIOR * band + len(shifts) * own) / (PRIOR + len(shifts)))
+    unit: Figures = np.sqrt((prior * band + len(shifts) * own) / (prior + len(shifts)))
     return unit
 
 

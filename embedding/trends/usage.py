@@ -45,10 +45,24 @@ def usage_shift(
     past   windows before `before` that are compared with along with it
     later  windows behind `after` that are compared along with it
     """
-    found = np.full(len(after.rows), np.nan)
+    squared, _ = usage_squares(before, after, past, division, later=later)
+    apart: Figures = np.sign(squared) * np.sqrt(np.abs(squared))
+    return apart
+
+
+def usage_squares(
+    before: UsedWords,
+    after: UsedWords,
+    past: Sequence[UsedWords] = (),
+    division: Division = lambda replicas: replicas.truly,
+    *,
+    later: Sequence[UsedWords] = (),
+) -> tuple[Figures, Figures]:
+    """e² float64 [n], and the variance [n] that was taken off it; NaN as in `usage_shift`."""
+    squared, noise = (np.full(len(after.rows), np.nan) for _ in range(2))
     for part, sources in _blocks((before, *past), (after, *later)):
-        found[part] = distance(sources, [division(source) for source in sources])
-    return found
+        squared[part], noise[part] = unbiased(sources, [division(each) for each in sources])
+    return squared, noise
 
 
 def usage_between(words: UsedWords, first: str, second: str) -> Figures:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embedding.trends.permutation import deals, judged
+from embedding.trends.permutation import PRIOR, RANKED, deals, judged, steadied
 from embedding.trends.replicas import Replicas, distance
 from embedding.trends.significance import benjamini_hochberg
 
@@ -64,3 +64,27 @@ def test_windows_before_make_the_earlier_time_surer():
     )
     assert more.truly[0].tolist() == list(range(8))
     assert np.isfinite(distance([more], [more.truly])).all()
+
+
+def test_half_of_the_variance_that_is_taken_off_is_that_of_the_band():
+    """The same uses, of which few replicas say that they are sure, stay where they were."""
+    squared, noise = np.full(WORDS, 0.5), np.full(WORDS, 0.5)
+    noise[7], noise[8] = 0.1, 0.9
+    squared[7:9] += 0.5 - noise[7:9]
+    squared[9] = np.nan
+    found = steadied(squared, noise, np.zeros(WORDS), 400)
+    assert np.isnan(found[9])
+    assert np.allclose(found[:7], np.sqrt(0.5))
+    assert np.allclose(found[7:9], np.sqrt([0.7, 0.3])), "half as far from the others as before"
+
+
+def test_a_ranking_leans_on_the_band_more_than_what_is_called_does():
+    replicas = sides(1.5, 1, bursty=40)
+    deal = deals(REPLICAS, REPLICAS)
+    null = np.array([distance([replicas], [each]) for each in deal])
+    observed = distance([replicas], [replicas.truly])
+    plain, ranked = (
+        judged(observed, null, np.zeros(WORDS), 400, prior)[0] for prior in (PRIOR, RANKED)
+    )
+    bursty = observed[-40:] > 0
+    assert (ranked[-40:][bursty] > plain[-40:][bursty]).all(), "their own spread is wide"

@@ -11,6 +11,7 @@ import pytest
 from embedding.errors import InputError
 from embedding.snapshots.usage import Usage
 from embedding.trends import combined as combining
+from embedding.trends import permutation
 from embedding.trends.combined import combined
 from embedding.trends.config import TrendsConfig
 from embedding.trends.noise import exposure
@@ -128,6 +129,21 @@ def test_the_ranking_hears_of_a_change_that_the_vectors_do_not_show(told):
     assert told.words[int(values.argmax())] == "도배"
 
 
+def test_a_ranking_is_steadied_and_what_is_called_is_not(told, monkeypatch):
+    """p stays what permuting says; z leans on words of like frequency."""
+    rows, exposures = np.arange(len(told), dtype=np.int64), np.zeros(len(told))
+    found = permuted(told, rows, exposures, 400)
+    monkeypatch.setattr(permutation, "steadied", lambda squared, *_: np.cbrt(squared))
+    other = permuted(told, rows, exposures, 400)
+    assert np.array_equal(found.p, other.p)
+    assert not np.allclose(found.z, other.z)
+    monkeypatch.undo()
+    monkeypatch.setattr(permutation, "RANKED", permutation.PRIOR)
+    other = permuted(told, rows, exposures, 400)
+    assert np.array_equal(found.p, other.p)
+    assert not np.allclose(found.z, other.z)
+
+
 def test_the_model_reorders_only_what_texts_read_again_say_too(told, monkeypatch):
     """By its noise alone two trainings on the same text would name other words."""
     rows = np.arange(len(told), dtype=np.int64)
@@ -143,8 +159,12 @@ def test_the_model_reorders_only_what_texts_read_again_say_too(told, monkeypatch
     assert np.allclose(again[sure], plain[sure])
     assert np.allclose(again[unseen], usage[unseen])
     assert again[3] == pytest.approx(plain[3]), "a word too rare for usage is judged by the model"
+    unsure = (usage > 0.0) & (usage < combining.SEEN)
+    assert unsure.any()
+    assert np.allclose(again[unsure], usage[unsure])
     at = int(np.argmin(np.abs(usage - combining.SURE / 2)))
-    weight = combining.MODEL * usage[at] / combining.SURE
+    grown = (usage[at] - combining.SEEN) / (combining.SURE - combining.SEEN)
+    weight = combining.MODEL * grown
     assert again[at] == pytest.approx((usage[at] + weight * noise[at]) / np.hypot(1.0, weight))
 
 
