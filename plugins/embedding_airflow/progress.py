@@ -66,8 +66,9 @@ class Progress:
 def judge(status: Mapping[str, Any], target: Target, *, watched_s: float, now: float) -> Progress:
     """Compare the server's `/status` with `target`.
 
-    `watched_s` is how long it has been watched (the silence of a source the server has not heard
-    of), `now` the wall time: a window that has not ended yet in wall time is never given up.
+    `watched_s` is how long nodes that were ready have been watched (the silence of a source the
+    server has not heard of), `now` the wall time: a window that has not ended yet in wall time is
+    never given up.
     """
     sources: Mapping[str, Mapping[str, Any]] = status.get("sources") or {}
     window = (status.get("windows") or {}).get(target.label) or {}
@@ -80,7 +81,7 @@ def judge(status: Mapping[str, Any], target: Target, *, watched_s: float, now: f
     passed: list[str] = []
     idle: list[str] = []
     waiting: list[str] = []
-    may_give_up = now >= target.end and _window_over(status, target)
+    may_give_up = now >= target.end and _window_over(status, target, watched_s)
     for name in target.sources:
         entry = sources.get(name) or {}
         reached = max(_seconds(entry.get("published_at")), watermark if entry else 0.0)
@@ -103,7 +104,17 @@ def judge(status: Mapping[str, Any], target: Target, *, watched_s: float, now: f
     )
 
 
-def _window_over(status: Mapping[str, Any], target: Target) -> bool:
+def starting(status: Mapping[str, Any]) -> bool:
+    """Whether a node that is there still loads or compiles what it learns with.
+
+    It has learnt nothing of what it reads, so that its sources are not silent yet.
+    """
+    nodes = [node or {} for node in (status.get("nodes") or {}).values()]
+    there = [node for node in nodes if node.get("state") != "gone"]
+    return any((node.get("report") or {}).get("warm") is False for node in there)
+
+
+def _window_over(status: Mapping[str, Any], target: Target, watched_s: float) -> bool:
     """True when event time has left the window, or when no source has said anything for long.
 
     Event time is what a node reports as `event_now` (a replay's clock), else the latest document.
@@ -117,7 +128,7 @@ def _window_over(status: Mapping[str, Any], target: Target) -> bool:
     moments += [float(report.get("event_now") or 0.0) for report in reports]
     if max(moments, default=0.0) >= target.end:
         return True
-    return all(float(entry.get("idle_s") or 0.0) >= target.idle_after_s for entry in entries)
+    return all(_silent(entry, watched_s) >= target.idle_after_s for entry in entries)
 
 
 def _silent(entry: Mapping[str, Any], watched_s: float) -> float:

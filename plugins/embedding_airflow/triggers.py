@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from embedding_airflow.progress import Progress, Target, judge
+from embedding_airflow.progress import Progress, Target, judge, starting
 
 _PATH = "embedding_airflow.triggers.WindowTrigger"
 
@@ -71,7 +71,7 @@ class WindowTrigger(BaseTrigger):
         """Look, sleep, look again; one event at the end."""
         target = Target(tuple(self.sources), self.label, self.end, self.idle_after_s)
         progress = Progress(done=False, waiting=target.sources)
-        answered, told = time.time(), ""
+        answered, told, since = time.time(), "", self.started
         async with httpx.AsyncClient(timeout=10.0, trust_env=False) as self.client:
             while True:
                 try:
@@ -89,8 +89,9 @@ class WindowTrigger(BaseTrigger):
                         return
                 else:
                     answered = time.time()
-                    watched = answered - self.started
-                    progress = judge(status, target, watched_s=watched, now=answered)
+                    if starting(status):
+                        since = answered
+                    progress = judge(status, target, watched_s=answered - since, now=answered)
                     if progress.sentence() != told:
                         told = progress.sentence()
                         self.log.info("%s: %s", self.group, told)

@@ -108,6 +108,25 @@ async def test_progress_is_logged_once_for_each_change():
     assert "1 of 1 sources" in lines[1]
 
 
+@pytest.mark.parametrize("state", ["idle", "gone"])
+async def test_sources_are_silent_only_once_their_node_is_ready(state: str) -> None:
+    """Kernels that are compiled first take longer than the silence that ends the wait."""
+    began = time.time()
+    entry = {"documents": 0, "tokens": 0, "published_at": None, "idle_s": 100.0}
+
+    def answer() -> tuple[int, bytes]:
+        ready = state == "idle" and time.time() - began > 0.8
+        node = {"state": state, "report": {"warm": ready}}
+        body = {"sources": {"hani": entry}, "windows": {}, "nodes": {"n0": node}}
+        return 200, json.dumps(body).encode()
+
+    with status_server(answer) as url:
+        watch = trigger(url, started=began, idle_after_s=0.3, deadline=began + 30)
+        payload = await event(watch)
+    assert (payload["state"], payload["idle"]) == ("passed", ["hani"])
+    assert state == "gone" or time.time() - began >= 1.0
+
+
 async def test_a_snapshot_cut_meanwhile_ends_the_wait():
     body = {**status(BEFORE), "windows": {"2020-02": {"snapshot": "s9"}}}
     with status_server(always(200, body)) as url:
