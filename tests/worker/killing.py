@@ -34,7 +34,13 @@ from embedding.worker.node import NodeOutcome, run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 MODEL = ModelConfig(dim=8, sample=0.0)
-NODE = NodeConfig(replay_ratio=0.0, block_tokens=2_000, report_seconds=0.2)
+NODE = NodeConfig(
+    # Looks ahead by three blocks: a reader that had read all would have ended before it is killed.
+    replay_ratio=0.0,
+    block_tokens=2_000,
+    look_ahead_tokens=6_000,
+    report_seconds=0.2,
+)
 CLIENT = ExchangeConfig(connect_timeout_s=120, max_backoff_s=0.2)
 SERVE = """
 import sys
@@ -61,6 +67,7 @@ class Chaos:
         }
         self.config = ServerConfig(**{**given, **settings})
         self.server: subprocess.Popen[bytes] | None = None
+        self.node = NODE
         self.stop = threading.Event()
         self.nodes: list[Future[NodeOutcome]] = []
         self.client = ParameterClient(
@@ -97,7 +104,7 @@ class Chaos:
                 corpus=CorpusShare(path=str(path), index=i, count=nodes, sources=sources),
                 text=TextConfig(tokenizer="whitespace", mask=False),
                 model=MODEL,
-                node=NODE,
+                node=self.node,
                 stream=StreamConfig(queue_tokens=4_000),
                 exchange=CLIENT.model_copy(update=exchange),
             )
@@ -144,6 +151,19 @@ def corpus(path: Path, lines: int) -> Counter[str]:
     words = [" ".join(f"낱말{picked.randrange(300)}" for _ in range(8)) for _ in range(lines)]
     path.write_text("\n".join(words) + "\n", encoding="utf-8")
     return Counter(word for line in words for word in line.split())
+
+
+def kill_without_reader(deadline_s: float = 60.0) -> None:
+    """kill -9 a node's gradient process when its reader has come to the end and is gone."""
+    deadline = time.monotonic() + deadline_s
+    while True:
+        names = {each.name: each.pid for each in multiprocessing.active_children()}
+        if not any(name.endswith("-crawler") for name in names):
+            gradient = next(pid for name, pid in names.items() if name.endswith("-gradient"))
+            os.kill(gradient, signal.SIGKILL)
+            return
+        assert time.monotonic() < deadline, "the reader does not end"
+        time.sleep(0.02)
 
 
 def kill(kind: str) -> None:

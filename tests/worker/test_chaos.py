@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from killing import chaos, corpus, kill, learnt_once
+from killing import chaos, corpus, kill, kill_without_reader, learnt_once
 
 from embedding.records import Window
 from embedding.snapshots.store import SnapshotStore
@@ -34,6 +34,19 @@ def test_whatever_is_killed_each_word_is_learnt_once(tmp_path: Path) -> None:
                 kill(victim)
         outcomes = [node.result(timeout=120) for node in found.nodes]
         assert sum(outcome.restarts for outcome in outcomes) >= 2
+        learnt_once(found, words)
+
+
+def test_what_was_read_ahead_is_read_again_by_who_comes_after(tmp_path: Path) -> None:
+    """The whole corpus was read before the first block was learnt, and the reader has ended."""
+    path = tmp_path / "c.txt"
+    words = corpus(path, 60_000)
+    with chaos(tmp_path, "asp") as (found, pool):
+        found.node = found.node.model_copy(update={"look_ahead_tokens": 10_000_000})
+        found.learn(pool, path, 1)
+        found.reach(0.1 * words.total())
+        kill_without_reader()
+        assert found.nodes[0].result(timeout=120).restarts == 1
         learnt_once(found, words)
 
 
