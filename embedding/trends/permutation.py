@@ -18,7 +18,7 @@ import numpy as np
 from embedding.records import IntArray
 from embedding.trends.noise import NoiseFloor, noise_floor
 from embedding.trends.pair import ANCHORS, SETTLED, Pair
-from embedding.trends.replicas import Groups, Replicas
+from embedding.trends.replicas import Groups, Replicas, signed_root
 from embedding.trends.significance import Figures, robust_scale
 from embedding.trends.usage import Division, drift, usage_shift, usage_squares
 
@@ -71,7 +71,7 @@ def permuted(pair: Pair, rows: IntArray, exposure: Figures, band_words: int) -> 
         usage_squares(before, after, past),
         *(usage_squares(before, after, past, _dealt(one)) for one in dealt),
     ]
-    shifts = np.array([_root(squared) for squared, _ in squares])
+    shifts = np.array([signed_root(squared) for squared, _ in squares])
     steady = np.array([steadied(*each, exposure, band_words) for each in squares])
     halves = np.array([usage_shift(before, after, past, _halved(at)) for at in range(HALVES)])
     floors = {
@@ -115,7 +115,7 @@ def steadied(squared: Figures, noise: Figures, exposure: Figures, band_words: in
     found = np.full(len(squared), np.nan)
     own = noise[known]
     band = np.exp(_at(np.log(np.maximum(own, 1e-18)), exposure[known], band_words))
-    found[known] = _root(squared[known] + (own - band) / 2)
+    found[known] = signed_root(squared[known] + (own - band) / 2)
     return found
 
 
@@ -138,7 +138,7 @@ def judged(
     """
     squares, chance = _squared(observed), np.median(_squared(null), axis=0)
     drifted = _at(squares, exposure, band_words) - _at(chance, exposure, band_words)
-    every = np.concatenate([_root(squares - drifted)[None], null])
+    every = np.concatenate([signed_root(squares - drifted)[None], null])
     units = every / _unit(every, exposure, band_words, prior)
     pooled = np.sort(units[1:, units[0] < MOVED], axis=None)
     wider = max(robust_scale(units[0])[1] / max(robust_scale(pooled)[1], 1e-9), 1.0)
@@ -156,15 +156,9 @@ def _unit(shifts: Figures, exposure: Figures, band_words: int, prior: int) -> Fi
 
 
 def _squared(shift: Figures) -> Figures:
-    """e² of √e² with its sign."""
+    """Inverse of `signed_root`."""
     squares: Figures = np.sign(shift) * shift**2
     return squares
-
-
-def _root(squares: Figures) -> Figures:
-    """Inverse of `_squared`."""
-    roots: Figures = np.sign(squares) * np.sqrt(np.abs(squares))
-    return roots
 
 
 def _at(values: Figures, exposure: Figures, band_words: int) -> Figures:

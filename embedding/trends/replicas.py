@@ -75,8 +75,13 @@ Groups = tuple[IntArray, IntArray]
 def distance(sources: Sequence[Replicas], groups: Sequence[Groups]) -> Figures:
     """√e² with its sign, float64 [n]; NaN where no source has two replicas in each group."""
     squared, _ = unbiased(sources, groups)
-    apart: Figures = np.sign(squared) * np.sqrt(np.abs(squared))
-    return apart
+    return signed_root(squared)
+
+
+def signed_root(squares: Figures) -> Figures:
+    """√|e²| with the sign of e²: an unbiased e² of nothing is below 0 as often as above."""
+    roots: Figures = np.sign(squares) * np.sqrt(np.abs(squares))
+    return roots
 
 
 def unbiased(sources: Sequence[Replicas], groups: Sequence[Groups]) -> tuple[Figures, Figures]:

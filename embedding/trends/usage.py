@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from embedding.records import IntArray
-from embedding.trends.replicas import Groups, Replicas, UsedWords, distance, unbiased
+from embedding.trends.replicas import Groups, Replicas, UsedWords, distance, signed_root, unbiased
 from embedding.trends.significance import Figures
 
 _BLOCK = 2048
@@ -46,8 +46,7 @@ def usage_shift(
     later  windows behind `after` that are compared along with it
     """
     squared, _ = usage_squares(before, after, past, division, later=later)
-    apart: Figures = np.sign(squared) * np.sqrt(np.abs(squared))
-    return apart
+    return signed_root(squared)
 
 
 def usage_squares(
