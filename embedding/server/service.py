@@ -290,6 +290,7 @@ class ParameterServer:
             reasons.append(failed)
         if not self.state.lock.acquire(timeout=_STUCK_S):
             return [*reasons, f"the tables were not free for {_STUCK_S:.0f} s."]
+        reasons += [each for each in (self.state.changes.stuck, self.state.full) if each]
         self.state.lock.release()
         return reasons
 

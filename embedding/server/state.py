@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,20 @@ from embedding.errors import RefusedError
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta, Welcome
 from embedding.exchange.testimony import Attestation
 from embedding.records import IntArray, ScorePairs, Table, Window
+from embedding.server.applying import AppliesPushes
 from embedding.server.balance import Balance
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.consistency import ConsistencyMachine
 from embedding.server.cutting.quality import ScoreKeeper
 from embedding.server.figures.reports import as_sent, read_report
 from embedding.server.flight.greeting import acknowledgement, welcome
-from embedding.server.flight.validation import check_buckets, check_words, checked
+from embedding.server.flight.validation import check_words, checked
 from embedding.server.groups.leading import LedGroups
 from embedding.server.lbfgs.rounds import Rounds
-from embedding.server.policies import Apply, Instruction, Ticket
+from embedding.server.policies import Ticket
 from embedding.server.recovery.journal import Journal
 from embedding.server.recovery.sequence import Ledger, Verdict
-from embedding.server.rows.averaging import averaged
+from embedding.server.rows.changing import Changes
 from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import Optimizer, Tables, pick_device
 from embedding.server.shards.holding import HoldsRows
@@ -45,7 +47,7 @@ WAIT_S = 1.0
 """How long a pull is held before it is answered `waiting`, so that streams stay responsive."""
 
 
-class ServerState(HoldsRows):
+class ServerState(AppliesPushes, HoldsRows):
     """Tables, vocabulary, counts, clocks and sequence numbers, consistent under `lock`."""
 
     def __init__(
@@ -92,6 +94,7 @@ class ServerState(HoldsRows):
         self.journal = Journal(None)
         self.want_checkpoint: Callable[[], None] = lambda: None
         self.admitting = threading.Lock()
+        self.changes = Changes("the server")
         self._held: dict[tuple[str, int], Arrival] = {}
         self._read_mark: dict[str, int] = {}
 
@@ -140,8 +143,10 @@ class ServerState(HoldsRows):
             raise RefusedError("admit: a count below 0.")
         with self.admitting:
             with self.lock:
+                self.changes.check()
                 fresh = self.vocabulary.plan(words, counts)
-                fresh = self.witnesses.passed(fresh, words, testimony)[: self._room()]
+                fresh = self.witnesses.passed(fresh, words, testimony)
+                fresh = fresh[: self.make_room(len(fresh))]
                 first, evicted = self.vocabulary.next_id, self.vocabulary.victims(len(fresh))
             if fresh:
                 self.journal.write(first, fresh, evicted)
@@ -150,12 +155,6 @@ class ServerState(HoldsRows):
             with self.lock:
                 return self.vocabulary.ids(words)
 
-    def _room(self) -> int:
-        """How many words may be admitted at once; into shared tables only while there is room."""
-        if self.tables.memory is None:
-            return self.config.max_words
-        return self.config.max_words - len(self.vocabulary)
-
     def install(self, words: Sequence[str], evicted: IntArray) -> None:
         """Give words the rows of evicted ids and new ones (under the lock)."""
         if len(evicted):
@@ -163,7 +162,7 @@ class ServerState(HoldsRows):
             self.composer.forget(evicted)
         admission = self.vocabulary.admit(words, evicted)
         self.young.placed(admission.slots, admission.evicted)
-        self._place(admission)
+        self.changes.carry_out(lambda: [partial(self._place, admission)])
 
     def delta(self, since: int) -> VocabularyDelta:
         """Vocabulary changes after `since`."""
@@ -191,6 +190,7 @@ class ServerState(HoldsRows):
             at, waiting_for = self._turn(node, clock, began)
             if waiting_for:
                 return waiting_for
+            self.changes.check()
             waited = time.monotonic() - began
             slots_in = self.vocabulary.slots(vectors, "pull")
             slots_out = self.vocabulary.slots(contexts, "pull")
@@ -242,6 +242,7 @@ class ServerState(HoldsRows):
         with self.changed:
             if session is not None:
                 self.check_session(push.node, session)
+            self.changes.check()
             entry = self.ledger.of(push.node)
             now = time.monotonic()
             if self.ledger.judge(push.node, push.sequence) is Verdict.DUPLICATE:
@@ -272,46 +273,6 @@ class ServerState(HoldsRows):
 
     def _ack(self, node: str, *, duplicate: bool = False) -> Ack:
         return acknowledgement(self, node, duplicate=duplicate)
-
-    def execute(self, instructions: Sequence[Instruction], now: float) -> None:
-        """Carry out what the consistency machine says (under the lock)."""
-        for instruction in instructions:
-            arrivals = [self._held.pop((t.node, t.sequence)) for t in instruction.tickets]
-            pushes = [arrival.push for arrival in arrivals]
-            if isinstance(instruction, Apply):
-                self.accounts.complete(arrivals, now)
-                own = instruction.scale == 1.0 and not instruction.average
-                for push in averaged(pushes) if instruction.average else pushes:
-                    self.tables.versions.writing(push.node if own and push.keeps else None)
-                    self.add_rows(push, instruction.scale)
-            else:
-                self.meters.dropped_pushes += len(pushes)
-                self.meters.dropped_tokens += sum(push.tokens for push in pushes)
-                self.tables.versions.lost([push.node for push in pushes])
-            for arrival in arrivals:
-                self.accounts.learnt(arrival, now)
-                self.young.learnt(arrival.push)
-                self.ledger.apply(arrival.push.node, arrival.push.sequence, arrival.push.place)
-        if instructions:
-            self.changed.notify_all()
-
-    def slots_of(self, table: Table, ids: IntArray, what: str) -> IntArray:
-        """Where rows lie: words by their slot, -1 for evicted ones; n-grams by their bucket."""
-        if table is not Table.SUB:
-            return self.vocabulary.slots(ids, what)
-        return check_buckets(ids, self.tables.buckets, what)
-
-    def add_rows(self, push: Push, scale: float) -> None:
-        """Add what a push moved its rows by; those of evicted words are dropped."""
-        for delta in push.deltas:
-            slots = self.slots_of(delta.table, delta.ids, "push")
-            values = delta.values
-            gone = slots < 0
-            if gone.any():
-                self.meters.dropped_rows += int(gone.sum())
-                slots, values = slots[~gone], values[~gone]
-            self.tables.add(delta.table, slots, values, scale)
-            self.meters.rows_in += len(slots)
 
     # -- control ----------------------------------------------------------------------------
 
@@ -364,6 +325,7 @@ class ServerState(HoldsRows):
                 logger.warning("node %s was silent too long and counts as gone", node)
                 self.accounts.tracker.leave(node)
             self.execute(instructions, now)
+            self.changes.advance()
             if gone:
                 self.changed.notify_all()
 

@@ -63,6 +63,43 @@ def test_a_cut_after_the_leaders_restart_waits_for_its_groups(tmp_path, connect)
     assert dict(zip(by.words, by.counts.tolist(), strict=True)) == {"봄": 4, "여름": 4}
 
 
+def test_the_watermark_waits_after_the_leaders_restart_for_nodes_of_its_groups(
+    tmp_path, connect
+) -> None:
+    config = leading(tmp_path).model_copy(update={"cut": "watermark", "source_idle_s": 60.0})
+    with running_server(config, dim=DIM) as leader, following(leader) as b:
+        node, own = connect(b, "n1"), connect(leader, "n0")
+        ids = node.words("봄", "여름")
+        own.words("봄", "여름")
+        node.push(moved(ids, 1.0), counted(ids), published=10.0)
+        own.push(moved(ids, 1.0), counted(ids), published=10.0)
+        until(lambda: leader.state.meters.pushes == 2)
+        with b.link._cycle:  # the group does not get to tell anything
+            leader.stop()
+            node.push(moved(ids, 2.0), counted(ids, 3), published=20.0)
+            with running_server(on_port_of(leader, config), dim=DIM) as again:
+                late = 2 * 86_400
+                own.push(moved(ids, 1.0), counted(ids, window=late), window=late)
+                until(lambda: again.state.meters.pushes == 3)
+                again.state.tick()
+                assert not again.state.due(), "n1 has not said how far it is"
+                assert not again.cutter.refs()
+                b.link._cycle.release()
+                try:
+                    node.push(
+                        moved(ids, 1.0),
+                        counted(ids, window=late),
+                        window=late,
+                        published=late + 1.0,
+                    )
+                    until(lambda: bool(again.cutter.refs()))
+                finally:
+                    b.link._cycle.acquire()
+    (ref,) = SnapshotStore(config.snapshots).list()
+    by = SnapshotStore(config.snapshots).open(ref.id).by_source
+    assert dict(zip(by.words, by.counts.tolist(), strict=True)) == {"봄": 5, "여름": 5}
+
+
 def test_a_group_that_does_not_come_back_holds_up_a_cut_for_a_while(
     tmp_path, connect, caplog
 ) -> None:

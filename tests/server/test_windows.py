@@ -131,3 +131,32 @@ def test_nodes_that_share_a_source_all_have_to_pass_a_window():
     assert t.advance(now=2) == 3000.0
     t.leave("n1")
     assert t.advance(now=3) == 9000.0
+
+
+def test_after_a_restart_the_watermark_waits_for_nodes_that_have_not_said_how_far_they_are():
+    before = tracker(in_step=True)
+    before.progress("뉴스", 9000.0, now=0, node="n0")
+    before.progress("뉴스", 3000.0, now=0, node="n1")
+    assert before.advance(now=0) == 3000.0
+    t = tracker(in_step=True)
+    t.progress("뉴스", 9000.0, now=100)
+    t.watermark = before.watermark
+    t.expect(t.restore(before.reading()), until=160.0)
+    t.progress("뉴스", 9500.0, now=101, node="n0")
+    assert t.advance(now=101) == 3000.0, "n1 may have found more meanwhile"
+    t.report("n1", {"뉴스": 2}, now=102)
+    assert t.advance(now=102) == 3000.0, "n1 is as far as it was"
+    t.progress("뉴스", 4000.0, now=103, node="n1")
+    assert t.advance(now=103) == 4000.0
+
+
+def test_a_node_that_does_not_come_back_after_a_restart_is_waited_for_so_long():
+    before = tracker()
+    before.report("n1", {"느림": 3}, now=0)
+    before.progress("느림", 3000.0, now=0, node="n1")
+    t = tracker()
+    t.progress("느림", 3000.0, now=100)
+    t.expect(t.restore(before.reading()), until=160.0)
+    t.progress("빠름", 9000.0, now=159, node="n0")
+    assert t.advance(now=159) is None
+    assert t.advance(now=160) == 9000.0

@@ -218,6 +218,7 @@ class Cutter:
         """Everything the snapshot needs, consistent; rows follow (see rowcopy.py)."""
         state, vocabulary = self._state, self._state.vocabulary
         with state.lock:
+            state.changes.check()
             began = time.monotonic()
             ids = vocabulary.alive()
             ids = ids[vocabulary.counts(ids) >= 0.5]

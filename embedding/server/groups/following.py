@@ -248,6 +248,7 @@ class Follows(ServerState):
     def take(self, sequence: int, groups: int) -> Taken | None:
         """Everything since the last time, as entry `sequence`; None when nothing was pushed."""
         with self.lock:
+            self.changes.check()
             if self._cut is None and self.waiting:
                 self._cut = self._begin_cut()
             elif self._cut is None:
@@ -261,10 +262,11 @@ class Follows(ServerState):
 
     def _begin_cut(self) -> Cut:
         """Everything up to now (under the lock)."""
+        moves = self.cut_moves()  # first: what it has no memory for is tried again
         told, self.waiting = self.waiting, {}
         self.waiting_pushes = 0
         digests, self.accounts.digests = tuple(self.accounts.digests), {}
-        return Cut(told, digests, tuple(self.scores.drain()), self.cut_moves())
+        return Cut(told, digests, tuple(self.scores.drain()), moves)
 
     def follow_words(self, delta: VocabularyDelta, next_id: int, *, closed: bool) -> None:
         """Have the words of the leader, by its ids, and their counts.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.groups.client import Reached
 from embedding.exchange.groups.entry import Entry
+from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.records import IntArray, Table
 from embedding.server.config import SyncConfig
@@ -26,6 +28,7 @@ from embedding.server.flight.greeting import acknowledgement
 from embedding.server.flight.validation import check_words, checked
 from embedding.server.groups.config import PAST_PUSHES, PUSHING, check_pace
 from embedding.server.recovery.sequence import Verdict
+from embedding.server.rows.changing import Step
 from embedding.server.words.accounting import Arrival
 
 if TYPE_CHECKING:
@@ -79,6 +82,7 @@ class LedGroups:
                 led.duplicates += 1
                 state.meters.duplicates += 1
                 return acknowledgement(state, group, duplicate=True)
+            state.changes.check()
             for arrival, after in zip(arrivals, entry.after, strict=True):
                 self._check_follows(state, arrival.push, after, where)
             for delta in rows.deltas:
@@ -286,31 +290,40 @@ class LedGroups:
         now = time.monotonic()
         state.accounts.complete(arrivals, now)
         state.log_merge(group, entry.sequence)
-        state.tables.versions.writing(group)
-        if state.tables.optimizer.name == "sum":
-            state.add_rows(rows, 1.0)
-        else:
-            self._add_as_is(state, rows)
+        for arrival in arrivals:
+            state.ledger.accept(arrival.push.node, arrival.push.sequence, arrival.push.place)
+        state.ledger.accept(group, entry.sequence)
+        plain = state.tables.optimizer.name != "sum"
+
+        def planned() -> Iterator[Step]:
+            for delta in rows.deltas:
+                add = partial(self._add_as_is, state, delta)
+                yield add if plain else partial(state.add_rows, delta, 1.0, group)
+            yield partial(self._book, state, group, arrivals, entry, now)
+
+        state.changes.carry_out(planned)
+
+    def _book(
+        self, state: ServerState, group: str, arrivals: list[Arrival], entry: Entry, now: float
+    ) -> None:
+        """The entry is in the rows."""
         for arrival, after in zip(arrivals, entry.after, strict=True):
             part = arrival.push
             state.accounts.learnt(arrival, now)
             state.meters.pushes += part.sequence - after - 1
             state.young.learnt(part)
-            state.ledger.accept(part.node, part.sequence, part.place)
             state.ledger.apply(part.node, part.sequence, part.place)
             state.ledger.of(part.node).tokens += part.tokens
         state.accounts.tokenizers.update(dict.fromkeys(entry.digests))
         state.scores.take_over(entry.scored)
-        state.ledger.accept(group, entry.sequence)
         state.ledger.apply(group, entry.sequence)
 
-    def _add_as_is(self, state: ServerState, rows: Push) -> None:
+    def _add_as_is(self, state: ServerState, delta: RowDelta) -> None:
         """Add rows past the optimiser: the group's own has shrunk them already."""
-        for delta in rows.deltas:
-            slots = state.slots_of(delta.table, delta.ids, "merge")
-            alive = slots >= 0
-            held = state.tables.read(delta.table, slots[alive])
-            state.tables.put(delta.table, slots[alive], held + delta.values[alive])
+        slots = state.slots_of(delta.table, delta.ids, "merge")
+        alive = slots >= 0
+        held = state.tables.read(delta.table, slots[alive])
+        state.tables.put(delta.table, slots[alive], held + delta.values[alive])
 
     def _hear(self, state: ServerState, led: Led, told: Mapping[str, Any]) -> None:
         """What a group says of itself and of its nodes."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from embedding.errors import ConfigError
+from embedding.errors import ConfigError, UnavailableError
 from embedding.records import Table
 from embedding.server.figures.reports import lasting
 from embedding.server.policies import Member
@@ -59,6 +59,11 @@ class Recovery(Checkpointer):
         # The file first: a copy of tables that nobody finishes would follow them for ever.
         fresh = Journal(self._folder.journal(number))
         with state.admitting, state.lock:
+            try:
+                state.changes.check()
+            except UnavailableError:
+                fresh.close()
+                raise
             mark, began = self._mark(), time.perf_counter()
             old, state.journal = state.journal, fresh
             collected = collect(state)
@@ -145,6 +150,7 @@ def collect(state: ServerState) -> dict[str, Any]:
                 name: source.published for name, source in accounts.tracker.sources.items()
             },
             "watermark": accounts.tracker.watermark,
+            "reading": accounts.tracker.reading(),
             "window_tokens": _by_window(accounts.windows.tokens),
             "window_documents": _by_window(accounts.windows.documents),
         },
@@ -275,6 +281,9 @@ def _restore_accounts(state: ServerState, content: Content) -> None:
         if published is not None:
             accounts.tracker.progress(name, published, now=now)
     accounts.tracker.watermark = facts["watermark"]
+    patience = state.machine.config.liveness_timeout_s
+    readers = accounts.tracker.restore(facts.get("reading", {}))
+    accounts.tracker.expect(readers, until=now + patience)
     accounts.tokenizers.update(dict.fromkeys(facts["tokenizers"]))
     accounts.cut |= set(facts["cut"])
     accounts.closed.update(facts["closed"])

@@ -8,7 +8,7 @@ the nodes send the rows of what comes after (docs/adr/0015-server-groups.md).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from embedding.exchange.codec import position, whole
 from embedding.exchange.wire import Array, Message
 from embedding.records import FloatArray, IntArray, Table
 from embedding.server.groups.drift import Drift, Moved
+from embedding.server.rows.changing import Step
 from embedding.server.shards.fields import at_of, table_of
 from embedding.server.shards.log import Admit, Entry, TakeMoves
 from embedding.server.shards.spec import ShardSpec
@@ -105,15 +106,16 @@ class FollowingShard(ShardState):
             self._waiting = {key: push for key, push in self._waiting.items() if self._fresh(key)}
             self.changed.notify_all()
 
-    def _carry_out(self, entry: Entry) -> None:
-        if isinstance(entry, TakeMoves):
-            taken = self.drift.take()
-            self._aside = (
-                self.position + 1,
-                {t: Moved(self._ids(t, m.slots), m.bases, m.now) for t, m in taken.items()},
-            )
-        else:
-            super()._carry_out(entry)
+    def _planned(self, entry: Entry) -> Iterable[Step]:
+        return [self._set_aside] if isinstance(entry, TakeMoves) else super()._planned(entry)
+
+    def _set_aside(self) -> None:
+        """Keep what has moved until the group has fetched it."""
+        taken = self.drift.take()
+        self._aside = (
+            self.position + 1,
+            {t: Moved(self._ids(t, m.slots), m.bases, m.now) for t, m in taken.items()},
+        )
 
     def _fresh_ids(self, entry: Admit) -> IntArray:
         """The leader gives ids in order, but the group hears of them in any."""

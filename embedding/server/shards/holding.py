@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from embedding.records import IntArray, ScorePairs, Table
+from embedding.server.config import ServerConfig
 from embedding.server.flight.validation import check_score
 from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import Tables, TablesCopy
@@ -18,11 +20,14 @@ if TYPE_CHECKING:
 
     from embedding.server.shards.leading import RemoteCopy
 
+logger = logging.getLogger(__name__)
+
 
 class HoldsRows:
     """What a server does with rows, apart from reading and changing them.
 
     leads   rows lie on shards, of which this server is the primary
+    full    a sentence that says why new words get no rows; None while they do
     """
 
     leads: ClassVar[bool] = False
@@ -30,6 +35,8 @@ class HoldsRows:
     tables: Tables
     vocabulary: Vocabulary
     composer: Composer
+    config: ServerConfig
+    full: str | None = None
 
     @property
     def held_rows(self) -> int:
@@ -90,6 +97,23 @@ class HoldsRows:
 
     def restore_log(self, facts: Mapping[str, Any]) -> None:
         """Go on from what a checkpoint kept of it."""
+
+    def make_room(self, words: int) -> int:
+        """For how many of so many new words there are rows, or memory for them (under the lock)."""
+        if self.tables.memory is not None:  # shared tables do not grow
+            return min(words, self.config.max_words - len(self.vocabulary))
+        try:
+            self.tables.ensure(min(self.vocabulary.rows + words, self.config.max_words))
+        except (MemoryError, RuntimeError) as error:  # what torch raises is a RuntimeError
+            if self.full is None:
+                logger.exception("there is no memory for rows of more words")
+            self.full = (
+                f"no new words: there is no memory for more than the {self.tables.capacity} rows "
+                f"that there are ({type(error).__name__}); learning goes on without them."
+            )
+            return self.tables.capacity - self.vocabulary.rows
+        self.full = None
+        return words
 
     def _place(self, admission: Admission) -> None:
         """Make and start the rows of new words (under the lock)."""

@@ -31,7 +31,7 @@ def progress(state: ShardState) -> dict[str, Any]:
         "bytes_led": state.led.bytes_in + state.led.bytes_out,
         "moved_rows": state.moved_rows,
         "waits_for": None if state.waits_for is None else list(state.waits_for),
-        "stuck": state.stuck,
+        "stuck": state.changing.stuck,
         "pause_ms": meters.checkpoint_pause_s * 1000,
         "uptime_s": time.monotonic() - state.started,
     }

@@ -10,13 +10,14 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from embedding.errors import RefusedError, ReplacedError, UnavailableError
+from embedding.errors import RefusedError, ReplacedError
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import Minibatches
@@ -25,6 +26,7 @@ from embedding.server.figures.meters import Meters
 from embedding.server.flight.validation import checked
 from embedding.server.recovery.sequence import Ledger, NodeLedger
 from embedding.server.rows.averaging import averaged
+from embedding.server.rows.changing import Changing, Step
 from embedding.server.rows.composing import Bags
 from embedding.server.rows.transfer import to_host
 from embedding.server.shards.copies import HeldCopy
@@ -41,15 +43,12 @@ WAIT_S = 1.0
 
 At = tuple[int, int]
 """A life of the primary and a position in its log."""
-Step = tuple[RowDelta, float | None, str | None]
-"""Rows, the scale by which they are added (None: past the optimiser), and whose versions stay."""
 
 
 class ShardState(HeldRows):
     """Rows, slots, pushes that wait and the log's position, consistent under `lock`.
 
-    stuck   why the next entry of the log cannot be carried out, None while it can
-    _steps  what is left to do of a change that was begun
+    changing  carries the entries of the log out, each as a whole
     """
 
     def __init__(self, spec: ShardSpec, *, epoch: int) -> None:
@@ -71,8 +70,7 @@ class ShardState(HeldRows):
         self._again: set[tuple[str, int]] = set()
         self.waits_for: tuple[str, int] | None = None
         self.sums = HeldSums()
-        self.stuck: str | None = None
-        self._steps: deque[Step] | None = None
+        self.changing = Changing(f"shard {spec.index}")
         self._queue: deque[Entry] = deque()
         self._waiting: dict[tuple[str, int], Push | None] = {}
         self._copies: dict[int, HeldCopy] = {}
@@ -252,12 +250,12 @@ class ShardState(HeldRows):
 
     def check_whole(self) -> None:
         """UnavailableError while half of a push is in the rows (under the lock)."""
-        if self._steps is not None:
-            raise UnavailableError(str(self.stuck))
+        if self.changing.begun:
+            self.changing.refuse()
 
     def _finish_change(self) -> None:
         """What was begun belongs to the log that began it; UnavailableError when it cannot be."""
-        if self._steps is not None:
+        if self.changing.begun:
             self._advance()
             self.check_whole()
 
@@ -271,7 +269,7 @@ class ShardState(HeldRows):
                 self.waits_for = self._missing(entry)
                 if self.waits_for is not None:
                     break
-            if not self._carried_out(entry):
+            if not self.changing.carry_out(partial(self._planned, entry)):
                 break
             self._queue.popleft()
             self.position += 1
@@ -280,31 +278,20 @@ class ShardState(HeldRows):
         if self.position > before:
             self.changed.notify_all()
 
-    def _carried_out(self, entry: Entry) -> bool:
-        """Carry an entry out; False when there was no memory for it: it is tried again."""
-        try:
-            self._carry_out(entry)
-        except (MemoryError, RuntimeError) as error:  # what torch raises is a RuntimeError
-            if self.stuck is None:
-                logger.exception("an entry of the log could not be carried out")
-            why = " ".join(str(error).split())[:200]
-            self.stuck = (
-                f"shard {self.spec.index} could not change its rows, and tries again: "
-                f"{type(error).__name__}{f' ({why})' if why else ''}."
-            )
-            return False
-        self.stuck = None
-        return True
-
-    def _carry_out(self, entry: Entry) -> None:
+    def _planned(self, entry: Entry) -> Iterable[Step]:
+        """What carries an entry out, in order; nothing has changed yet."""
         if isinstance(entry, Admit):
-            self._admit(entry)
-        elif isinstance(entry, Change):
-            self._change(entry)
-        elif isinstance(entry, CopyRows):
-            self._copies[entry.number] = HeldCopy(
-                self.map, self.tables, self.next_slot, self.lock, self.grams
-            )
+            return [partial(self._admit, entry)]
+        if isinstance(entry, Change):
+            return self._change(entry)
+        if isinstance(entry, CopyRows):
+            return [partial(self._copy, entry)]
+        return []
+
+    def _copy(self, entry: CopyRows) -> None:
+        self._copies[entry.number] = HeldCopy(
+            self.map, self.tables, self.next_slot, self.lock, self.grams
+        )
 
     def _missing(self, entry: Change) -> tuple[str, int] | None:
         summed = self.sums.of(entry, self._fresh)
@@ -317,24 +304,26 @@ class ShardState(HeldRows):
         node, sequence = ticket
         return sequence > self.ledger.of(node).applied
 
-    def _change(self, entry: Change) -> None:
-        """Change rows, table by table, and book the pushes once all of them have changed.
-
-        Tried again it goes on with the table that it came to.
-        """
+    def _change(self, entry: Change) -> Iterator[Step]:
+        """Rows change table by table, and the pushes are booked once all of them have."""
         summed = self.sums.of(entry, self._fresh)
         tickets = [ticket for ticket in entry.tickets if self._fresh(ticket)]
         pushes = [summed.get(ticket, self._waiting.get(ticket)) for ticket in tickets]
         held = [push for push in pushes if push is not None]
-        steps = deque(self._planned(entry, held)) if self._steps is None else self._steps
-        while steps:
-            self._add(*steps[0])
-            steps.popleft()
-            self._steps = steps
-        self._steps = None
+        if entry.scale:
+            moved = [self._moved(push) for push in held]
+            alone = entry.scale == 1.0 and not entry.average
+            for push in averaged(moved) if entry.average else moved:
+                writer = push.node if alone and push.keeps else None
+                for delta in push.deltas:
+                    yield partial(self._add, delta, None if entry.plain else entry.scale, writer)
+        yield partial(self._book, entry, dict(zip(tickets, pushes, strict=True)))
+
+    def _book(self, entry: Change, pushes: Mapping[Ticket, Push | None]) -> None:
+        """These pushes are in the rows; None for one that was lost with its node."""
         if not entry.scale:
-            self.tables.versions.lost([push.node for push in held])
-        for (node, sequence), push in zip(tickets, pushes, strict=True):
+            self.tables.versions.lost([push.node for push in pushes.values() if push is not None])
+        for (node, sequence), push in pushes.items():
             if push is None:
                 logger.warning("push %d of node %s was lost with its node", sequence, node)
                 self.lost_pushes += 1
@@ -343,19 +332,11 @@ class ShardState(HeldRows):
             self.meters.pushes += 1
         self.sums.drop(self._fresh)
 
-    def _planned(self, entry: Change, held: Sequence[Push]) -> Iterator[Step]:
-        """What changes rows, in order; nothing has changed yet."""
-        if not entry.scale:
-            return
-        moved = [self._moved(push) for push in held]
-        alone = entry.scale == 1.0 and not entry.average
-        for push in averaged(moved) if entry.average else moved:
-            writer = push.node if alone and push.keeps else None
-            for delta in push.deltas:
-                yield delta, None if entry.plain else entry.scale, writer
-
     def _add(self, delta: RowDelta, scale: float | None, writer: str | None) -> None:
-        """All of these rows change, or none. Without a scale past the optimiser."""
+        """All of these rows change, or none. Without a scale past the optimiser.
+
+        writer  whose versions of them stay
+        """
         self.tables.versions.writing(writer)
         slots, values = self._places(delta.table, delta.ids, "push"), delta.values
         gone = slots < 0

@@ -32,7 +32,7 @@ class SourceState:
     def reached(self) -> float | None:
         """Event time up to which every node that reads it has come; None: one has yet to begin.
 
-        After a restart no node was heard yet: then it is what was learnt before.
+        Where no node was heard it is what was learnt before.
         """
         if not self.heard:
             return self.published
@@ -63,11 +63,37 @@ class WindowTracker:
         self.watermark: float | None = None
         self.sources: dict[str, SourceState] = {}
         self._event_now: dict[str, float] = {}
+        self._expected: dict[str, float] = {}
+
+    def reading(self) -> dict[str, dict[str, dict[str, float]]]:
+        """How far nodes are, by source, as a checkpoint keeps it."""
+        return {
+            name: {"heard": dict(state.heard), "pending": dict(state.pending)}
+            for name, state in self.sources.items()
+        }
+
+    def restore(self, reading: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[str]:
+        """Nodes are as far as they were once; their names."""
+        found = set()
+        for name, held in reading.items():
+            state = self.sources.setdefault(name, SourceState())
+            state.heard = {node: float(at) for node, at in held["heard"].items()}
+            state.pending = {node: int(n) for node, n in held["pending"].items()}
+            found |= {*state.heard, *state.pending}
+        return sorted(found)
+
+    def expect(self, nodes: Iterable[str], *, until: float) -> None:
+        """Wait for these, of which nobody knows what they have read meanwhile (after a restart).
+
+        The watermark stands until each of them was heard. By `until` they have left.
+        """
+        self._expected.update(dict.fromkeys(nodes, until))
 
     def progress(self, source: str, published: float, *, now: float, node: str = "") -> None:
         """A push of a node held documents of a source up to event time `published`."""
         state = self.sources.setdefault(source, SourceState())
         if node:
+            self._expected.pop(node, None)
             state.heard[node] = later(state.heard.get(node), published)
         state.published = later(state.published, published)
         state.last_news = now
@@ -84,6 +110,7 @@ class WindowTracker:
 
         pending  None: it does not say which sources it reads
         """
+        self._expected.pop(node, None)
         # A source that it reads no longer is another node's: nobody waits for this one there.
         for source, state in self.sources.items():
             if pending is not None and source not in pending and node in state.pending:
@@ -98,12 +125,17 @@ class WindowTracker:
     def leave(self, node: str) -> None:
         """A node went away: what it had pending is not waited for."""
         self._event_now.pop(node, None)
+        self._expected.pop(node, None)
         for state in self.sources.values():
             state.pending.pop(node, None)
             state.heard.pop(node, None)
 
     def advance(self, *, now: float) -> float | None:
         """The watermark (Unix seconds of event time); it never goes back."""
+        for node in [node for node, until in self._expected.items() if now >= until]:
+            self.leave(node)
+        if self._expected:
+            return self.watermark
         states = list(self.sources.values())
         live = [s for s in ([_joined(states)] if self.in_step else states) if self._live(s, now)]
         candidate: float | None = None
