@@ -42,7 +42,7 @@ format: setup ## format and fix what ruff can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-test: setup check ## everything CI runs, a file on each core
+test: setup check ## everything CI runs, several files at a time
 	@bash infra/test.sh
 
 clean: down ## stop everything, remove .venv and var
