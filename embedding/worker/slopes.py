@@ -10,6 +10,9 @@ from embedding.models.jit import kernel
 
 MOST = 60_000.0
 """Within float16."""
+MILDER = 0.5
+"""τ: the part of u·v by which a context is expected. How much a row expects a context is known from
+one training; half of it agrees more between two of them and finds as much (ADR 17)."""
 
 
 @kernel()
@@ -42,7 +45,7 @@ def add_usage(
                 dot = np.float32(0.0)
                 for d in range(dim):
                     dot += contexts[other, d] * vectors[word, d]
-                slope = weight / (np.float32(1.0) + np.exp(dot))
+                slope = weight / (np.float32(1.0) + np.exp(np.float32(MILDER) * dot))
                 for d in range(dim):
                     slopes[owner, d] += slope * contexts[other, d]
                 pairs[owner] += weight

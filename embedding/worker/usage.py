@@ -4,11 +4,12 @@ Temporal referencing (Dubossarsky et al. 2019) gives a word a row for each windo
 trains it against contexts that all share. Here such a row is the mean of what a word's contexts
 say, taken before the block is learnt, in the tables as they are then (docs/trends.md):
 
-    g = Σ_c w_c σ(−u_c·v) u_c,    N = Σ_c w_c
+    g = Σ_c w_c σ(−τ u_c·v) u_c,    N = Σ_c w_c
 
 u_c are output rows of the contexts c, v is the word's row, w_c falls with the distance and with the
 frequency of c as training draws it. σ(−u_c·v) is the slope of the skip-gram objective at the row: a
-context that the row expects has little to say. What is trained does not change.
+context that the row expects has little to say. It is taken at half of the row (τ, `slopes.py`), so
+that what one training happened to expect weighs less. What is trained does not change.
 """
 
 from __future__ import annotations

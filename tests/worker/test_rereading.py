@@ -72,7 +72,7 @@ def server(tables: Compass) -> Pull:
 
 
 def by_hand(sentences: list[str], word: str, tables: Compass) -> tuple[np.ndarray, float]:
-    """g and N of a word over sentences, from the formula."""
+    """g and N of a word over sentences, from the formula with τ = 1/2."""
     slope, pairs = np.zeros(DIM), 0.0
     for sentence in sentences:
         for i, centre in enumerate(sentence):
@@ -82,7 +82,7 @@ def by_hand(sentences: list[str], word: str, tables: Compass) -> tuple[np.ndarra
                     continue
                 weight = (CONTEXT + 1 - abs(i - j)) / CONTEXT
                 u = tables.contexts[other].astype(float)
-                slope += weight / (1 + np.exp(u @ tables.vectors[WORDS.find(word)])) * u
+                slope += weight / (1 + np.exp(u @ tables.vectors[WORDS.find(word)] / 2)) * u
                 pairs += weight
     return slope, pairs
 

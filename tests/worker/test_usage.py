@@ -44,7 +44,7 @@ def read(blocks: list[TokenBlock], seed: int = 0, keep: float = 1.0):
 
 
 def by_hand(sentences: list[str], word: str, rows, keep: float) -> tuple[np.ndarray, float]:
-    """g and N of a word over sentences, from the formula."""
+    """g and N of a word over sentences, from the formula with τ = 1/2."""
     vectors, contexts = (table.astype(np.float64) for table in rows)
     slope, pairs = np.zeros(DIM), 0.0
     for sentence in sentences:
@@ -56,7 +56,7 @@ def by_hand(sentences: list[str], word: str, rows, keep: float) -> tuple[np.ndar
                     continue
                 weight = keep * (WINDOW + 1 - abs(i - j)) / WINDOW
                 other = contexts[WORDS[sentence[j]]]
-                slope += weight / (1 + np.exp(other @ vectors[WORDS[word]])) * other
+                slope += weight / (1 + np.exp(other @ vectors[WORDS[word]] / 2)) * other
                 pairs += weight
     return slope, pairs
 
