@@ -86,7 +86,7 @@ class Chaos:
 
     def kill_shards(self, n: int) -> None:
         assert self.server is not None
-        for child in psutil.Process(self.server.pid).children()[:n]:
+        for child in children(self.server, n):
             child.kill()
 
     def learn(
@@ -138,6 +138,15 @@ def chaos(folder: Path, policy: str, **settings: Any) -> Iterator[tuple[Chaos, T
                 node.exception(timeout=120)
             found.client.close()
             found.kill_server()
+
+
+def children(process: subprocess.Popen[bytes], n: int) -> list[psutil.Process]:
+    """The first `n` processes that this one has started, as soon as there are so many."""
+    deadline = time.monotonic() + 120
+    while len(found := psutil.Process(process.pid).children()) < n:
+        assert time.monotonic() < deadline, f"{n} processes were to be started, there are {found}"
+        time.sleep(0.02)
+    return found[:n]
 
 
 def free_port() -> int:

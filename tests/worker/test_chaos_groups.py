@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
 import pytest
 from killing import (
     CLIENT,
@@ -20,6 +19,7 @@ from killing import (
     SERVE,
     Chaos,
     chaos,
+    children,
     corpus,
     free_port,
     learnt_once,
@@ -57,7 +57,7 @@ class Group:
 
     def kill_shard(self) -> None:
         assert self.process is not None
-        psutil.Process(self.process.pid).children()[0].kill()
+        children(self.process, 1)[0].kill()
 
 
 @contextmanager
