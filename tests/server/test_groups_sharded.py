@@ -8,8 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from grouped import DIM, counted, following, ints, moved, read, until
-from threads import ThreadFleet, fleet
+from threads import ThreadFleet, crash_primary, fleet, free_port
 
+from embedding.exchange.channel import Channel
+from embedding.exchange.protocol import Push
+from embedding.exchange.shards.stream import ShardStream
 from embedding.records import ScorePairs, Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server
@@ -206,3 +209,34 @@ def test_words_that_come_between_the_answers_of_primary_and_shards(leader, conne
         b.link.exchange()
         assert b.state.vocabulary.ids(["봄"]).tolist() == [0]
         assert same(leader, b, ints(0))
+
+
+def test_an_entry_that_is_sent_again_reaches_the_shards_before_the_primary(
+    tmp_path, connect, monkeypatch
+) -> None:
+    """A group that is killed between the two has lost nothing that counts."""
+    config = ServerConfig(
+        min_count=1, half_life_tokens=None, shards=2, port=free_port(), state_dir=tmp_path / "state"
+    )
+    known: list[int] = []
+    with running_server(config, dim=DIM) as leader, following(leader, "b") as b:
+        node = connect(b, "n1")
+        ids = node.words("봄", "여름")
+        leader.recovery.request(wait=True)
+        node.push(moved(ids, 1.0), counted(ids))
+        until(lambda: leader.state.meters.pushes == 1)
+        with b.link._cycle:
+            crash_primary(leader)
+            again = running_server(config, dim=DIM)
+            leader = again.__enter__()
+            send = ShardStream._sent
+
+            def sent(self: ShardStream, channel: Channel, push: Push) -> object:
+                known.append(leader.state.ledger.of("b").accepted)
+                return send(self, channel, push)
+
+            monkeypatch.setattr(ShardStream, "_sent", sent)
+        until(lambda: leader.state.meters.pushes == 1)
+        assert known[:2] == [0, 0]
+        until(lambda: read(leader, ids)[:, 0].tolist() == [1.0, 1.0])
+        again.__exit__(None, None, None)

@@ -16,6 +16,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from named import named
+from threads import free_port
 
 from embedding.errors import ConfigError, PlatformError, RefusedError
 from embedding.exchange.client import ParameterClient
@@ -294,12 +295,6 @@ def test_words_noted_after_an_unfinished_checkpoint_and_a_restart_keep_their_ids
 
 def broken(folder: CheckpointFolder, number: int, content: Content) -> None:
     raise OSError("no space left")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 SERVE = """

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from certificates import make_certificate, make_token
 from named import QUICK, named
-from threads import crash_primary, fleet, sharded
+from threads import crash_primary, fleet, free_port, sharded
 
 from embedding.errors import (
     AheadError,
@@ -28,6 +28,7 @@ from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.client import ShardedClient, reached
 from embedding.exchange.shards.client import connect as greet
+from embedding.exchange.shards.stream import ShardStream
 from embedding.models.starting import first_vectors
 from embedding.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
@@ -349,6 +350,31 @@ def test_primary_and_shards_that_crashed_together_go_on(tmp_path, join):
         assert one.pull(ids, ids).contexts[:, 0].tolist() == [6] * 5
 
 
+def test_what_is_sent_again_reaches_the_shards_before_the_primary_hears_of_it(
+    tmp_path, join, monkeypatch
+):
+    """A node that is killed between the two has lost nothing that counts."""
+    chosen = kept(tmp_path, port=free_port())
+    with sharded(chosen) as server:
+        node = join(server)
+        ids = node.words(*"가나다라마")
+        node.client.checkpoint()
+        node.push((delta(Table.OUT, ids),), named(list("가나")))
+        crash_primary(server)
+    known: list[int] = []
+    with sharded(chosen) as server:
+        send = ShardStream._sent
+
+        def sent(self: ShardStream, channel: Channel, push: Push) -> object:
+            known.append(server.state.ledger.of(node.name).accepted)
+            return send(self, channel, push)
+
+        monkeypatch.setattr(ShardStream, "_sent", sent)
+        assert node.pull(ids, ids).contexts[:, 0].tolist() == [1] * 5
+        assert known == [0, 0]
+        assert server.status()["tokens"] == 2
+
+
 def test_a_server_that_was_stopped_goes_on_and_refuses_other_folders(tmp_path, join):
     chosen = kept(tmp_path)
     with sharded(chosen) as server:
@@ -420,14 +446,6 @@ def test_shards_ask_for_the_servers_token_over_its_tls(tmp_path):
 )
 def test_a_shard_on_every_address_is_reached_at_the_servers(shard, server, found):
     assert reached(shard, server) == found
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_a_shard_that_fails_at_something_leaves_no_thread_of_its_node_behind(join, monkeypatch):

@@ -106,6 +106,7 @@ class ShardedLeaderClient(LeaderClient, ShardedClient):
         return super()._deliver(channel, replace(entry, rows=()))
 
     def _resend(self, channel: Channel, welcome: Welcome) -> None:
+        self._bring(welcome)
         super()._resend(channel, replace(welcome, durable=self._safe(welcome.durable)))
 
     def _taken(self, ack: Ack) -> None:

@@ -152,13 +152,18 @@ class ShardedClient(ParameterClient):
         if self._keeper.is_alive():
             self._keeper.join(timeout=5)
 
-    def _greet(self) -> Welcome:
-        with self._stream_lock:
-            welcome = super()._greet()
-            found = [reached(shard, self.location) for shard in welcome.shards]
-            if [shard.location for shard in self._shards] != found:
-                self._attach(found)
-            return welcome
+    def _resend(self, channel: Channel, welcome: Welcome) -> None:
+        """See ParameterClient; what the primary hears of, every shard has."""
+        self._bring(welcome)
+        super()._resend(channel, welcome)
+
+    def _bring(self, welcome: Welcome) -> None:
+        """The shards get first what they lack: this node may die before the next step."""
+        found = [reached(shard, self.location) for shard in welcome.shards]
+        if [shard.location for shard in self._shards] != found:
+            self._attach(found)
+        if self._unsafe:
+            self._tend()
 
     def _attach(self, locations: Sequence[str]) -> None:
         if not locations:
