@@ -23,7 +23,7 @@ from embedding.worker.learner import Learner
 
 NODE = "n0"
 REPLAYED = 1_000_000
-FRESH_NOISE = {"noise_share": 6.0, "move": 6}
+FRESH_ROWS = {"noise_share": 6.0, "move": 6}
 """Noise as fresh as gensim's: each noise row serves a few pairs instead of a hundred. Rows travel
 for it, which a stream can afford and `yeoron train` by default cannot."""
 Sentences = Sequence[Sequence[str]]

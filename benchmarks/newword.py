@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.dated import documents
-from benchmarks.local import FRESH_NOISE, Local, Sentences, Words, nearest_ranks, ticks
+from benchmarks.local import FRESH_ROWS, Local, Sentences, Words, nearest_ranks, ticks
 from benchmarks.machine import RESULTS, facts, keep
 from embedding.errors import InputError, YeoronError
 from embedding.models import ModelConfig
@@ -142,7 +142,7 @@ def bench_newword(
 ) -> dict[str, Any]:
     """Measure, print a table, write a dated JSON and Markdown file; returns what was written."""
     task = read(corpus, words, chosen, seed)
-    model = ModelConfig(dim=dim, seed=seed).model_copy(update=FRESH_NOISE)
+    model = ModelConfig(dim=dim, seed=seed).model_copy(update=FRESH_ROWS)
     server = ServerConfig(min_count=MIN_COUNT, device="cpu", half_life_tokens=None)
     content = _base(task, model, server)
     runs = {}
