@@ -50,6 +50,15 @@ class Bags(NamedTuple):
         """The number of each context's word, int64 [m]."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
+    def and_of(self, others: Bags) -> Bags:
+        """These, and those of other words behind them."""
+        return Bags(
+            np.concatenate([self.sizes, others.sizes]),
+            np.concatenate([self.contexts, others.contexts]),
+            np.concatenate([self.weights, others.weights]),
+            np.concatenate([self.mentions, others.mentions]),
+        )
+
 
 class _Pairs(NamedTuple):
     """Words and their contexts, owner << 32 | context, increasing and distinct, with weights."""

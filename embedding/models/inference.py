@@ -90,13 +90,18 @@ class Frame:
         twins = Twins.of(means, weights, _within(directions(contexts), means, weights))
         return cls(centre, origin.astype(np.float32), mapping, length, vectors, twins)
 
-    def infer(self, sums: FloatArray, weights: FloatArray) -> FloatArray:
-        """Vectors float32 [n, d] of words from their Σ w u/|u| [n, d] and Σ w [n], above 0."""
+    def infer(
+        self, sums: FloatArray, weights: FloatArray, *, other_names: bool = True
+    ) -> FloatArray:
+        """Vectors float32 [n, d] of words from their Σ w u/|u| [n, d] and Σ w [n], above 0.
+
+        other_names  they may be other names of known words; False: they are known themselves
+        """
         means = (sums / weights[:, None] - self.origin).astype(np.float64)
         away = means @ self.mapping
         away *= self.length / np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-12)
         found: FloatArray = (SHARE * self.centre + away).astype(np.float32)
-        if self.twins is None:
+        if self.twins is None or not other_names:
             return found
         shares = self.twins.shares(means, weights)
         found *= 1.0 - np.asarray(shares.sum(axis=1), dtype=np.float32)[:, None]

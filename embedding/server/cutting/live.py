@@ -138,10 +138,10 @@ class LiveModel:
             return state.young.held(ids, counts)
 
     def _look(self) -> Reading | None:
-        """The tables as they look to young words; None when there are none to infer."""
+        """What the tables say of what stands around words; None when it is too little."""
         state = self._state
         with state.lock:
-            if not len(state.young):
+            if not state.young.mentions:
                 return None
             taught, ids = state.young.taught(), state.young.contexts()
         with state.reading():

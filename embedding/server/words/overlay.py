@@ -111,9 +111,13 @@ class Overlay:
         return found
 
     def held(self, ids: IntArray, counts: TimeArray) -> Held:
-        """The young ones among words: ids int64 [n], running counts float64 [n]."""
-        at = np.flatnonzero(self._young.mentions(ids.tolist() if len(self) else ()) >= LEAST)
-        return Held(at, self._young.of(ids[at].tolist()), trust(counts[at], self.mentions))
+        """Those of which more is known: ids int64 [n] of words, running counts float64 [n]."""
+        listed = ids.tolist()
+        young = np.flatnonzero(self._young.mentions(listed if len(self) else ()) >= LEAST)
+        known = np.flatnonzero(self._known.mentions(listed) >= LEAST_KNOWN)
+        at = np.concatenate([young, known])
+        bags = self._young.of(ids[young].tolist()).and_of(self._known.of(ids[known].tolist()))
+        return Held(at, bags, trust(counts[at], self.mentions), len(young))
 
     def content(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
         """Copies for a checkpoint, by name, put together once the lock is free."""
@@ -182,6 +186,11 @@ class Overlay:
 
 
 def trust(counts: TimeArray, mentions: int) -> FloatArray:
-    """How much a trained row counts after so many mentions, float32 [n]."""
-    found: FloatArray = np.clip(counts / max(mentions, 1), 0.0, 1.0).astype(np.float32)
+    """How much a trained row counts after so many mentions, float32 [n]: c / (c + m).
+
+    After m of them it says as much of a word as what stood around it. All words are read so, not
+    young ones alone: a new word and the known one that it stands for are then compared alike
+    (benchmarks/results/young-2026-11-23.md).
+    """
+    found: FloatArray = (counts / (counts + max(mentions, 1))).astype(np.float32)
     return found

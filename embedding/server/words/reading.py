@@ -1,4 +1,4 @@
-"""Young words as they are read: what stood around them, by the rows of that moment."""
+"""Words as they are read: their rows, and what stood around them, by the rows of that moment."""
 
 from __future__ import annotations
 
@@ -38,32 +38,45 @@ class Reading:
     units: IdRows
     frame: Frame
 
-    def infer(self, rows: FloatArray, bags: Bags) -> FloatArray:
-        """Vectors float32 [m, dim] of words with these bags; `rows` where contexts say nothing."""
+    def infer(self, rows: FloatArray, bags: Bags, *, other_names: bool = True) -> FloatArray:
+        """Vectors float32 [m, dim] of words with these bags; `rows` where contexts say nothing.
+
+        other_names  see Frame.infer
+        """
         sums, weights = added(self.units, bags)
         fit = weights > 0
         found = rows.copy()
         if fit.any():
-            found[fit] = self.frame.infer(sums[fit], weights[fit])
+            found[fit] = self.frame.infer(sums[fit], weights[fit], other_names=other_names)
         return found
 
 
 @dataclass(frozen=True)
 class Held:
-    """What is known of the young ones among some words.
+    """What is known of some words besides their trained rows.
 
-    at         int64 [m], which of these words; bags of what stood around them, of m words
+    at         int64 [m], which words these are; bags of what stood around them, of m words
     gradient   float32 [m], how much the trained row counts, 0 to 1
+    young      how many of them are young: the first ones; the others are known
     """
 
     at: IntArray
     bags: Bags
     gradient: FloatArray
+    young: int
 
     def over(self, rows: FloatArray, reading: Reading) -> FloatArray:
         """What readers get in place of the trained rows, float32 [m, dim]."""
+        n = self.young
+        where = np.arange(len(rows))
+        inferred = np.concatenate(
+            [
+                reading.infer(rows[:n], self.bags.of(where < n)),
+                reading.infer(rows[n:], self.bags.of(where >= n), other_names=False),
+            ]
+        )
         share = self.gradient[:, None]
-        found: FloatArray = share * rows + (1.0 - share) * reading.infer(rows, self.bags)
+        found: FloatArray = share * rows + (1.0 - share) * inferred
         return found
 
 
