@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from grouped import following, until
+from lacking import FULL, failing
 from named import named
 
 from embedding.errors import RefusedError, UnavailableError
@@ -18,27 +19,11 @@ from embedding.exchange.protocol import VERSION, Push, nothing_read
 from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rows.changing import Changes
-from embedding.server.rows.tables import Tables
 from embedding.server.service import running_server
 from embedding.server.state import ServerState
 
 DIM = 2
 ASP = SyncConfig(policy="asp")
-FULL = [MemoryError(), RuntimeError("CUDA error"), torch.OutOfMemoryError("out of memory")]
-
-
-def failing(monkeypatch, name: str, error: Exception, *, after: int = 0) -> Callable[[], None]:
-    """Tables whose call `name` finds no memory after so many times; the call ends that."""
-    real, left = getattr(Tables, name), [after]
-
-    def call(self: Tables, *args: object, **more: object) -> object:
-        left[0] -= 1
-        if left[0] < 0:
-            raise error
-        return real(self, *args, **more)
-
-    monkeypatch.setattr(Tables, name, call)
-    return lambda: monkeypatch.setattr(Tables, name, real)
 
 
 @pytest.fixture

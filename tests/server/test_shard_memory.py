@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from grouped import until
+from lacking import FULL, failing
 from threads import fleet, sharded
 
 from embedding.errors import UnavailableError
@@ -18,7 +18,6 @@ from embedding.exchange.protocol import Push
 from embedding.records import Table
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
-from embedding.server.rows.tables import Tables
 from embedding.server.shards.following import FollowingShard
 from embedding.server.shards.log import Admit, Change, TakeMoves
 from embedding.server.shards.recovery import ShardRecovery
@@ -26,7 +25,6 @@ from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import ShardState
 
 DIM = 2
-FULL = [MemoryError(), RuntimeError("CUDA error"), torch.OutOfMemoryError("out of memory")]
 
 
 def spec(folder: Path | None = None, **given: object) -> ShardSpec:
@@ -51,20 +49,6 @@ def pushed(state: ShardState, *, node: str = "a") -> Push:
     push = Push(node, 1, 0, deltas)
     state.push(push)
     return push
-
-
-def failing(monkeypatch, name: str, error: Exception, *, after: int = 0) -> Callable[[], None]:
-    """Tables whose call `name` finds no memory after so many times; the call ends that."""
-    real, left = getattr(Tables, name), [after]
-
-    def call(self: Tables, *args: object, **more: object) -> object:
-        left[0] -= 1
-        if left[0] < 0:
-            raise error
-        return real(self, *args, **more)
-
-    monkeypatch.setattr(Tables, name, call)
-    return lambda: monkeypatch.setattr(Tables, name, real)
 
 
 def rows(state: ShardState, table: Table) -> np.ndarray:
@@ -95,6 +79,18 @@ def test_a_push_counts_once_its_rows_have_changed(
     assert state.ledger.of("a").applied == 1
     assert rows(state, Table.OUT).tolist() == [[1.0] * DIM] * 3
     assert np.allclose(rows(state, Table.IN), start + 1)
+
+
+def test_any_other_error_leaves_no_half_that_would_be_added_twice(state, monkeypatch) -> None:
+    state.take(1, 1, [Admit(0, 3)])
+    mend = failing(monkeypatch, "add", ValueError("a fault"), after=1)
+    pushed(state)
+    with pytest.raises(ValueError, match="a fault"):
+        state.take(1, 2, [Change((("a", 1),), 1.0)])
+    mend()
+    state.take(1, 3, [])
+    assert rows(state, Table.OUT).tolist() == [[1.0] * DIM] * 3
+    assert state.ledger.of("a").applied == 1
 
 
 def test_another_life_of_the_primary_waits_for_the_half_that_is_lacking(state, monkeypatch) -> None:

@@ -36,8 +36,8 @@ class Changing:
     def carry_out(self, plan: Plan) -> bool:
         """Carry a change out, or what is left of it; False when there was no memory for it.
 
-        Then it is to be tried again before any other. Any other error is raised, and what is left
-        of the change is given up: it would fail again.
+        Then, and when anything else was raised, it is to be tried again before any other change, or
+        given up.
         """
         try:
             steps = deque(plan()) if self._left is None else self._left
@@ -54,11 +54,12 @@ class Changing:
                 f"{type(error).__name__}{f' ({why})' if why else ''}."
             )
             return False
-        except BaseException:
-            self._left = self.stuck = None
-            raise
         self._left = self.stuck = None
         return True
+
+    def give_up(self) -> None:
+        """What is left of the change is never carried out."""
+        self._left = self.stuck = None
 
     def refuse(self) -> None:
         """UnavailableError that says why nothing can be read or taken now."""
@@ -88,12 +89,16 @@ class Changes:
         self.advance()
 
     def advance(self) -> None:
-        """Carry out what there is memory for by now."""
+        """Carry out what there is memory for by now.
+
+        Any other error is raised, once: what is left of its change would fail again.
+        """
         while self._plans:
             try:
                 if not self._changing.carry_out(self._plans[0]):
                     return
             except BaseException:
+                self._changing.give_up()
                 self._plans.popleft()
                 raise
             self._plans.popleft()
