@@ -14,6 +14,7 @@ from embedding.server.policies import POLICIES, Drop, Ticket
 
 NODES = ("a", "b", "c")
 KINDS = ["step", "step", "step", "ahead", "ahead", "idle", "leave", "join", "wait"]
+NOBODY_WAITS = ("asp", "easgd", "hogwild")
 events = st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(NODES)), max_size=60)
 
 
@@ -73,6 +74,7 @@ class World:
         if ROUND in waiting_for and self.come_together(node):
             return self._pull(node, clock)
         if waiting_for:
+            assert self.machine.policy.running not in NOBODY_WAITS
             return False
         assert at >= clock
         self.reading[node].append(at)
@@ -102,6 +104,8 @@ class World:
         self.carry_out(self.machine.push(ticket, now=self.now))
         assert (ticket in self.dropped) == (late and not again)
         assert (self.machine.policy.name == "backup") >= (ticket in self.dropped)
+        if self.machine.policy.running in (*NOBODY_WAITS, "ssp", "sandblaster"):
+            assert ticket in self.applied  # as it came, not with others (Petuum's ESSP)
         self.clock[node] = board.members[node].clock
 
     def work(self, node: str, *, ahead: bool) -> bool:
