@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,9 @@ import pyarrow as pa
 from embedding.records import FloatArray, IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.replicas import UsedWords
+from embedding.trends.significance import Figures
 from embedding.trends.usage import drift
+from embedding.trends.wiener import wiener
 
 ANCHORS = 1000
 ONE_SPACE = 0.5
@@ -81,6 +83,25 @@ class Pair:
         rows = self.frequent(ANCHORS)
         cosines = np.einsum("nd,nd->n", self.before[rows], self.after[rows])
         return bool(np.median(cosines) > ONE_SPACE) if len(rows) else False
+
+    def used(self, rows: IntArray) -> list[UsedWords]:
+        """The use of some words: `used_before`, `used_after`, then `used_past`; filtered.
+
+        Only where both were added up.
+        """
+        return [replace(window, axes=self._axes).take(rows) for window in self._windows]
+
+    @cached_property
+    def _windows(self) -> list[UsedWords]:
+        """All windows that are compared; none where one time was not added up."""
+        if self.used_before is None or self.used_after is None:
+            return []
+        return [self.used_before, self.used_after, *self.used_past]
+
+    @cached_property
+    def _axes(self) -> Figures | None:
+        top = np.arange(min(len(self), ANCHORS))
+        return wiener([window.take(top) for window in self._windows])
 
     def frequent(self, n: int) -> IntArray:
         """int64 [≤ n]: rows of the n words of highest familiarity, by row."""

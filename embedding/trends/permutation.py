@@ -20,7 +20,7 @@ from embedding.trends.noise import NoiseFloor, noise_floor
 from embedding.trends.pair import ANCHORS, SETTLED, Pair
 from embedding.trends.replicas import Groups, Replicas, signed_root
 from embedding.trends.significance import Figures, robust_scale
-from embedding.trends.usage import Division, drift, usage_shift, usage_squares
+from embedding.trends.usage import Division, drift, truly, usage_squares
 
 DIVISIONS = 16
 """Ways in which the documents of both times are dealt out."""
@@ -59,21 +59,19 @@ def permuted(pair: Pair, rows: IntArray, exposure: Figures, band_words: int) -> 
     Nothing is sure without sums of both windows, or when the model was not settled between them:
     then it moved each word's sums in its own way.
     """
-    before, after = pair.used_before, pair.used_after
-    if before is None or after is None:
+    if pair.used_before is None or pair.used_after is None:
         return Permuted(np.zeros(len(rows)), np.ones(len(rows)))
-    settled = drift(before.take(TOP[: len(pair)]), after.take(TOP[: len(pair)])) <= SETTLED
-    before, after = before.take(rows), after.take(rows)
-    past = [window.take(rows) for window in pair.used_past]
+    top = TOP[: len(pair)]
+    settled = drift(pair.used_before.take(top), pair.used_after.take(top)) <= SETTLED
+    before, after, *past = pair.used(rows)
     windows = sum(window.usage.means.shape[1] for window in (before, *past))
-    dealt = deals(windows, after.usage.means.shape[1])
-    squares = [
-        usage_squares(before, after, past),
-        *(usage_squares(before, after, past, _dealt(one)) for one in dealt),
-    ]
-    shifts = np.array([signed_root(squared) for squared, _ in squares])
-    steady = np.array([steadied(*each, exposure, band_words) for each in squares])
-    halves = np.array([usage_shift(before, after, past, _halved(at)) for at in range(HALVES)])
+    dealt = [_dealt(one) for one in deals(windows, after.usage.means.shape[1])]
+    halved = [_halved(at) for at in range(HALVES)]
+    squares, taken = usage_squares(before, after, past, [truly, *dealt, *halved])
+    every = signed_root(squares)
+    shifts, halves = every[: 1 + len(dealt)], every[1 + len(dealt) :]
+    each = zip(squares, taken, strict=True)
+    steady = np.array([steadied(*one, exposure, band_words) for one in each])[: len(shifts)]
     floors = {
         "shuffled_time": _floor(shifts[1:], exposure, band_words),
         "same_window": _floor(halves, exposure, band_words),

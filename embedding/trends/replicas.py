@@ -8,7 +8,7 @@ two groups can be compared, also one that has nothing to do with time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,14 +20,18 @@ from embedding.trends.significance import Figures
 
 @dataclass(frozen=True)
 class UsedWords:
-    """The use of n words in a snapshot: usage, and the row int64 [n] of each word in it."""
+    """The use of n words in a snapshot: usage, and the row int64 [n] of each word in it.
+
+    axes  float64 [dim, dim] by which means are multiplied (`wiener.py`); None: taken as they are
+    """
 
     usage: Usage
     rows: IntArray
+    axes: Figures | None = None
 
     def take(self, at: IntArray) -> UsedWords:
         """Some of the words."""
-        return UsedWords(self.usage, self.rows[at])
+        return replace(self, rows=self.rows[at])
 
     def replicas(self, source: str) -> tuple[Figures, Figures]:
         """N float64 [n, r] and means [n, r, dim] of a source; N is 0 where it lacks the word."""
@@ -40,7 +44,8 @@ class UsedWords:
         at = positions(held, self.rows)
         there = np.flatnonzero(at >= 0)
         pairs[there] = self.usage.pairs[own[at[there]]]
-        means[there] = self.usage.means[own[at[there]]]
+        own_means = self.usage.means[own[at[there]]]
+        means[there] = own_means if self.axes is None else own_means @ self.axes
         return pairs, means
 
 

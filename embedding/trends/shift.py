@@ -91,8 +91,7 @@ def usage(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
             "usage needs snapshots of one model that went on learning, with sums of contexts "
             "(`server.usage_replicas`); the estimator neighbours compares any two."
         )
-    past = [window.take(rows) for window in pair.used_past]
-    before, after = pair.used_before.take(rows), pair.used_after.take(rows)
+    before, after, *past = pair.used(rows)
     return usage_shift(before, after, past).astype(np.float32)
 
 

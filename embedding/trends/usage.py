@@ -32,11 +32,15 @@ Division = Callable[[Replicas], Groups]
 """Which replicas of a source are compared with which."""
 
 
+def truly(replicas: Replicas) -> Groups:
+    """Those of the earlier time with those of the later one."""
+    return replicas.truly
+
+
 def usage_shift(
     before: UsedWords,
     after: UsedWords,
     past: Sequence[UsedWords] = (),
-    division: Division = lambda replicas: replicas.truly,
     *,
     later: Sequence[UsedWords] = (),
 ) -> Figures:
@@ -45,22 +49,24 @@ def usage_shift(
     past   windows before `before` that are compared with along with it
     later  windows behind `after` that are compared along with it
     """
-    squared, _ = usage_squares(before, after, past, division, later=later)
-    return signed_root(squared)
+    squared, _ = usage_squares(before, after, past, later=later)
+    return signed_root(squared[0])
 
 
 def usage_squares(
     before: UsedWords,
     after: UsedWords,
     past: Sequence[UsedWords] = (),
-    division: Division = lambda replicas: replicas.truly,
+    divisions: Sequence[Division] = (truly,),
     *,
     later: Sequence[UsedWords] = (),
 ) -> tuple[Figures, Figures]:
-    """e² float64 [n], and the variance [n] that was taken off it; NaN as in `usage_shift`."""
-    squared, noise = (np.full(len(after.rows), np.nan) for _ in range(2))
+    """e² float64 [k, n] by k divisions, and the variance [k, n] taken off; NaN as `usage_shift`."""
+    squared, noise = (np.full((len(divisions), len(after.rows)), np.nan) for _ in range(2))
     for part, sources in _blocks((before, *past), (after, *later)):
-        squared[part], noise[part] = unbiased(sources, [division(each) for each in sources])
+        for at, division in enumerate(divisions):
+            groups = [division(each) for each in sources]
+            squared[at, part], noise[at, part] = unbiased(sources, groups)
     return squared, noise
 
 

@@ -1,0 +1,53 @@
+"""A filter for sums of usage: axes on which words hardly differ count little.
+
+Sums of usage lie in the space of one training's output rows. Words differ much along some axes of
+it and hardly along others, and a training that only drew other numbers has about as much noise on
+each; so small axes hold less of what the texts say and more of how this training came out. Wiener's
+filter (Wiener 1949; for a spectrum of principal axes: the shrinkage of ridge regression) takes each
+axis at
+
+    w / (w + λ),    λ = SHARE · mean w
+
+of its length, w the variance of words' means along it. Nothing of it hangs on which words moved:
+both times go into one mean of each word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from embedding.trends.replicas import UsedWords
+from embedding.trends.significance import Figures
+
+SHARE = 0.25
+"""λ against the mean variance of an axis (benchmarks/results/drift-2026-11-23T0545.md)."""
+LEAST = 2
+"""Words for each axis below which their spread is not known, and nothing is filtered."""
+
+
+def wiener(windows: Sequence[UsedWords]) -> Figures | None:
+    """float64 [dim, dim], by which sums are multiplied; None of too few words, or of no spread.
+
+    windows  the same words at both times, the most frequent ones
+    """
+    n, dim = len(windows[0].rows), windows[0].usage.means.shape[2]
+    total, summed = np.zeros(n), np.zeros((n, dim))
+    for window in windows:
+        for source in window.usage.by_source:
+            pairs, means = window.replicas(source)
+            total += pairs.sum(axis=1)
+            summed += np.einsum("nr,nrd->nd", pairs, means)
+    known = total > 0
+    if np.count_nonzero(known) < LEAST * dim:
+        return None
+    placed = summed[known] / total[known, None]
+    placed -= placed.mean(axis=0)
+    variance, axes = np.linalg.eigh(placed.T @ placed / len(placed))
+    variance = np.maximum(variance, 0.0)
+    noise = SHARE * variance.mean()
+    if not noise > 0:
+        return None
+    filtered: Figures = axes * (variance / (variance + noise))
+    return filtered
