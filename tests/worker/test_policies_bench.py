@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.hogwild import bench_hogwild
 from benchmarks.policies import ONE, bench_policies, main
 from benchmarks.simulated import SIMULATED, bench_simulated
 from benchmarks.unlike import speeds
@@ -96,3 +97,17 @@ def test_in_simulated_time_the_same_seed_gives_the_same_figures(
     # Forty blocks: none has learnt much, and none diverges.
     assert all(each["to_one_node"] < 1.5 for each in summary.values())
     assert list(tmp_path.glob("simulated-*.md"))
+
+
+def test_shared_tables_are_held_against_one_node(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ways = ((1, "ssp"), (2, "hogwild"))
+    report = bench_hogwild(corpus, 20_000, (3,), ways=ways, dim=8, held_out=2_000, results=tmp_path)
+    (path,) = tmp_path.glob("hogwild-*.json")
+    assert json.loads(path.read_text()) == report
+    (alone,), (shared,) = report["runs"].values()
+    assert alone["tokens"] == shared["tokens"] == report["corpus"]["tokens"]
+    assert shared["loss"] == pytest.approx(alone["loss"], rel=0.05)
+    assert max(alone["loss"], shared["loss"]) < MODEL.untrained_loss
+    assert "| hogwild, 2 |" in capsys.readouterr().out

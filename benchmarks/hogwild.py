@@ -1,0 +1,142 @@
+"""Held-out loss of `yeoron train` with shared tables, to that of one node at equal tokens.
+
+Whole commands, nodes alike. The first sentences are held out and scored by the snapshot's tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+
+from benchmarks.machine import RESULTS, facts, keep
+from benchmarks.policies import HELD_OUT, read
+from benchmarks.unlike import Text, held_out_loss
+from embedding.errors import YeoronError
+from embedding.models import ModelConfig
+from embedding.records import FloatArray
+from embedding.snapshots.store import SnapshotStore
+
+WAYS = ((1, "ssp"), (1, "hogwild"), (2, "hogwild"), (4, "hogwild"), (4, "ssp"), (4, "asp"))
+"""Nodes and policy; the first is what the others are held against."""
+MIN_COUNT = 5
+
+
+def trained(corpus: Path, store: Path, model: ModelConfig, nodes: int, sync: str) -> dict[str, Any]:
+    """What one command says in JSON."""
+    options = {
+        "--out": store,
+        "--dim": model.dim,
+        "--seed": model.seed,
+        "--sample": model.sample,
+        "--min-count": MIN_COUNT,
+        "--nodes": nodes,
+        "--sync": sync,
+    }
+    given = [str(part) for option in options.items() for part in option]
+    command = [sys.executable, "-m", "embedding.cli", "train", str(corpus), *given, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
+    if done.returncode:
+        raise YeoronError(done.stderr.strip()[-500:])
+    said: dict[str, Any] = json.loads(done.stdout)
+    return said
+
+
+def rows(text: Text, store: Path, dim: int) -> tuple[FloatArray, FloatArray]:
+    """Both tables in the order of the text's words; zeros for a word without a row."""
+    snapshot = SnapshotStore(str(store)).open("latest")
+    place = {word: at for at, word in enumerate(snapshot.words)}
+    found = np.array([place.get(word, -1) for word in text.words])
+    tables = (np.asarray(snapshot.vectors), np.asarray(snapshot.contexts))
+    filled = [np.zeros((len(found), dim), np.float32) for _ in tables]
+    for out, table in zip(filled, tables, strict=True):
+        out[found >= 0] = table[found[found >= 0]]
+    return filled[0], filled[1]
+
+
+def bench_hogwild(
+    corpus: Path,
+    words: int,
+    seeds: Sequence[int],
+    *,
+    ways: Sequence[tuple[int, str]] = WAYS,
+    dim: int = 100,
+    held_out: int = HELD_OUT,
+    results: Path = RESULTS,
+) -> dict[str, Any]:
+    """Measure in turn, write a dated JSON and Markdown file and print it; returns the report."""
+    text = read(corpus, words, 5_000, held_out)
+    runs: dict[str, list[dict[str, float]]] = {f"{sync}, {nodes}": [] for nodes, sync in ways}
+    with tempfile.TemporaryDirectory() as folder:
+        learnt = Path(folder) / "learnt.txt"
+        lines = (" ".join(sentence) for block in text.blocks for sentence in block)
+        learnt.write_text("\n".join(lines) + "\n")
+        for seed in seeds:
+            model = ModelConfig(dim=dim, sample=0.0, seed=seed)
+            for nodes, sync in ways:
+                store = Path(folder) / f"{seed}-{nodes}-{sync}"
+                said = trained(learnt, store, model, nodes, sync)
+                loss = held_out_loss(text, model, *rows(text, store, model.dim))
+                one = runs[f"{sync}, {nodes}"]
+                one.append({"loss": loss, "tokens": said["tokens_trained"]})
+                print(f"seed {seed} {sync}, {nodes} nodes: {loss:.4f}", file=sys.stderr)
+    report = {
+        **facts("hogwild", ("numpy", "numba", "pyarrow")),
+        "corpus": {"file": corpus.name, "tokens": text.tokens, "vocabulary": len(text.words)},
+        "config": {**model.model_dump(mode="json"), "seeds": list(seeds), "min_count": MIN_COUNT},
+        "runs": runs,
+    }
+    keep(report, table(report), results=results, part=corpus.name.split(".")[0])
+    print(table(report))
+    return report
+
+
+def table(report: dict[str, Any]) -> str:
+    """The report in Markdown."""
+    corpus, seeds = report["corpus"], report["config"]["seeds"]
+    losses = {way: [one["loss"] for one in each] for way, each in report["runs"].items()}
+    alone = next(iter(losses.values()))
+    head = (
+        f"{report['hardware']['cpu']}, {report['hardware']['cores']} cores. {corpus['file']}: "
+        f"{corpus['tokens']:,} words to learn, {corpus['vocabulary']:,} different; dimension "
+        f"{report['config']['dim']}, seeds {', '.join(map(str, seeds))}. Held-out loss, to that of "
+        "one node of the same seed."
+    )
+    lines = [
+        f"# Shared tables against the wire, {report['when'][:10]}",
+        "",
+        head,
+        "",
+        "| policy, nodes | loss | to one node | worst seed |",
+        "|---|---|---|---|",
+    ]
+    for way, own in losses.items():
+        ratios = [a / b for a, b in zip(own, alone, strict=True)]
+        lines.append(f"| {way} | {mean(own):.4f} | {mean(ratios):.4f} | {max(ratios):.4f} |")
+    return "\n".join([*lines, ""])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("corpus", type=Path, help="plain text, one sentence a line (.xz is read)")
+    parser.add_argument("--words", type=int, default=2_400_000)
+    parser.add_argument("--seed", type=int, action="append")
+    given = parser.parse_args(arguments)
+    try:
+        bench_hogwild(given.corpus, given.words, given.seed or (1, 2, 3))
+    except YeoronError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
