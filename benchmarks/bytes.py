@@ -82,8 +82,9 @@ def train(
         return {**figures, "vectors": vectors.read_bytes()}
 
 
-def run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def run(command: list[str], timeout: float | None = None) -> str:
+    """What a command says; YeoronError with the end of its errors when it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     if done.returncode:
         raise YeoronError(f"{' '.join(command)}: {done.stderr.strip()[-500:]}")
     return done.stdout

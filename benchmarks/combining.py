@@ -21,8 +21,7 @@ import numpy as np
 
 from benchmarks.corpora import Corpus, cut, encode, sentences
 from benchmarks.kernel import Timing, quality
-from benchmarks.machine import RESULTS, facts, keep
-from embedding.errors import YeoronError
+from benchmarks.machine import RESULTS, ended, facts, keep
 from embedding.models import LocalBlock, ModelConfig, make_trainer
 from embedding.models.base import BlockLoss
 from embedding.models.config import Schedule
@@ -160,8 +159,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--gold", type=Path, help="directory of the gold sets; none: loss only")
     given = parser.parse_args(arguments)
-    try:
-        bench_combining(
+    return ended(
+        lambda: bench_combining(
             given.corpus,
             nodes=given.nodes,
             block=given.block,
@@ -170,10 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             seeds=given.seeds,
             gold=given.gold,
         )
-    except YeoronError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+    )
 
 
 if __name__ == "__main__":

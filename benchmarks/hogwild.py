@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -17,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import RESULTS, facts, keep
+from benchmarks.bytes import run
+from benchmarks.machine import RESULTS, ended, facts, keep
 from benchmarks.policies import HELD_OUT, read
 from benchmarks.unlike import Text, held_out_loss
-from embedding.errors import YeoronError
 from embedding.models import ModelConfig
 from embedding.records import FloatArray
 from embedding.snapshots.store import SnapshotStore
@@ -43,18 +42,14 @@ def trained(corpus: Path, store: Path, model: ModelConfig, nodes: int, sync: str
     }
     given = [str(part) for option in options.items() for part in option]
     command = [sys.executable, "-m", "embedding.cli", "train", str(corpus), *given, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
-    if done.returncode:
-        raise YeoronError(done.stderr.strip()[-500:])
-    said: dict[str, Any] = json.loads(done.stdout)
+    said: dict[str, Any] = json.loads(run(command, timeout=1800))
     return said
 
 
 def rows(text: Text, store: Path, dim: int) -> tuple[FloatArray, FloatArray]:
     """Both tables in the order of the text's words; zeros for a word without a row."""
     snapshot = SnapshotStore(str(store)).open("latest")
-    place = {word: at for at, word in enumerate(snapshot.words)}
-    found = np.array([place.get(word, -1) for word in text.words])
+    found = snapshot.rows(text.words)
     tables = (np.asarray(snapshot.vectors), np.asarray(snapshot.contexts))
     filled = [np.zeros((len(found), dim), np.float32) for _ in tables]
     for out, table in zip(filled, tables, strict=True):
@@ -130,12 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--words", type=int, default=2_400_000)
     parser.add_argument("--seed", type=int, action="append")
     given = parser.parse_args(arguments)
-    try:
-        bench_hogwild(given.corpus, given.words, given.seed or (1, 2, 3))
-    except YeoronError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+    return ended(lambda: bench_hogwild(given.corpus, given.words, given.seed or (1, 2, 3)))
 
 
 if __name__ == "__main__":

@@ -30,9 +30,9 @@ import numpy as np
 
 from benchmarks.dated import Pairs, documents
 from benchmarks.local import Local, Words, ticks
-from benchmarks.machine import RESULTS, facts, keep
+from benchmarks.machine import RESULTS, ended, facts, keep
 from embedding.commands.train_options import FRESH_NOISE
-from embedding.errors import InputError, YeoronError
+from embedding.errors import InputError
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule
 from embedding.models.sampling import NoiseTable
@@ -331,8 +331,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--passes", choices=["one", "both"], default="both")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
-    try:
-        bench_incremental(
+    return ended(
+        lambda: bench_incremental(
             given.corpus,
             given.words,
             given.unit,
@@ -340,10 +340,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             passes=given.passes,
             results=given.results,
         )
-    except YeoronError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+    )
 
 
 if __name__ == "__main__":

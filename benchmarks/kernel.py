@@ -26,8 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.corpora import MIN_COUNT, Corpus, cut, encode, sentences
-from benchmarks.machine import RESULTS, facts, keep
-from embedding.errors import YeoronError
+from benchmarks.machine import RESULTS, ended, facts, keep
 from embedding.models import LocalBlock, ModelConfig, make_trainer
 from embedding.models.config import Schedule
 from embedding.models.sampling import NoiseTable, keep_probabilities
@@ -320,8 +319,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--gold", type=Path, help="directory of the gold sets; none: speed only")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
-    try:
-        bench_kernel(
+    return ended(
+        lambda: bench_kernel(
             given.corpus,
             given.threads,
             given.words,
@@ -330,10 +329,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             gold=given.gold,
             results=given.results,
         )
-    except YeoronError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+    )
 
 
 if __name__ == "__main__":

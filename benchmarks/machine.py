@@ -6,11 +6,14 @@ import json
 import os
 import platform
 import socket
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from embedding.errors import YeoronError
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -66,3 +69,13 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def ended(bench: Callable[[], object]) -> int:
+    """Exit code of a bench: 0, or that of its error, which is said on stderr in one sentence."""
+    try:
+        bench()
+    except YeoronError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0

@@ -20,9 +20,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import RESULTS, facts, keep
+from benchmarks.machine import RESULTS, ended, facts, keep
 from benchmarks.text import texts
-from embedding.errors import YeoronError
 from embedding.text import mask, normalise
 from embedding.text.mask import MASK_VERSION
 
@@ -106,14 +105,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--documents", type=int)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
-    try:
-        bench_mask(
+    return ended(
+        lambda: bench_mask(
             given.corpus, count=given.count, documents=given.documents, results=given.results
         )
-    except YeoronError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+    )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from embedding.errors import YeoronError
+from benchmarks.machine import ended
 from embedding.text import TextConfig, TextPipeline
 from embedding.worker.corpus import dated_lines
 from embedding.worker.spec import CorpusShare
@@ -54,12 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=480.0)
     given = parser.parse_args(arguments)
-    try:
-        cut(given.corpus, given.out, given.seconds)
-    except YeoronError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+    return ended(lambda: cut(given.corpus, given.out, given.seconds))
 
 
 if __name__ == "__main__":

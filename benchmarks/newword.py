@@ -27,8 +27,8 @@ import numpy as np
 
 from benchmarks.dated import documents
 from benchmarks.local import FRESH_ROWS, Local, Sentences, Words, nearest_ranks, ticks
-from benchmarks.machine import RESULTS, facts, keep
-from embedding.errors import InputError, YeoronError
+from benchmarks.machine import RESULTS, ended, facts, keep
+from embedding.errors import InputError
 from embedding.models import ModelConfig
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import Content
@@ -212,14 +212,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
-    try:
-        bench_newword(
+    return ended(
+        lambda: bench_newword(
             given.corpus, given.words, given.chosen, seed=given.seed, results=given.results
         )
-    except YeoronError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+    )
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.corpora import cut, encode, sentences
-from benchmarks.machine import RESULTS, facts, hardware, keep
+from benchmarks.machine import RESULTS, ended, facts, hardware, keep
 from benchmarks.unlike import Text, speeds, train
-from embedding.errors import ConfigError, YeoronError
+from embedding.errors import ConfigError
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule
 
@@ -220,8 +220,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--turns", type=float, default=0.0)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
-    try:
-        bench_policies(
+    return ended(
+        lambda: bench_policies(
             given.corpus,
             ways=given.policy or tuple(WAYS),
             words=given.words,
@@ -231,10 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             turns=given.turns,
             results=given.results,
         )
-    except YeoronError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+    )
 
 
 if __name__ == "__main__":

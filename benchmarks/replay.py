@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.dated import BLOCK, MIN_COUNT, Stream, read
-from benchmarks.machine import RESULTS, facts, keep
+from benchmarks.machine import RESULTS, ended, facts, keep
 from benchmarks.replaying import Run, run
 from embedding.config import validate
-from embedding.errors import InputError, YeoronError
+from embedding.errors import InputError
 from embedding.models import ModelConfig
 from embedding.records import FloatArray
 from embedding.stream import StreamConfig
@@ -235,8 +235,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--memory", type=int, default=200_000, help="tokens in the replay memory")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
-    try:
-        bench_replay(
+    return ended(
+        lambda: bench_replay(
             given.corpus,
             given.words,
             given.seeds,
@@ -244,10 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             memory=given.memory,
             results=given.results,
         )
-    except YeoronError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+    )
 
 
 if __name__ == "__main__":

@@ -25,10 +25,9 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks.local import Line
-from benchmarks.machine import RESULTS, facts, keep
+from benchmarks.machine import RESULTS, ended, facts, keep
 from benchmarks.policies import HELD_OUT, ONE, PACKAGES, WAYS, read
 from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss, speeds
-from embedding.errors import YeoronError
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.protocol import Ack, Push, Rows
 from embedding.models import ModelConfig, make_trainer
@@ -359,8 +358,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, action="append")
     parser.add_argument("--schedule", type=Schedule, default=Schedule.LINEAR)
     given = parser.parse_args(arguments)
-    try:
-        bench_simulated(
+    return ended(
+        lambda: bench_simulated(
             given.corpus,
             ways=given.policy or SIMULATED,
             words=given.words,
@@ -370,10 +369,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             seeds=given.seed or (1,),
             schedule=given.schedule,
         )
-    except YeoronError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+    )
 
 
 if __name__ == "__main__":

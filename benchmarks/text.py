@@ -24,8 +24,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from benchmarks.machine import RESULTS, facts, keep
-from embedding.errors import InputError, YeoronError
+from benchmarks.machine import RESULTS, ended, facts, keep
+from embedding.errors import InputError
 from embedding.text import TextConfig, TextPipeline
 from embedding.text.collecting import Collecting
 from embedding.worker.lifetime import peak_memory
@@ -249,18 +249,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--context", nargs="+", default=["both"])
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
-    try:
-        bench_text(
+    return ended(
+        lambda: bench_text(
             given.corpus,
             documents=given.documents,
             every=given.every,
             contexts=given.context,
             results=given.results,
         )
-    except YeoronError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+    )
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.corpora import sentences
-from benchmarks.machine import RESULTS, facts, hardware, keep
+from benchmarks.machine import RESULTS, ended, facts, hardware, keep
 from embedding.errors import InputError, YeoronError
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed", "gensim", "scipy")
@@ -311,8 +311,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
     setting = Setting(model=given.model, dim=given.dim, sample=given.sample, epochs=given.epochs)
-    try:
-        bench_train(
+    return ended(
+        lambda: bench_train(
             given.corpus,
             given.side or SIDES,
             setting,
@@ -321,10 +321,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             gold=given.gold,
             results=given.results,
         )
-    except YeoronError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+    )
 
 
 if __name__ == "__main__":

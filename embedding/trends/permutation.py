@@ -69,9 +69,10 @@ def permuted(pair: Pair, rows: IntArray, exposure: Figures, band_words: int) -> 
     halved = [_halved(at) for at in range(HALVES)]
     squares, taken = usage_squares(before, after, past, [truly, *dealt, *halved])
     every = signed_root(squares)
-    shifts, halves = every[: 1 + len(dealt)], every[1 + len(dealt) :]
-    each = zip(squares, taken, strict=True)
-    steady = np.array([steadied(*one, exposure, band_words) for one in each])[: len(shifts)]
+    timed = 1 + len(dealt)
+    shifts, halves = every[:timed], every[timed:]
+    each = zip(squares[:timed], taken[:timed], strict=True)
+    steady = np.array([steadied(*one, exposure, band_words) for one in each])
     floors = {
         "shuffled_time": _floor(shifts[1:], exposure, band_words),
         "same_window": _floor(halves, exposure, band_words),
