@@ -13,11 +13,12 @@ drawn anew for each round, and with them one shard of 10^5 rows: what is compare
 a round (`to the first`: median ratio to that shard), so that a machine that is loaded, or slows
 down, spoils no comparison. A spread is the largest of them over the smallest, less one.
 
-Memory is what the processes grew by, divided by the rows; where there are few rows that is mostly
-buffers of a process, so that what a further row takes (`bytes_more`: the difference to the next
-smaller size) is what tells whether it is flat. `allocated` counts tables, accumulators
-and places as they are allocated, with the room that doubling leaves free; the pages of that room
-do not exist yet.
+Memory is what the processes grew by since they had the rows of one message each and had answered
+some thousand, divided by the rows since; what they had by then is the fixed part (`fixed_mb`, of
+one process). Where there are few rows, small differences of buffers count, so that what a further
+row takes (`bytes_more`: the difference to the next smaller size, which began with as many rows) is
+what tells whether it is flat. `allocated` counts tables, accumulators and places as they are
+allocated, with the room that doubling leaves free; the pages of that room do not exist yet.
 
 Caches and the processor's address cache (TLB) make memory itself slower as tables grow. `memory` is
 what the same reads and additions at random rows cost in this process on a bare array of the same
@@ -70,8 +71,9 @@ PROCESS = 400 * 2**20
 """Bytes of a process before it holds a row, about."""
 ADMITTED = 250_000
 """Ids that are given at a time, so that tables grow as they do in a training."""
-WARM = 2_000
-"""Rows that are there before the measurement begins."""
+WARM_TICKS = 1_000
+"""Messages before the measurement begins, as long as those that are measured: by then all buffers
+of a process are there."""
 FREE_SHARE = 0.6
 """Of the free memory, the most that the tables of one measurement may take."""
 
@@ -125,6 +127,7 @@ class Rig:
                 unconfirmed=lambda _: [],
                 held=lambda: (self.sequence + 1, self.sequence),
                 rows=OwnRows(line, Feedback(line)),
+                messages=lambda push: [encode_push(push)],
             )
             for location in locations
         ]
@@ -190,9 +193,9 @@ class Subject:
         self.clocks: list[float] = []
         try:
             # What the first messages import, compile and buffer is not the rows' cost.
-            self.rig.admit(min(WARM * shards, rows // 2))
-            warm = self.rig.admitted
-            for _ in range(TICKS):
+            warm = shards * BATCH
+            self.rig.admit(warm)
+            for _ in range(WARM_TICKS):
                 self.rig.tick(drawn(shards, warm, self.rng), self.values)
             before, began = self.rig.resident(), self.rig.processor_s()
             self.rig.admit(rows)
@@ -200,6 +203,7 @@ class Subject:
             for _ in range(TICKS):
                 self.rig.tick(drawn(shards, rows, self.rng), self.values)
             self.grown = self.rig.resident() - before
+            self.fixed_mb = before / shards / 1e6
             self.bytes = self.grown / (rows - warm)
             self.made_us = made / (rows - warm) * 1e6
         except BaseException:
@@ -231,6 +235,7 @@ class Subject:
             "memory_us": memory_us(per_shard, dim, large=True),
             "memory_4k_us": memory_us(per_shard, dim, large=False),
             "made_us": self.made_us,
+            "fixed_mb": self.fixed_mb,
             "bytes": self.bytes,
             "bytes_allocated": allocated / self.rows,
             "bytes_over_tables": self.bytes - 8 * dim,
@@ -354,15 +359,16 @@ def table(report: dict[str, Any]) -> str:
         "",
         (
             "| rows | dim | shards | processor µs a row | to the first | memory µs "
-            "| with 4 KB pages | on the clock µs | made µs | bytes a row | of a further row "
-            "| beside the rows | allocated |"
+            "| with 4 KB pages | on the clock µs | made µs | fixed MB | bytes a row "
+            "| of a further row | beside the rows | allocated |"
         ),
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [
         f"| {size['rows']:,} | {size['dim']} | {size['shards']} | {size['processor_us']:.3f} "
         f"| {size['to_first']:.2f} | {size['memory_us']:.3f} | {size['memory_4k_us']:.3f} "
-        f"| {size['clock_us']:.3f} | {size['made_us']:.2f} | {size['bytes']:,.0f} "
+        f"| {size['clock_us']:.3f} | {size['made_us']:.2f} | {size['fixed_mb']:.0f} "
+        f"| {size['bytes']:,.0f} "
         f"| {'-' if size['bytes_more'] is None else format(size['bytes_more'], ',.0f')} "
         f"| {size['bytes_over_tables']:,.0f} | {size['bytes_allocated']:,.0f} |"
         for size in report["sizes"]

@@ -26,7 +26,15 @@ from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.rows.tables import Optimizer, Tables, pick_device
 from embedding.server.shards.columns import moved
-from embedding.server.shards.log import Admit, Change, CopyRows, ShardLog, as_json, from_json
+from embedding.server.shards.log import (
+    MOST_GIVEN,
+    Admit,
+    Change,
+    CopyRows,
+    ShardLog,
+    as_json,
+    from_json,
+)
 from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import ShardState
@@ -400,6 +408,16 @@ def test_many_evicted_ids_go_in_several_entries():
     flat = [entry for part in told for entry in part]
     assert np.array_equal(np.concatenate([e.evicted for e in flat]), np.arange(250_000))
     assert sum(entry.count for entry in flat) == 3
+
+
+def test_many_ids_at_once_are_given_in_several_entries():
+    log = ShardLog(1)
+    log.admit(7, 100_000, np.array([1, 2], dtype=np.int64))
+    entries = log.after(0)[1]
+    assert max(entry.count for entry in entries) <= MOST_GIVEN
+    given = [i for entry in entries for i in range(entry.first, entry.first + entry.count)]
+    assert given == list(range(7, 100_007))
+    assert [entry.evicted.tolist() for entry in entries] == [[1, 2], [], [], []]
 
 
 def test_pushes_of_many_nodes_fit_into_the_header_of_a_message():

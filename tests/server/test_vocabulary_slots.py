@@ -55,3 +55,11 @@ def test_survivors_of_all_ages_do_not_pile_up():
     assert mapped.slots(old).tolist() == list(range(300))
     assert mapped.slots(run).tolist() == list(range(300, 600))
     assert mapped.slots(old + 1).tolist() == [-1] * 300
+
+
+def test_slots_that_come_one_by_one_have_little_room_ahead_of_them():
+    mapped = SlotMap()
+    for slot in range(0, 50_000, 500):
+        slots = np.arange(slot, slot + 500)
+        mapped.put(slots, slots)
+        assert mapped.capacity <= max(1_024, 1.25 * (slot + 500))

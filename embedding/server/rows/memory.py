@@ -15,16 +15,18 @@ import mmap
 import numpy as np
 import torch
 
-LARGE = 4 * 1024 * 1024
-"""Bytes from which on a table has pages of its own."""
+OWN = 128 * 1024
+"""Bytes from which on a table has pages of its own: once it has grown, the old ones are gone."""
+LARGE = 32 * 1024 * 1024
+"""Bytes from which on they are large: of a smaller one the last, half empty page would count."""
 
 
 def zeros(*shape: int) -> torch.Tensor:
     """float32 zeros."""
     size = 4 * math.prod(shape)
-    if size < LARGE or not hasattr(mmap, "MAP_PRIVATE"):
+    if size < OWN or not hasattr(mmap, "MAP_PRIVATE"):
         return torch.zeros(shape, dtype=torch.float32)
     pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
+    if size >= LARGE and hasattr(mmap, "MADV_HUGEPAGE"):
         pages.madvise(mmap.MADV_HUGEPAGE)
     return torch.from_numpy(np.frombuffer(pages, dtype=np.float32).reshape(shape))

@@ -102,6 +102,6 @@ class SlotMap:
     def _reserve(self, slots: int) -> None:
         if slots <= self.capacity:
             return
-        grown = np.full(max(slots, 2 * self.capacity) + 1, -1, dtype=np.int64)
+        grown = np.full(max(slots, self.capacity + self.capacity // 4) + 1, -1, dtype=np.int64)
         grown[: self.capacity] = self._ids[:-1]
         self._ids = grown

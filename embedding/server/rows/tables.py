@@ -60,7 +60,7 @@ class Watcher(Protocol):
 
 
 WORDS = (Table.IN, Table.OUT)
-_DRAWN = 1 << 19
+_DRAWN = 1 << 15
 """First numbers that are drawn at a time: each takes some 24 bytes meanwhile."""
 SHARED = (Table.OUT, Table.IN, Table.SUB)
 """Order in shared memory: word and n-gram vectors lie side by side, as the kernel wants them."""

@@ -26,6 +26,8 @@ MOST_EVICTED = 100_000
 """Most evicted ids in one entry or message, which has to fit into a message's header. A push counts
 as its node's name is long. Ten new ids count as one: their rows have to be made before the message
 is answered."""
+MOST_GIVEN = 32_768
+"""Most new ids in one entry: what a shard needs meanwhile, to make their rows, goes with them."""
 _ID_BYTES = 24
 """Bytes that an id takes in a message's header, at most."""
 
@@ -129,6 +131,9 @@ class ShardLog:
         while len(evicted) > self._most:
             self.append(Admit(first, 0, evicted[: self._most]))
             evicted = evicted[self._most :]
+        while count > MOST_GIVEN:
+            self.append(Admit(first, MOST_GIVEN, evicted))
+            first, count, evicted = first + MOST_GIVEN, count - MOST_GIVEN, evicted[:0]
         return self.append(Admit(first, count, evicted))
 
     def after(self, position: int, *, timeout_s: float = 0.0) -> tuple[int, list[Entry]]:
