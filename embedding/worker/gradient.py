@@ -44,7 +44,7 @@ from embedding.worker.securing import secure
 from embedding.worker.spec import NodeSpec
 from embedding.worker.ticks import Learnt
 from embedding.worker.usage import UsageReader
-from embedding.worker.warming import warm
+from embedding.worker.warming import warm, warm_exchange
 
 logger = logging.getLogger(__name__)
 
@@ -137,7 +137,9 @@ class GradientProcess:
         reporter.start()
         if self.learner.outstanding is not None:
             self._tell_crawler()
+        if self.spec.node.trainer == "numba" or self.spec.corpus is None:
             warm(self.spec.model)
+        warm_exchange(self.spec.exchange, self.spec.model.width)
         self._warm = True
         pipeline = Pipeline(
             self.learner,

@@ -1,11 +1,17 @@
-"""Kernels loaded before the first document waits for them."""
+"""Kernels loaded before the first document, or the first push, waits for them."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from embedding.exchange.compression.base import unpacked
+from embedding.exchange.compression.feedback import Feedback
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import Push
 from embedding.models import LocalBlock, ModelConfig, make_trainer
 from embedding.models.config import Model
+from embedding.records import Table
 
 
 def warm(model: ModelConfig) -> None:
@@ -29,3 +35,21 @@ def warm(model: ModelConfig) -> None:
     vectors = np.zeros((2 * words if spelt else words, model.dim), dtype=np.float32)
     contexts = np.zeros((words + noise, model.dim), dtype=np.float32)
     make_trainer(model).train(block, vectors, contexts, learning_rate=0.01, seed=1)
+
+
+def warm_exchange(config: ExchangeConfig, dim: int) -> None:
+    """Write and read pushes, and pulls of changes, of two rows as the settings say.
+
+    Compiling what compresses takes seconds as well. What a server on this machine reads pushes with
+    is then compiled, too.
+    """
+    kinds = {config.compression, "threshold"} if config.pulls == "changes" else {config.compression}
+    for kind in sorted(kinds):
+        feedback = Feedback(config.model_copy(update={"compression": kind}))
+        for sequence in (1, 2):  # the second finds what the first has left
+            values = np.full((2, dim), 0.01, dtype=np.float32)
+            values[1] *= -3.0
+            delta = RowDelta(Table.IN, np.arange(2, dtype=np.int64), values)
+            unpacked(feedback.encode(Push("warm", sequence, 0, (delta,))))
+        for left in feedback.drain(config.residual_bytes):
+            unpacked(feedback.whole(left, "warm", 3, 0))

@@ -2,10 +2,37 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import threading
+from pathlib import Path
+
+import numpy as np
 import pytest
 
+from embedding.exchange.compression import (
+    halves,
+    onebit,
+    planes,
+    principal,
+    residuals,
+    sparse,
+    threshold,
+    topk,
+)
+from embedding.exchange.compression.base import PACKING, unpacked
+from embedding.exchange.compression.feedback import Feedback
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.mirror import Mirror, Wanted
+from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import Push
 from embedding.models.config import Model, ModelConfig
-from embedding.worker.warming import warm
+from embedding.records import Table
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.service import running_server
+from embedding.stream.queue import BlockQueue
+from embedding.worker import gradient
+from embedding.worker.spec import CorpusShare, NodeSpec
+from embedding.worker.warming import warm, warm_exchange
 
 
 @pytest.mark.parametrize("model", [each for each in Model if each is not Model.SPPMI])
@@ -20,3 +47,63 @@ def test_kernels_are_there_afterwards() -> None:
     warm(ModelConfig(model=Model.SGNS, dim=8))
     made = [each for each in vars(sgns).values() if hasattr(each, "nopython_signatures")]
     assert any(each.nopython_signatures for each in made)
+
+
+@pytest.mark.parametrize("kind", ["none", "fp16", *PACKING])
+@pytest.mark.parametrize("pulls", ["rows", "changes"])
+def test_no_push_or_pull_of_changes_compiles_anything_afterwards(kind: str, pulls: str) -> None:
+    config = ExchangeConfig(compression=kind, pulls=pulls, cache_bytes=2**20)
+    warm_exchange(config, 8)
+    before = compiled()
+    rng = np.random.default_rng(1)
+    feedback = Feedback(config)
+    for sequence in (1, 2):
+        values = rng.normal(scale=0.02, size=(300, 8)).astype(np.float32)
+        delta = RowDelta(Table.OUT, np.arange(300, dtype=np.int64), values)
+        unpacked(feedback.encode(Push("n0", sequence, 0, (delta,))))
+    for left in feedback.drain(2**20):
+        unpacked(feedback.whole(left, "n0", 3, 0))
+    if pulls == "changes":
+        mirror, ids = Mirror(2**20), np.arange(300, dtype=np.int64)
+        wanted = Wanted(0, 2**20, 0.01, 1.0, 4)
+        for _ in range(2):
+            rows = rng.normal(size=(300, 8)).astype(np.float32)
+            mirror.differences({Table.IN: ids}, {Table.IN: rows}, wanted)
+    assert compiled() == before
+
+
+def compiled() -> dict[str, int]:
+    """Kernels of what is sent, and for how many kinds of arguments each was compiled."""
+    found = {}
+    for module in (halves, onebit, planes, principal, residuals, sparse, threshold, topk):
+        for name, each in vars(module).items():
+            if hasattr(each, "nopython_signatures"):
+                found[f"{module.__name__}.{name}"] = len(each.nopython_signatures)
+    return found
+
+
+def test_a_node_of_a_corpus_has_its_kernels_before_its_first_pull(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[object] = []
+
+    class BegunError(Exception):
+        """The first pull would come now."""
+
+    def begin(*_: object, **__: object) -> None:
+        raise BegunError
+
+    monkeypatch.setattr(gradient, "warm", done.append)
+    monkeypatch.setattr(gradient, "warm_exchange", lambda *of: done.append(of))
+    monkeypatch.setattr(gradient, "Pipeline", begin)
+    model = ModelConfig(dim=8)
+    config = ServerConfig(config_digest=model.digest(), device="cpu")
+    with running_server(config, SyncConfig(policy="asp"), dim=model.dim) as server:
+        _, queue = BlockQueue.pair(1_000, multiprocessing.get_context("spawn"))
+        share = CorpusShare(path=str(tmp_path / "corpus.txt"), index=0, count=1)
+        spec = NodeSpec(name="n0", server=server.location, model=model, corpus=share)
+        process = gradient.GradientProcess(spec, queue, threading.Event())
+        with pytest.raises(BegunError):
+            process.run()
+        process.stop.set()
+    assert done == [model, (spec.exchange, 8)]
