@@ -11,6 +11,7 @@ row of ten million costs little more than one of ten thousand (`yeoron bench sha
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -100,3 +101,17 @@ def find_slots(ids: Any, table: Any, held: Any, shift: Any, golden: Any, found: 
             slot = np.int64(table[(hashed + step * (step - 1) // 2) & mask])
             step += 1
         found[i] = slot
+
+
+@cache
+def load() -> None:
+    """Compile them, or take them from the disk: else whoever asks first waits for it, seconds."""
+    rows = np.zeros((1, 1), dtype=np.float32)
+    where = np.zeros(1, dtype=np.int64)
+    add_rows(rows, where, np.zeros_like(rows), np.float32(1.0))
+    gather_rows(rows, where, np.zeros_like(rows))
+    table, held = np.full(2, -1, dtype=np.int32), np.full(1, -1, dtype=np.int64)
+    asked = where.copy()
+    asked.flags.writeable = False  # as ids of a message are
+    for ids in (where, asked):
+        find_slots(ids, table, held, np.uint64(63), np.uint64(1), np.zeros_like(where))

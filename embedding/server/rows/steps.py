@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from embedding.server.rows.fetching import add_rows, gather_rows
+from embedding.server.rows.fetching import add_rows, gather_rows, load
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +81,13 @@ class TorchSteps:
 
 
 class FetchingSteps(TorchSteps):
-    """On the CPU, with rows on their way from memory while others are worked on."""
+    """On the CPU, with rows on their way from memory while others are worked on.
+
+    The kernels are loaded on construction.
+    """
+
+    def __init__(self) -> None:
+        load()
 
     def gather(self, rows: Tensor, where: Tensor, *, gaps: bool) -> Tensor:
         """See RowSteps."""
