@@ -50,6 +50,14 @@ def warm_exchange(config: ExchangeConfig, dim: int) -> None:
             values = np.full((2, dim), 0.01, dtype=np.float32)
             values[1] *= -3.0
             delta = RowDelta(Table.IN, np.arange(2, dtype=np.int64), values)
-            unpacked(feedback.encode(Push("warm", sequence, 0, (delta,))))
+            _read(feedback.encode(Push("warm", sequence, 0, (delta,))))
         for left in feedback.drain(config.residual_bytes):
-            unpacked(feedback.whole(left, "warm", 3, 0))
+            _read(feedback.whole(left, "warm", 3, 0))
+
+
+def _read(push: Push) -> None:
+    """From bytes of one's own, and from those of a message, which cannot be written to."""
+    unpacked(push)
+    for packed in push.packed:
+        packed.data.flags.writeable = False
+    unpacked(push)
