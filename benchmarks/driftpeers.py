@@ -82,9 +82,10 @@ def _paired(
 def _baseline(pair: Pair, figure: str, *, turned: bool) -> list[float]:
     rows = np.arange(len(pair), dtype=np.int64)
     if figure == "neighbours":
-        candidates = pair.frequent(CANDIDATES)
+        candidates, plain = pair.frequent(CANDIDATES), np.ones(len(pair), np.float32)
         near = [
-            nearest(side, rows, candidates, NEIGHBOURS, 1024) for side in (pair.before, pair.after)
+            nearest(side, plain, rows, candidates, NEIGHBOURS, 1024)
+            for side in (pair.before, pair.after)
         ]
         return list(map(float, overlap_shift(near[0], near[1], len(pair))))
     before = pair.before @ fit_rotation(pair.before, pair.after) if turned else pair.before

@@ -48,7 +48,7 @@ def neighbours(
         print_json(found)
         return
     for each in found:
-        console.print(f"{each['cosine']:.3f}  {each['word']}", highlight=False, markup=False)
+        console.print(f"{each['nearness']:.3f}  {each['word']}", highlight=False, markup=False)
 
 
 def evaluate(

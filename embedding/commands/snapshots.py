@@ -132,17 +132,17 @@ def neighbours(
     snapshots: Store = None,
     as_json: Json = False,
 ) -> None:
-    """Nearest words by cosine.
+    """Nearest words: by cosine, less what the vectors of rare words are unsure by.
 
     Example: `yeoron snapshot neighbours 마스크 -n 20`
     """
     snapshot = open_snapshot(id, snapshots)
     found = snapshot.neighbours(word, n)
     if as_json:
-        print_json([{"word": other, "cosine": cosine} for other, cosine in found])
+        print_json([{"word": other, "nearness": near} for other, near in found])
         return
-    for other, cosine in found:
-        console.print(f"{cosine:.3f}  {other}", highlight=False, markup=False)
+    for other, near in found:
+        console.print(f"{near:.3f}  {other}", highlight=False, markup=False)
 
 
 def export_snapshot(

@@ -9,7 +9,7 @@ from embedding.evaluation.lookup import unit
 
 
 class NearestRows:
-    """Keeps the n rows of highest cosine with one query.
+    """Keeps the n rows nearest to one query (embedding/nearness.py).
 
     query  float [d] on any device; blocks that are shown come from the same device
     """
@@ -17,19 +17,22 @@ class NearestRows:
     def __init__(self, query: Tensor, n: int) -> None:
         self._query = unit(query.unsqueeze(0))[0]
         self._n = n
-        self._cosines = query.new_empty(0)
+        self._near = query.new_empty(0)
         self._rows = torch.empty(0, dtype=torch.int64, device=query.device)
 
-    def show(self, rows: Tensor, vectors: Tensor) -> None:
-        """A block: rows int64 [m] by which vectors float [m, d] are known. Zeros are left out."""
-        cosines = unit(vectors) @ self._query
-        cosines[~vectors.any(dim=1)] = -torch.inf
-        cosines = torch.cat([self._cosines, cosines])
+    def show(self, rows: Tensor, vectors: Tensor, sure: Tensor) -> None:
+        """A block: rows int64 [m] by which vectors float [m, d] are known, `sureness` float [m].
+
+        Zeros are left out.
+        """
+        near = (unit(vectors) @ self._query) * sure
+        near[~vectors.any(dim=1)] = -torch.inf
+        near = torch.cat([self._near, near])
         rows = torch.cat([self._rows, rows])
-        self._cosines, at = torch.topk(cosines, min(self._n, len(cosines)))
+        self._near, at = torch.topk(near, min(self._n, len(near)))
         self._rows = rows[at]
 
     def best(self) -> list[tuple[int, float]]:
-        """(row, cosine), highest first."""
-        pairs = zip(self._rows.tolist(), self._cosines.tolist(), strict=True)
-        return [(row, cosine) for row, cosine in pairs if cosine > -2.0]
+        """(row, nearness), highest first."""
+        pairs = zip(self._rows.tolist(), self._near.tolist(), strict=True)
+        return [(row, near) for row, near in pairs if near > -2.0]

@@ -18,11 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 BLOCK = 16_384
-COLUMNS = ("word", "neighbour", "cosine", "rank", "reason")
+UNSURE = 20.0
+"""As in embedding/nearness.py, which cannot be imported here; a test compares the answers."""
+COLUMNS = ("word", "neighbour", "nearness", "rank", "reason")
 
 
 class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
-    """Answers the nearest words by cosine of the snapshot in the artifact `snapshot`."""
+    """Answers the nearest words of the snapshot in the artifact `snapshot`."""
 
     def load_context(self, context: Any) -> None:
         """Map vectors.arrow and read manifest.json."""
@@ -35,6 +37,8 @@ class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
         self.vectors = table.reshape(batch.num_rows, -1) if batch.num_rows else table[:0, None]
         norms = np.linalg.norm(self.vectors, axis=1)
         self.inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+        counts = np.maximum(batch.column("count").to_numpy(), 1).astype(np.float64)
+        self.scale = self.inverse * np.sqrt(counts / (counts + UNSURE)).astype(np.float32)
 
     def predict(
         self,
@@ -46,7 +50,7 @@ class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
 
         model_input  words; MLflow also accepts a DataFrame of one column and hands it on as a list
         params       `n`: neighbours of each word (10)
-        returns      one line a neighbour: word, neighbour, cosine (float64), rank from 1, reason
+        returns      one line a neighbour: word, neighbour, nearness (float64), rank from 1, reason
                      (empty); an unknown word has one line with rank 0 and the reason
         """
         n = max(1, int((params or {}).get("n", 10)))
@@ -57,20 +61,22 @@ class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
                 reason = f"not in the vocabulary of snapshot {self.manifest['id']}"
                 lines.append((word, "", float("nan"), 0, reason))
                 continue
-            for rank, at in enumerate(self._nearest(row, n), start=1):
-                cosine = self.vectors[at] @ self.vectors[row] * self.inverse[at] * self.inverse[row]
-                lines.append((word, self.words[int(at)].as_py(), float(cosine), rank, ""))
+            best, near = self._nearest(row, n)
+            for rank, (at, figure) in enumerate(zip(best, near, strict=True), start=1):
+                lines.append((word, self.words[int(at)].as_py(), float(figure), rank, ""))
         return pd.DataFrame(lines, columns=list(COLUMNS))
 
-    def _nearest(self, row: int, n: int) -> npt.NDArray[np.intp]:
+    def _nearest(self, row: int, n: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
+        """Rows of the n nearest words, nearest first, and how near they are."""
         query = self.vectors[row] * self.inverse[row]
         starts = range(0, len(self.vectors), BLOCK)
         parts = [self.vectors[at : at + BLOCK] @ query for at in starts]
-        cosines = np.concatenate(parts) * self.inverse
-        cosines[row] = -np.inf
-        n = min(n, len(cosines) - 1)
-        best = np.argpartition(-cosines, n)[:n] if n < len(cosines) else np.arange(len(cosines))
-        return best[np.lexsort((best, -cosines[best]))]
+        near = np.concatenate(parts) * self.scale
+        near[row] = -np.inf
+        n = min(n, len(near) - 1)
+        best = np.argpartition(-near, n)[:n] if n < len(near) else np.arange(len(near))
+        best = best[np.lexsort((best, -near[best]))]
+        return best, near[best]
 
 
 mlflow.models.set_model(NearestWords())

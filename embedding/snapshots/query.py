@@ -1,4 +1,4 @@
-"""Nearest words by exact cosine, in blocks, over memory-mapped tables."""
+"""Nearest words, exact, in blocks, over memory-mapped tables."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ def inverse_norms(vectors: FloatArray) -> FloatArray:
 
 def nearest(
     vectors: FloatArray,
-    inverse: FloatArray,
+    scale: FloatArray,
     queries: FloatArray,
     n: int,
     *,
     exclude: IntArray | None = None,
 ) -> tuple[IntArray, FloatArray]:
-    """The n rows of highest cosine with each query.
+    """The n rows nearest to each query.
 
-    vectors  float32 [m, d], may be memory-mapped; inverse float32 [m] of `inverse_norms`
+    vectors  float32 [m, d], may be memory-mapped
+    scale    float32 [m]: `inverse_norms` for cosines, times `sureness` for nearness
     queries  float32 [q, d]
     exclude  int64 [q]: one row left out for each query (-1: none)
-    returns  rows int64 [q, k] and cosines float32 [q, k], k = min(n, m), highest first and by row
-             where equal; an excluded row has cosine -inf and can only be last
+    returns  rows int64 [q, k] and figures float32 [q, k], k = min(n, m), highest first and by row
+             where equal; an excluded row has -inf and can only be last
     """
     units = queries * inverse_norms(queries)[:, None]
     best_rows = np.empty((len(queries), 0), np.int64)
@@ -41,21 +42,21 @@ def nearest(
     for at in range(0, len(vectors), BLOCK):
         block = vectors[at : at + BLOCK]
         # One query is bound by memory: the threads of BLAS would cost more than they save.
-        cosines = np.vecdot(block, units)[None] if len(units) == 1 else units @ block.T
-        cosines *= inverse[at : at + BLOCK]
-        rows = np.broadcast_to(np.arange(at, at + cosines.shape[1]), cosines.shape)
+        figures = np.vecdot(block, units)[None] if len(units) == 1 else units @ block.T
+        figures *= scale[at : at + BLOCK]
+        rows = np.broadcast_to(np.arange(at, at + figures.shape[1]), figures.shape)
         if exclude is not None:
-            cosines[rows == exclude[:, None]] = -np.inf
+            figures[rows == exclude[:, None]] = -np.inf
         best_rows, best = _top(
-            np.concatenate([best_rows, rows], axis=1), np.concatenate([best, cosines], axis=1), n
+            np.concatenate([best_rows, rows], axis=1), np.concatenate([best, figures], axis=1), n
         )
     return best_rows, best
 
 
-def _top(rows: IntArray, cosines: FloatArray, n: int) -> tuple[IntArray, FloatArray]:
+def _top(rows: IntArray, figures: FloatArray, n: int) -> tuple[IntArray, FloatArray]:
     """Keep the n best columns of each line, sorted by (−cosine, row)."""
-    if cosines.shape[1] > n:
-        part: npt.NDArray[np.intp] = np.argpartition(-cosines, max(n - 1, 0), axis=1)[:, :n]
-        rows, cosines = np.take_along_axis(rows, part, 1), np.take_along_axis(cosines, part, 1)
-    order = np.lexsort((rows, -cosines), axis=1)
-    return np.take_along_axis(rows, order, 1), np.take_along_axis(cosines, order, 1)
+    if figures.shape[1] > n:
+        part: npt.NDArray[np.intp] = np.argpartition(-figures, max(n - 1, 0), axis=1)[:, :n]
+        rows, figures = np.take_along_axis(rows, part, 1), np.take_along_axis(figures, part, 1)
+    order = np.lexsort((rows, -figures), axis=1)
+    return np.take_along_axis(rows, order, 1), np.take_along_axis(figures, order, 1)

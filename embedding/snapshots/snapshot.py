@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from embedding.errors import InputError, SnapshotError
+from embedding.nearness import sureness
 from embedding.records import FloatArray, IntArray, SnapshotRef, TimeArray, WordCounts
 from embedding.snapshots import query
 from embedding.snapshots.files import entry
@@ -97,6 +98,12 @@ class Snapshot:
         return query.inverse_norms(self.vectors)
 
     @cached_property
+    def scale(self) -> FloatArray:
+        """float32 [n]: by which products with unit rows become nearness."""
+        scale: FloatArray = self.inverse_norms * sureness(self.counts)
+        return scale
+
+    @cached_property
     def counts_table(self) -> pa.RecordBatch:
         """counts.arrow, mapped: word, source, window, count, documents."""
         return self._mapped(COUNTS)
@@ -168,8 +175,8 @@ class Snapshot:
     def neighbours(self, query_: str | FloatArray, n: int = 10) -> list[tuple[str, float]]:
         """The n words nearest to a word (itself left out) or to a vector float [dim].
 
-        Exact cosine, highest first. Raises InputError for an unknown word, a vector of another
-        length, or n < 1.
+        With their nearness (embedding/nearness.py), exact, highest first. Raises InputError for an
+        unknown word, a vector of another length, or n < 1.
         """
         if n < 1:
             raise InputError(f"snapshot {self.id}: n is at least 1, got {n}.")
@@ -186,14 +193,14 @@ class Snapshot:
                     f"snapshot {self.id}: a vector of length {self.dim} is accepted, got shape "
                     f"{list(vector.shape)}."
                 )
-        rows, cosines = query.nearest(
-            self.vectors, self.inverse_norms, vector[None], n, exclude=np.array([row])
+        rows, figures = query.nearest(
+            self.vectors, self.scale, vector[None], n, exclude=np.array([row])
         )
         column = self._batch.column("word")
         return [
-            (column[int(at)].as_py(), float(cosine))
-            for at, cosine in zip(rows[0], cosines[0], strict=True)
-            if np.isfinite(cosine)
+            (column[int(at)].as_py(), float(figure))
+            for at, figure in zip(rows[0], figures[0], strict=True)
+            if np.isfinite(figure)
         ]
 
     def verify(self) -> None:

@@ -1,4 +1,4 @@
-"""Nearest words of one word through many snapshots: unit rows of the frequent words of each.
+"""Nearest words of one word through many snapshots: rows of the frequent words of each.
 
 A word's history asks for its nearest words in every window. As in the estimators they are looked
 for among the `candidate_words` most frequent words, whose rows are kept beside each other here:
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from embedding.nearness import sureness
 from embedding.records import CodeArray, FloatArray
 from embedding.snapshots.query import inverse_norms
 from embedding.snapshots.snapshot import Snapshot
@@ -25,7 +26,8 @@ class Frequent:
     """The frequent words of one snapshot.
 
     codes  int32 [m], the words in order of their rows, as `Names` numbers them
-    rows   float32 [m, dim], unit vectors; zeros stay zeros
+    rows   float32 [m, dim], unit vectors times how sure they are (embedding/nearness.py); zeros
+           stay zeros
     held   bool [codes known when it was made]: whether this snapshot's frequent words have a code
     """
 
@@ -94,7 +96,7 @@ class Compass:
         return found
 
     def nearest(self, snapshot: Snapshot, row: int, n: int) -> tuple[CodeArray, FloatArray]:
-        """Numbers int32 [k] and cosines float32 [k ≤ n] of the words nearest to the word of `row`.
+        """Numbers int32 [k] and nearness float32 [k ≤ n] of the words nearest to the word of `row`.
 
         Highest first, by row where equal; the word itself is left out, and so are words of zeros.
         """
@@ -104,15 +106,15 @@ class Compass:
         if not length:
             return np.empty(0, np.int32), np.empty(0, np.float32)
         # Not a product of BLAS: for so little, its threads cost more than they save.
-        cosines = np.vecdot(frequent.rows, vector / length)
+        near = np.vecdot(frequent.rows, vector / length)
         own = self.names.code(snapshot.word_column[row].as_py())
         if own >= 0:
-            cosines[frequent.codes == own] = -np.inf
-        k = min(n, len(cosines))
-        best = np.argpartition(-cosines, k - 1)[:k] if k < len(cosines) else np.arange(k)
-        best = best[np.lexsort((best, -cosines[best]))]
-        best = best[np.isfinite(cosines[best])]
-        return frequent.codes[best], cosines[best].astype(np.float32)
+            near[frequent.codes == own] = -np.inf
+        k = min(n, len(near))
+        best = np.argpartition(-near, k - 1)[:k] if k < len(near) else np.arange(k)
+        best = best[np.lexsort((best, -near[best]))]
+        best = best[np.isfinite(near[best])]
+        return frequent.codes[best], near[best].astype(np.float32)
 
     def _read(self, snapshot: Snapshot) -> Frequent:
         counts = np.asarray(snapshot.counts)
@@ -120,7 +122,7 @@ class Compass:
         if len(counts) > self._words:
             rows = np.sort(np.argsort(-counts, kind="stable")[: self._words])
         vectors = snapshot.read_vectors(rows)
-        vectors *= inverse_norms(vectors)[:, None]
+        vectors *= (inverse_norms(vectors) * sureness(counts[rows]))[:, None]
         column = snapshot.word_column
         codes = self.names.number(column.take(pa.array(rows)).to_pylist())
         held = np.zeros(len(self.names), dtype=bool)

@@ -129,7 +129,7 @@ class _Nearby:
     """A word's nearest words in one snapshot, as far as they are needed to compare times.
 
     row       of the word, -1: the snapshot does not hold it
-    codes     int32 [n], nearest first; cosines float32 [n]
+    codes     int32 [n], nearest first; near float32 [n], how near
     """
 
     snapshot: Snapshot
@@ -137,7 +137,7 @@ class _Nearby:
     row: int
     count: int
     codes: CodeArray
-    cosines: FloatArray
+    near: FloatArray
 
     @classmethod
     def of(
@@ -145,13 +145,13 @@ class _Nearby:
     ) -> _Nearby:
         found = snapshot.index(word, guess)
         row = -1 if found is None else found
-        codes, cosines = np.empty(0, np.int32), np.empty(0, np.float32)
+        codes, near = np.empty(0, np.int32), np.empty(0, np.float32)
         if row >= 0:
             # Twice as many as are compared: some of them are unknown to the other snapshot.
             n = max(2 * config.neighbours, config.shown_neighbours)
-            codes, cosines = compass.nearest(snapshot, row, n)
+            codes, near = compass.nearest(snapshot, row, n)
         count = int(snapshot.counts[row]) if len(codes) else 0
-        return cls(snapshot, compass, row, count, codes, cosines)
+        return cls(snapshot, compass, row, count, codes, near)
 
     def shared_with(self, other: _Nearby, k: int) -> CodeArray:
         """The k nearest words that are frequent in the other snapshot too."""
@@ -192,9 +192,9 @@ def _point(
         shift_previous=_shift(previous, nearby, count, report, config),
         shift_first=_shift(back, nearby, count, None, config),
         neighbours=tuple(
-            Neighbour(nearby.compass.names[code], float(cosine), bool(new))
-            for code, cosine, new in zip(
-                shown_now.tolist(), nearby.cosines, fresh.tolist(), strict=False
+            Neighbour(nearby.compass.names[code], float(near), bool(new))
+            for code, near, new in zip(
+                shown_now.tolist(), nearby.near, fresh.tolist(), strict=False
             )
         ),
     )

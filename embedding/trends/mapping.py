@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from embedding.nearness import sureness
 from embedding.records import FloatArray, IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.compass import Compass
@@ -127,10 +128,10 @@ def _window(
     if common:
         old = np.array([earlier[names[at]] for at in common])
         plane = plane @ turned(plane[1:][common], old)
-    cosines = vectors[1:] @ vectors[0]
+    near_by = (vectors[1:] @ vectors[0]) * sureness(snapshot.counts[rows[here]])
     places = tuple(
-        Place(name, float(x), float(y), float(cosine), name in near)
-        for name, (x, y), cosine in zip(names, plane[1:], cosines, strict=True)
+        Place(name, float(x), float(y), float(nearness), name in near)
+        for name, (x, y), nearness in zip(names, plane[1:], near_by, strict=True)
     )
     label = snapshot.manifest.window.label
     now = dict(zip(names, plane[1:], strict=True))

@@ -10,25 +10,32 @@ from embedding.records import FloatArray, IntArray
 
 
 def nearest(
-    vectors: FloatArray, queries: IntArray, candidates: IntArray, k: int, block: int
+    vectors: FloatArray,
+    sure: FloatArray,
+    queries: IntArray,
+    candidates: IntArray,
+    k: int,
+    block: int,
 ) -> IntArray:
-    """The k candidates nearest to each query by cosine, a word itself left out.
+    """The k candidates nearest to each query, a word itself left out.
 
     vectors     float32 [n, d], unit rows
+    sure        float32 [n], `sureness` of their counts; ones for plain cosines
     queries     int64 [q], rows of `vectors`
     candidates  int64 [m], strictly increasing rows of `vectors`
     returns     int64 [q, min(k, m − 1)], rows of `vectors`, nearest first
     """
     k = max(min(k, len(candidates) - 1), 0)
     found = np.empty((len(queries), k), dtype=np.int64)
-    pool = torch.from_numpy(np.ascontiguousarray(vectors[candidates])).T.contiguous()
+    scaled = vectors[candidates] * sure[candidates, None]
+    pool = torch.from_numpy(scaled).T.contiguous()
     own = positions(candidates, queries)
     for at in range(0, len(queries), block):
         part = slice(at, at + block)
-        cosines = torch.from_numpy(np.ascontiguousarray(vectors[queries[part]])) @ pool
+        near = torch.from_numpy(np.ascontiguousarray(vectors[queries[part]])) @ pool
         mine = torch.from_numpy(np.flatnonzero(own[part] >= 0))
-        cosines[mine, torch.from_numpy(own[part])[mine]] = -torch.inf
-        found[part] = candidates[cosines.topk(k, dim=1).indices.numpy()]
+        near[mine, torch.from_numpy(own[part])[mine]] = -torch.inf
+        found[part] = candidates[near.topk(k, dim=1).indices.numpy()]
     return found
 
 

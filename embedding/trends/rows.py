@@ -15,7 +15,7 @@ DIGITS = 6
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A near word, its cosine, and whether it was not near at the other time."""
+    """A near word, how near (embedding/nearness.py), whether it was not near at the other time."""
 
     word: str
     similarity: float

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.errors import InputError
+from embedding.nearness import sureness
 from embedding.records import FloatArray, IntArray
 from embedding.trends.config import TrendsConfig
 from embedding.trends.nearest import nearest, shared
@@ -97,7 +98,10 @@ def usage(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
 
 @register("neighbours", SHARE)
 def neighbour_overlap(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
-    """1 − |N_before ∩ N_after| / k over the k nearest frequent words (Gonen et al. 2020, eq. 1)."""
+    """1 − |N_before ∩ N_after| / k over the k nearest frequent words (Gonen et al. 2020, eq. 1).
+
+    Nearest by nearness, not by the bare cosine (embedding/nearness.py).
+    """
     before, after = neighbourhoods(pair, rows, config)
     return overlap_shift(before, after, len(pair))
 
@@ -152,9 +156,11 @@ def neighbourhoods(pair: Pair, rows: IntArray, config: TrendsConfig) -> tuple[In
     """int64 [q, k] twice: the nearest frequent words of each row before and after."""
     candidates = pair.frequent(config.candidate_words)
     k = min(config.neighbours, max((len(candidates) - 1) // 2, 1))
+    # One for both times: a word that is only read more often came nearer to nothing.
+    sure = sureness(pair.familiarity)
     return (
-        nearest(pair.before, rows, candidates, k, config.block_rows),
-        nearest(pair.after, rows, candidates, k, config.block_rows),
+        nearest(pair.before, sure, rows, candidates, k, config.block_rows),
+        nearest(pair.after, sure, rows, candidates, k, config.block_rows),
     )
 
 

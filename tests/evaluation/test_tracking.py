@@ -193,7 +193,7 @@ def test_the_registered_model_answers(store, make, uri, monkeypatch):
         found = model.predict(["왕", "없는말"], params={"n": 3})
         known = found[found.word == "왕"]
         assert list(known.neighbour) == [word for word, _ in expected]
-        assert list(known.cosine) == pytest.approx([cosine for _, cosine in expected])
+        assert list(known.nearness) == pytest.approx([near for _, near in expected])
         assert list(known["rank"]) == [1, 2, 3]
         (unknown,) = found[found.word == "없는말"].to_dict("records")
         assert (unknown["neighbour"], unknown["rank"]) == ("", 0)

@@ -19,6 +19,7 @@ from embedding.evaluation.best import NearestRows
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.exchange.channel import Channel
 from embedding.exchange.payload import RowDelta
+from embedding.nearness import sureness
 from embedding.records import ScorePairs, Table
 from embedding.server.config import ServerConfig
 from embedding.server.cutting.live import LiveModel
@@ -41,10 +42,13 @@ def server(device):
 
 @pytest.fixture
 def node(server, connect):
-    """A node that admitted 500 words and moved their rows at random."""
+    """A node that admitted 500 words, read often and rarely, and moved their rows at random."""
     found = connect(server)
     ids = found.words(*WORDS)
-    steps = np.random.default_rng(1).normal(size=(len(ids), DIM)).astype(np.float32)
+    random = np.random.default_rng(1)
+    steps = random.normal(size=(len(ids), DIM)).astype(np.float32)
+    with server.state.lock:
+        server.state.vocabulary.set_counts(ids, random.integers(1, 60, len(ids)).astype(np.float64))
     found.pull(contexts=ids)
     found.push((RowDelta(Table.IN, ids, steps), RowDelta(Table.OUT, ids, steps[::-1].copy())))
     return found
@@ -68,19 +72,23 @@ def test_nearest_words_are_those_of_the_whole_table(server, node, block):
     live = LiveModel(server.state)
     live.block = block
     vectors = rows(server)
-    at, cosines = nearest(vectors, inverse_norms(vectors), vectors[:1], 12, exclude=ints(0))
+    counts = server.state.vocabulary.counts(node.ids)
+    assert len(np.unique(counts)) > 20
+    scale = inverse_norms(vectors) * sureness(counts)
+    at, near = nearest(vectors, scale, vectors[:1], 12, exclude=ints(0))
     found = live.neighbours("w0", 12)
     assert [each.word for each in found] == [WORDS[i] for i in at[0]]
-    assert np.allclose([each.cosine for each in found], cosines[0], atol=1e-5)
+    assert np.allclose([each.nearness for each in found], near[0], atol=1e-5)
 
 
 def test_what_a_node_just_pushed_is_in_the_answer(server, node, ask):
     ids = node.ids
     target = rows(server)[:1]
+    (sure,) = sureness(server.state.vocabulary.counts(ids[7:8])).tolist()
     node.push((RowDelta(Table.IN, ids[7:8], 100 * target),))
     (first, *rest) = ask("neighbours", {"word": "w0", "n": 3})
     assert first["word"] == "w7"
-    assert first["cosine"] == pytest.approx(1.0, abs=1e-3)
+    assert first["nearness"] == pytest.approx(sure, abs=1e-3)
     assert len(rest) == 2
     assert len(ask("neighbours", {"word": "w0"})) == 10
 
@@ -261,14 +269,15 @@ def test_vectors_of_fasttext_are_composed(connect, device):
         a, b = vectors[0], vectors[1]
         found = LiveModel(server.state).neighbours("바다", 2)
         cosine = float(torch.nn.functional.cosine_similarity(a, b, dim=0))
-        assert {each.word: each.cosine for each in found}["바다가"] == pytest.approx(
-            cosine, abs=1e-5
+        (sure,) = sureness(server.state.vocabulary.counts(node.ids[1:2])).tolist()
+        assert {each.word: each.nearness for each in found}["바다가"] == pytest.approx(
+            cosine * sure, abs=1e-5
         )
 
 
 def test_rows_of_zeros_are_near_nothing():
     best = NearestRows(torch.tensor([1.0, 0.0]), 3)
-    best.show(torch.arange(2), torch.tensor([[0.0, 0.0], [-1.0, 0.0]]))
+    best.show(torch.arange(2), torch.tensor([[0.0, 0.0], [-1.0, 0.0]]), torch.ones(2))
     assert best.best() == [(1, -1.0)]
 
 
@@ -323,7 +332,7 @@ def test_questions_to_shards_have_the_answers_of_one_table(connect, shards, spli
             one.client.close()
     assert "nll_sample" in found[0][1]
     for near, alone in zip(found[1][0], found[0][0], strict=True):
-        assert near == {**alone, "cosine": pytest.approx(alone["cosine"], abs=1e-6)}
+        assert near == {**alone, "nearness": pytest.approx(alone["nearness"], abs=1e-6)}
     assert found[1][1] == pytest.approx(found[0][1], abs=1e-6)
 
 

@@ -151,7 +151,7 @@ def learnt(server, connect) -> dict[str, object]:
         "contexts": np.array(snapshot.contexts),
         "config": snapshot.manifest.config,
         "near": [each.word for each in near],
-        "cosines": [each.cosine for each in near],
+        "nearness": [each.nearness for each in near],
         "judged": judged,
         "scores": scores,
         "quality": snapshot.manifest.quality["nll"],
@@ -171,7 +171,7 @@ def test_the_same_history_is_read_alike_everywhere(connect, tmp_path):
         for name in ("words", "vectors", "contexts", "near"):
             assert np.array_equal(alone[name], other[name])
         assert other["config"]["vectors"] == alone["config"]["vectors"]
-        for name in ("cosines", "judged", "scores", "quality"):
+        for name in ("nearness", "judged", "scores", "quality"):
             assert other[name] == pytest.approx(alone[name], rel=1e-4)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.errors import InputError
+from embedding.nearness import sureness
 from embedding.snapshots import query
 
 
@@ -36,17 +37,18 @@ def test_a_word_leaves_itself_out(folder, make):
     snapshot = folder.open(folder.publish(data).id)
     found = snapshot.neighbours("코로나", 20)
     unit = data.vectors / np.linalg.norm(data.vectors, axis=1, keepdims=True)
-    cosines = unit @ unit[0]
-    order = [at for at in np.argsort(-cosines) if at != 0]
+    near = unit @ unit[0] * sureness(snapshot.counts)
+    order = [at for at in np.argsort(-near) if at != 0]
     assert [word for word, _ in found] == [data.words[at] for at in order]
-    np.testing.assert_allclose([c for _, c in found], cosines[order], atol=1e-6)
+    np.testing.assert_allclose([c for _, c in found], near[order], atol=1e-6)
 
 
 def test_a_vector_finds_its_own_word_first(folder, make):
     data = make()
     snapshot = folder.open(folder.publish(data).id)
-    (word, cosine), *_ = snapshot.neighbours(data.vectors[2] * 5, 3)
-    assert (word, round(cosine, 5)) == ("일본", 1.0)
+    (word, near), *_ = snapshot.neighbours(data.vectors[2] * 5, 3)
+    assert word == "일본"
+    assert near == pytest.approx(float(sureness(snapshot.counts[2:3])[0]))
 
 
 def test_equal_rows_come_in_row_order(folder, make):

@@ -144,12 +144,10 @@ def test_csv_has_one_line_a_row(report, history):
 
 
 def test_a_word_that_looks_like_a_formula_stays_text(store, report, planted, tmp_path):
-    hostile = planted.make_store(
-        str(tmp_path), planted.Plan(windows=2, fillers=60, risen={"=1+1": 1}, moved={}, born={})
-    )
-    text = table.ranking_csv(build_report(hostile), "risen")
-    assert "'=1+1" in text
-    assert "\n1,=1" not in text
+    born = {"=SUM": ("바이러스", 3)}
+    hostile = planted.make_store(str(tmp_path), planted.Plan(born=born))
+    text = table.ranking_csv(build_report(hostile), "born")
+    assert "\n1,'=SUM," in text
 
 
 def test_an_unknown_ranking_is_refused(report):

@@ -102,13 +102,23 @@ def test_the_fitted_rotation_is_orthogonal():
 def test_nearest_agrees_with_brute_force_and_leaves_the_word_out():
     rng = np.random.default_rng(0)
     vectors = unit(rng.standard_normal((90, 12)).astype(np.float32))
+    sure = rng.random(90).astype(np.float32)
     candidates = np.asarray(sorted(rng.choice(90, 40, replace=False)), dtype=np.int64)
     queries = np.arange(90, dtype=np.int64)
-    found = nearest(vectors, queries, candidates, 7, block=16)
+    found = nearest(vectors, sure, queries, candidates, 7, block=16)
     for query in queries:
         allowed = [c for c in candidates if c != query]
-        best = sorted(allowed, key=lambda c, q=query: -float(vectors[q] @ vectors[c]))[:7]
+        best = sorted(allowed, key=lambda c, q=query: -float(sure[c] * (vectors[q] @ vectors[c])))[
+            :7
+        ]
         assert list(found[query]) == best
+
+
+@pytest.mark.parametrize("name", ["neighbours", "local"])
+def test_to_be_read_more_often_is_no_shift(pair, name):
+    more = pair.seen_before * np.arange(1, len(pair) + 1)
+    same = replace(pair, after=pair.before, seen_after=more)
+    assert shift(same, all_rows(pair), CONFIG, name).max() < 1e-4
 
 
 def test_shared_rows_of_each_line():

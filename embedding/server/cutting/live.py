@@ -23,7 +23,8 @@ from embedding.evaluation.analogy import analogy
 from embedding.evaluation.best import NearestRows
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.evaluation.similarity import similarity
-from embedding.records import IntArray, Table
+from embedding.nearness import sureness
+from embedding.records import IntArray, Table, TimeArray
 from embedding.server.state import ServerState
 from embedding.server.words.reading import Held, IdRows, Reading
 
@@ -38,10 +39,10 @@ _PATIENCE_S = 10.0
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A word near another: cosine of their vectors, and its running count."""
+    """A word near another: its nearness (embedding/nearness.py) and its running count."""
 
     word: str
-    cosine: float
+    nearness: float
     count: int
 
 
@@ -58,7 +59,7 @@ class LiveModel:
         self.longest_s = 0.0
 
     def neighbours(self, word: str, n: int) -> list[Neighbour]:
-        """The n words of highest cosine, highest first; RefusedError for a word without a row."""
+        """The n nearest words, nearest first; RefusedError for a word without a row."""
         if not 1 <= n <= MAX_NEIGHBOURS:
             raise RefusedError(f"n {n}: 1 to {MAX_NEIGHBOURS} are accepted.", kind="control")
         state = self._state
@@ -69,7 +70,8 @@ class LiveModel:
                 ids = state.vocabulary.alive()
             nearest = NearestRows(self._copied(own, Table.IN)[0], n)
             for part, vectors in self._blocks(ids[ids != own[0]], Table.IN):
-                nearest.show(torch.from_numpy(part).to(vectors.device), vectors)
+                sure = torch.from_numpy(sureness(self._counts(part))).to(vectors.device)
+                nearest.show(torch.from_numpy(part).to(vectors.device), vectors, sure)
             return self._named(nearest.best())
 
     def evaluate(self, gold: PairGold | AnalogyGold | None) -> dict[str, float]:
@@ -133,9 +135,15 @@ class LiveModel:
         if self._reading is None:
             return None
         with state.lock:
-            alive = state.vocabulary.slots(ids, "evaluate") >= 0
-            counts = np.where(alive, state.vocabulary.counts(ids), 0.0)
-            return state.young.held(ids, counts)
+            return state.young.held(ids, self._counts(ids))
+
+    def _counts(self, ids: IntArray) -> TimeArray:
+        """Running counts float64 [n], 0 for a word that is evicted meanwhile."""
+        vocabulary = self._state.vocabulary
+        with self._state.lock:
+            alive = vocabulary.slots(ids, "evaluate") >= 0
+            counts: TimeArray = np.where(alive, vocabulary.counts(ids), 0.0)
+        return counts
 
     def _look(self) -> Reading | None:
         """What the tables say of what stands around words; None when it is too little."""
@@ -187,10 +195,10 @@ class LiveModel:
         with self._state.lock:
             alive = vocabulary.slots(ids, "neighbours") >= 0
             names = vocabulary.names(ids)
-            counts = np.where(alive, vocabulary.counts(ids), 0.0)
+            counts = self._counts(ids)
         return [
-            Neighbour(word, cosine, round(float(count)))
-            for word, (_, cosine), count, there in zip(names, best, counts, alive, strict=True)
+            Neighbour(word, near, round(float(count)))
+            for word, (_, near), count, there in zip(names, best, counts, alive, strict=True)
             if there
         ]
 
