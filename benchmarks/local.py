@@ -10,6 +10,7 @@ import numpy as np
 
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
 from embedding.models import ModelConfig, make_trainer
+from embedding.nearness import sureness
 from embedding.records import FloatArray, IntArray, ScorePairs, Table, TimeArray, TokenBlock
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import Content
@@ -170,17 +171,20 @@ def ticks(sentences: Sentences, tokens: int) -> Iterator[Sentences]:
         yield held
 
 
-def nearest_ranks(words: Words, asked: Sequence[str], wanted: Sequence[str]) -> IntArray:
+def nearest_ranks(
+    words: Words, asked: Sequence[str], wanted: Sequence[str], *, cosine: bool = False
+) -> IntArray:
     """Of each pair, the place of the wanted word among the neighbours of the asked one, from 0.
 
-    By cosine; a word that is not known gives the number of words.
+    By nearness, or by the bare cosine; a word that is not known gives the number of words.
     """
     place = {word: i for i, word in enumerate(words.names)}
     unit = words.vectors / np.maximum(np.linalg.norm(words.vectors, axis=1, keepdims=True), 1e-12)
+    scale = np.ones(len(unit), np.float32) if cosine else sureness(words.counts)
     found = np.full(len(asked), len(words.names), dtype=np.int64)
     for i, (one, other) in enumerate(zip(asked, wanted, strict=True)):
         if one in place and other in place:
-            near = unit @ unit[place[one]]
+            near = (unit @ unit[place[one]]) * scale
             near[place[one]] = -2.0
             found[i] = int((near > near[place[other]]).sum())
     return found

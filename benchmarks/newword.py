@@ -5,8 +5,9 @@
 From that moment on each chosen word is read under another name only, so that the new word has to
 be learnt from nothing and its original is the one word that is known to mean the same. After 10,
 20, 30, 60, 100 and 150 mentions (those before it had a row count too): is the original among the
-new word's ten nearest? Once by the rows as they are trained, once as readers get them; "inferred
-alone" lays the renamed words over and no other: what the competition of other young words costs.
+new word's ten nearest (embedding/nearness.py)? Once by the rows as they are trained, once as
+readers get them, and of these also by the bare cosine; "inferred alone" lays the renamed words over
+and no other: what the competition of other young words costs.
 All settings go on from one state, learnt in one pass over the part before.
 
 CORPUS is dated JSONL, read in time order, or text with a sentence a line, which is shuffled first.
@@ -95,9 +96,9 @@ def follow(task: Task, local: Local) -> dict[str, Curves]:
         local.learn(renamed)
         if number % LOOK:
             continue
-        for name, known in readings(local, set(new.values())).items():
+        for name, (known, cosine) in readings(local, set(new.values())).items():
             curves = found.setdefault(name, {word: [] for word in task.chosen})
-            ranks = nearest_ranks(known, list(new.values()), task.chosen)
+            ranks = nearest_ranks(known, list(new.values()), task.chosen, cosine=cosine)
             for word, rank in zip(task.chosen, ranks.tolist(), strict=True):
                 curves[word].append((mentions[word], rank))
         if min(mentions[word] for word in task.chosen) >= MARKS[-1]:
@@ -105,15 +106,19 @@ def follow(task: Task, local: Local) -> dict[str, Curves]:
     return found
 
 
-def readings(local: Local, new: set[str]) -> dict[str, Words]:
-    """The model as it is trained, as it is read, and with the renamed words alone laid over."""
+def readings(local: Local, new: set[str]) -> dict[str, tuple[Words, bool]]:
+    """The model as it is trained, as it is read, and with the renamed words alone laid over.
+
+    With each, whether places are by the bare cosine and not as readers get them.
+    """
     trained, read = local.words(trained=True), local.words()
     renamed = np.array([word in new for word in trained.names])
     mixed = np.where(renamed[:, None], read.vectors, trained.vectors)
     return {
-        "as trained": trained,
-        "as read": read,
-        "inferred alone": replace(trained, vectors=mixed),
+        "as trained": (trained, False),
+        "as read": (read, False),
+        "as read, by bare cosine": (read, True),
+        "inferred alone": (replace(trained, vectors=mixed), False),
     }
 
 
