@@ -94,12 +94,21 @@ def summed(parts: Sequence[Surroundings]) -> Surroundings | None:
     return Surroundings.told(ids, added_up(owners, contexts, weights, mentions))
 
 
+SAID = (Table.OUT, Table.IN)
+"""The rows of a context that sums of usage hold, one behind the other."""
+
+
+def said(dim: int) -> int:
+    """Columns of a sum of usage; dim: of a row."""
+    return len(SAID) * dim
+
+
 @dataclass(frozen=True)
 class Usage:
     """What stood around the words of a push, added up by word, source and window.
 
     at      int64 [n], increasing: rows of the push's `BlockCounts`, all of words with a row
-    slopes  float32 or float16 [n, dim], g of `worker/usage.py`; pairs float32 [n], N
+    slopes  float32 or float16 [n, said(dim)], g of `worker/usage.py`; pairs float32 [n], N
     """
 
     at: IntArray
@@ -119,7 +128,7 @@ class Reread:
     window  start of the window (Unix seconds) that is compared with them
     part    which part of the documents, from 0 on; the parts of a source hold different ones
     ids     int64 [n], distinct row ids
-    slopes  float32 or float16 [n, dim], g of `worker/usage.py`; pairs float32 [n], N
+    slopes  float32 or float16 [n, said(dim)], g of `worker/usage.py`; pairs float32 [n], N
     """
 
     window: int

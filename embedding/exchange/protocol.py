@@ -31,7 +31,7 @@ from embedding.records import (
     WordCounts,
 )
 
-VERSION = 10
+VERSION = 11
 """Version of the wire protocol; another version is refused at the greeting."""
 
 

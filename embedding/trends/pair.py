@@ -99,9 +99,9 @@ class Pair:
         return [self.used_before, self.used_after, *self.used_past]
 
     @cached_property
-    def _axes(self) -> Figures | None:
+    def _axes(self) -> tuple[Figures | None, ...]:
         top = np.arange(min(len(self), ANCHORS))
-        return wiener([window.take(top) for window in self._windows])
+        return wiener([window.take(top) for window in self._windows]) or (None,)
 
     def frequent(self, n: int) -> IntArray:
         """int64 [≤ n]: rows of the n words of highest familiarity, by row."""

@@ -22,30 +22,34 @@ from embedding.trends.significance import Figures
 class UsedWords:
     """The use of n words in a snapshot: usage, and the row int64 [n] of each word in it.
 
-    axes  float64 [dim, dim] by which means are multiplied (`wiener.py`); None: taken as they are
+    axes  for each table whose means are taken (`Usage.table`), float64 [dim, dim] by which they are
+          multiplied (`wiener.py`); None: as they are
     """
 
     usage: Usage
     rows: IntArray
-    axes: Figures | None = None
+    axes: tuple[Figures | None, ...] = (None,)
 
     def take(self, at: IntArray) -> UsedWords:
         """Some of the words."""
         return replace(self, rows=self.rows[at])
 
     def replicas(self, source: str) -> tuple[Figures, Figures]:
-        """N float64 [n, r] and means [n, r, dim] of a source; N is 0 where it lacks the word."""
+        """N float64 [n, r] and means [n, r, k · dim] of a source; N is 0 where it lacks a word."""
         own = self.usage.by_source.get(source)
         n, (r, dim) = len(self.rows), self.usage.means.shape[1:]
-        pairs, means = np.zeros((n, r)), np.zeros((n, r, dim))
+        pairs, means = np.zeros((n, r)), np.zeros((n, r, len(self.axes) * dim))
         if own is None or not len(own):
             return pairs, means
         held = self.usage.rows[own]
         at = positions(held, self.rows)
         there = np.flatnonzero(at >= 0)
-        pairs[there] = self.usage.pairs[own[at[there]]]
-        own_means = self.usage.means[own[at[there]]]
-        means[there] = own_means if self.axes is None else own_means @ self.axes
+        chosen = own[at[there]]
+        pairs[there] = self.usage.pairs[chosen]
+        for table, axes in enumerate(self.axes):
+            said = self.usage.table(table)[chosen]
+            columns = slice(table * dim, (table + 1) * dim)
+            means[there, :, columns] = said if axes is None else said @ axes
         return pairs, means
 
 

@@ -10,11 +10,15 @@ axis at
 
 of its length, w the variance of words' means along it. Nothing of it hangs on which words moved:
 both times go into one mean of each word.
+
+Where contexts were added up in rows of several tables, each table is filtered by itself and brought
+to the spread of the first, so that all count alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,27 +31,41 @@ LEAST = 2
 """Words for each axis below which their spread is not known, and nothing is filtered."""
 
 
-def wiener(windows: Sequence[UsedWords]) -> Figures | None:
-    """float64 [dim, dim], by which sums are multiplied; None of too few words, or of no spread.
+def wiener(windows: Sequence[UsedWords]) -> tuple[Figures, ...] | None:
+    """float64 [dim, dim] for each table that all windows have, by which its sums are multiplied.
+
+    None of too few words, or of no spread.
 
     windows  the same words at both times, the most frequent ones
     """
+    tables = min(window.usage.tables for window in windows)
+    placed = _placed([replace(window, axes=(None,) * tables) for window in windows])
+    found: list[Figures] = []
+    whole = 0.0
+    for columns in np.split(placed, tables, axis=1):
+        if len(columns) < LEAST * columns.shape[1]:
+            return None
+        variance, axes = np.linalg.eigh(columns.T @ columns / len(columns))
+        variance = np.maximum(variance, 0.0)
+        noise = SHARE * variance.mean()
+        if not noise > 0:
+            return None
+        share = variance / (variance + noise)
+        spread = float((variance * share**2).sum())
+        whole = whole or spread
+        found.append(axes * (share * np.sqrt(whole / spread)))
+    return tuple(found)
+
+
+def _placed(windows: Sequence[UsedWords]) -> Figures:
+    """float64 [m, k · dim]: means over both times of the words used, less what all of them have."""
     n, dim = len(windows[0].rows), windows[0].usage.means.shape[2]
-    total, summed = np.zeros(n), np.zeros((n, dim))
+    total, summed = np.zeros(n), np.zeros((n, len(windows[0].axes) * dim))
     for window in windows:
         for source in window.usage.by_source:
             pairs, means = window.replicas(source)
             total += pairs.sum(axis=1)
             summed += np.einsum("nr,nrd->nd", pairs, means)
     known = total > 0
-    if np.count_nonzero(known) < LEAST * dim:
-        return None
-    placed = summed[known] / total[known, None]
-    placed -= placed.mean(axis=0)
-    variance, axes = np.linalg.eigh(placed.T @ placed / len(placed))
-    variance = np.maximum(variance, 0.0)
-    noise = SHARE * variance.mean()
-    if not noise > 0:
-        return None
-    filtered: Figures = axes * (variance / (variance + noise))
-    return filtered
+    placed: Figures = summed[known] / total[known, None]
+    return placed - placed.mean(axis=0) if len(placed) else placed

@@ -25,7 +25,7 @@ import numpy as np
 
 from embedding.errors import RefusedError
 from embedding.exchange.compression.halves import narrow
-from embedding.exchange.payload import Reread
+from embedding.exchange.payload import Reread, said
 from embedding.records import CodeArray, FloatArray, IntArray, Table
 from embedding.worker.compass import PULLED, Compass, Pull
 from embedding.worker.past import PastTexts, Sentences, Stretch
@@ -54,7 +54,7 @@ class PartSums:
         self._words: IntArray = np.empty(0, dtype=np.int64)
         self._times: IntArray = np.empty(0, dtype=np.int64)
         self._pairs: FloatArray = np.empty(0, dtype=np.float32)
-        self._slopes: FloatArray = np.empty((0, compass.contexts.shape[1]), dtype=np.float32)
+        self._slopes: FloatArray = np.empty((0, said(compass.contexts.shape[1])), np.float32)
 
     def read(self, most: int, context: int) -> int:
         """Go on with about `most` tokens and say how many; context: words on each side."""

@@ -27,7 +27,10 @@ def add_usage(
     slopes: Any,
     pairs: Any,
 ) -> None:
-    """Add g and N of each token to the row `owners` of `slopes` and `pairs`; -1: to none."""
+    """Add g and N of each token to the row `owners` of `slopes` and `pairs`; -1: to none.
+
+    slopes  [n, said(dim)], in the order of `payload.SAID`
+    """
     dim = contexts.shape[1]
     for s in range(len(sentences) - 1):
         first, last = sentences[s], sentences[s + 1]
@@ -48,4 +51,5 @@ def add_usage(
                 slope = weight / (np.float32(1.0) + np.exp(np.float32(MILDER) * dot))
                 for d in range(dim):
                     slopes[owner, d] += slope * contexts[other, d]
+                    slopes[owner, dim + d] += slope * vectors[other, d]
                 pairs[owner] += weight

@@ -4,12 +4,14 @@ Temporal referencing (Dubossarsky et al. 2019) gives a word a row for each windo
 trains it against contexts that all share. Here such a row is the mean of what a word's contexts
 say, taken before the block is learnt, in the tables as they are then (docs/trends.md):
 
-    g = Σ_c w_c σ(−τ u_c·v) u_c,    N = Σ_c w_c
+    g = Σ_c w_c σ(−τ u_c·v) (u_c, v_c),    N = Σ_c w_c
 
-u_c are output rows of the contexts c, v is the word's row, w_c falls with the distance and with the
-frequency of c as training draws it. σ(−u_c·v) is the slope of the skip-gram objective at the row: a
-context that the row expects has little to say. It is taken at half of the row (τ, `slopes.py`), so
-that what one training happened to expect weighs less. What is trained does not change.
+u_c and v_c are the output and the input row of the context c, one behind the other: two tables of a
+training agree on more than one does with the same table of another training. v is the word's row,
+w_c falls with the distance and with the frequency of c as training draws it. σ(−u_c·v) is the slope
+of the skip-gram objective at the row: a context that the row expects has little to say. It is taken
+at half of the row (τ, `slopes.py`), so that what one training happened to expect weighs less. What
+is trained does not change.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from embedding.exchange.compression.halves import narrow
-from embedding.exchange.payload import BlockCounts, Reread, Usage
+from embedding.exchange.payload import BlockCounts, Reread, Usage, said
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig
 from embedding.records import CodeArray, FloatArray, IntArray, Table, TokenBlock, WindowUnit
@@ -136,7 +138,7 @@ class UsageReader:
         n = len(owners)
         if not n:
             return None
-        slopes = np.zeros((len(counts.ids), contexts.shape[1]), dtype=np.float32)
+        slopes = np.zeros((len(counts.ids), said(contexts.shape[1])), dtype=np.float32)
         pairs = np.zeros(len(counts.ids), dtype=np.float32)
         sentences = planned.sentences[: int(np.searchsorted(planned.sentences, n)) + 1]
         add_usage(

@@ -11,7 +11,7 @@ from threads import ThreadFleet
 from embedding.errors import RefusedError
 from embedding.exchange.groups.cutting import cut, whole_again
 from embedding.exchange.groups.entry import merged
-from embedding.exchange.payload import Reread, Usage
+from embedding.exchange.payload import Reread, Usage, said
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import decode_together, encode_together
 from embedding.exchange.wire import MAX_HEADER_BYTES, Message, encode, text_array
@@ -60,7 +60,7 @@ def test_a_message_in_pieces_is_whole_again() -> None:
 
 def test_what_was_read_again_is_added_up_however_long_it_gathers() -> None:
     def push(sequence: int, source: str = "뉴스") -> Push:
-        part = Reread(7, source, 1, ints(2, 5), np.ones((2, DIM), np.float32), np.ones(2, "f4"))
+        part = Reread(7, source, 1, ints(2, 5), np.ones((2, said(DIM)), "f4"), np.ones(2, "f4"))
         return Push("n1", sequence, 0, reread=(part,))
 
     found = merged([push(1), push(2), push(3, "게시판"), push(4)])
@@ -84,7 +84,7 @@ def test_sums_and_places_that_no_message_holds_reach_the_leader_once(
         with following(leader, **small) as b:
             nodes = [connect(b, f"n{i}", config=line) for i in range(3)]
             ids = nodes[0].words(*[f"말{i}" for i in range(1500)])
-            usage = Usage(np.arange(1500), np.ones((1500, DIM), "f2"), np.ones(1500, "f4"))
+            usage = Usage(np.arange(1500), np.ones((1500, said(DIM)), "f2"), np.ones(1500, "f4"))
             with b.link._cycle:  # all in one entry
                 for node in nodes:
                     counts, place = counted(ids), f"{node.name}{'x' * 30_000}"

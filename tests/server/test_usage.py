@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from embedding.errors import RefusedError
-from embedding.exchange.payload import BlockCounts, CountGroup, Reread, RowDelta, Usage
+from embedding.exchange.payload import BlockCounts, CountGroup, Reread, RowDelta, Usage, said
 from embedding.exchange.protocol import VERSION, Push
 from embedding.records import SourceProgress, Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
@@ -40,7 +40,7 @@ class Server:
         groups, ids, slopes = [], [], []
         for source, window, words, slope in parts:
             ids += words
-            slopes += [[slope] * DIM] * len(words)
+            slopes += [[slope] * DIM + [-slope] * DIM] * len(words)
             groups.append(CountGroup(source, window, len(ids)))
         n = len(ids)
         counts = BlockCounts(
@@ -85,7 +85,7 @@ def test_sums_add_up_by_window_source_and_word_in_replicas_that_take_turns():
 
 def before(part: int, words: list[int], slope: float, source: str = "뉴스") -> Reread:
     n = len(words)
-    slopes = np.full((n, DIM), slope, np.float16)
+    slopes = np.full((n, said(DIM)), slope, np.float16)
     return Reread(AT, source, part, np.array(words), slopes, np.full(n, 2.0, np.float32))
 
 
@@ -166,6 +166,8 @@ def test_a_snapshot_has_the_use_of_its_words_and_a_closed_window_takes_no_more(t
     assert usage.sources == ["뉴스", "뉴스"]
     assert usage.mentions.tolist() == [5, 5]
     assert sorted(usage.means[0, :, 0].tolist()) == [0.0, 1.5], "g over N"
+    assert usage.tables == 2
+    assert sorted(usage.table(1)[0, :, 0].tolist()) == [-1.5, 0.0], "in input rows"
     assert len(server.usage) == 0
     server.push(("뉴스", AT, [0], 1.0))
     assert len(server.usage) == 0
@@ -175,8 +177,8 @@ def test_a_snapshot_has_the_use_of_its_words_and_a_closed_window_takes_no_more(t
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"slopes": np.zeros((1, DIM + 1), np.float32)}, "shape"),
-        ({"slopes": np.full((1, DIM), np.nan, np.float32)}, "not finite"),
+        ({"slopes": np.zeros((1, DIM), np.float32)}, "shape"),
+        ({"slopes": np.full((1, said(DIM)), np.nan, np.float32)}, "not finite"),
         ({"pairs": np.array([-1.0], np.float32)}, "negative"),
         ({"pairs": np.array([np.inf], np.float32)}, "not finite"),
     ],
@@ -192,10 +194,13 @@ def test_nonsense_is_refused_and_changes_nothing(change, reason):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"slopes": np.zeros((1, DIM + 1), np.float32)}, "shape"),
-        ({"slopes": np.full((1, DIM), np.nan, np.float32)}, "not finite"),
+        ({"slopes": np.zeros((1, DIM), np.float32)}, "shape"),
+        ({"slopes": np.full((1, said(DIM)), np.nan, np.float32)}, "not finite"),
         ({"pairs": np.array([-1.0], np.float32)}, "negative"),
-        ({"ids": np.array([0, 0]), "slopes": np.zeros((2, DIM)), "pairs": np.ones(2)}, "twice"),
+        (
+            {"ids": np.array([0, 0]), "slopes": np.zeros((2, said(DIM))), "pairs": np.ones(2)},
+            "twice",
+        ),
         ({"ids": np.array([-1])}, "outside 0"),
         ({"ids": np.array([10**6])}, "outside 0"),
         ({"window": 2**60}, "outside any calendar"),

@@ -72,8 +72,7 @@ def told() -> Pair:
 
 
 def test_each_axis_keeps_its_share_of_what_words_differ_by():
-    axes = wiener([used(places(), 0), used(places(), 0)])
-    assert axes is not None
+    (axes,) = wiener([used(places(), 0), used(places(), 0)])
     kept = np.sort(np.linalg.norm(axes, axis=0))[::-1]
     assert kept == pytest.approx(SIZES / (SIZES + SHARE * SIZES.mean()), rel=1e-3)
 
@@ -92,9 +91,40 @@ def test_a_shift_along_an_axis_on_which_words_hardly_differ_counts_less(told):
 def test_both_times_and_the_past_lie_on_the_same_axes(told):
     wide = replace(told, used_past=(used(places(), 5, 0.2),))
     before, after, past = wide.used(np.array([WIDE, NARROW]))
-    assert before.axes is not None
+    assert before.axes[0] is not None
     assert before.axes is after.axes is past.axes
     assert before.rows.tolist() == [WIDE, NARROW]
+
+
+def doubled(words: UsedWords, other: UsedWords, scale: float) -> UsedWords:
+    """The contexts of `words`, and beside them those of `other` as a second table."""
+    usage = replace(words.usage, beside=other.usage.means * scale)
+    return replace(words, usage=usage)
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+def test_a_second_table_counts_as_much_as_the_first_whatever_its_scale(told, scale):
+    """A shift that only the first table has adds what it has there, one in both adds twice."""
+    still, moved = told.used_before, told.used_after
+    both = (doubled(still, still, scale), doubled(moved, moved, scale))
+    axes = wiener(both)
+    assert len(axes) == 2
+    spread = [np.linalg.norm(each) for each in axes]
+    assert spread[1] == pytest.approx(spread[0] / scale, rel=1e-3)
+    plain = usage_shift(*(replace(each, axes=axes[:1]) for each in (still, moved)))
+    found = usage_shift(*(replace(each, axes=axes) for each in both))
+    assert found == pytest.approx(plain * np.sqrt(2), rel=1e-3)
+    alone = doubled(still, still, scale), doubled(moved, used(places(), 9, 0.2), scale)
+    half = usage_shift(*(replace(each, axes=axes) for each in alone))
+    assert half[WIDE] == pytest.approx(plain[WIDE], rel=0.15)
+
+
+def test_a_window_of_one_table_is_compared_by_that_one(told):
+    later = doubled(told.used_after, told.used_after, 1.0)
+    both = replace(told, used_after=later).used(np.array([WIDE]))
+    assert [len(each.axes) for each in both] == [1, 1]
+    alone = told.used(np.array([WIDE]))
+    assert np.array_equal(both[1].axes[0], alone[1].axes[0])
 
 
 def test_too_few_words_or_words_without_texts_are_not_filtered(told):

@@ -73,7 +73,7 @@ def server(tables: Compass) -> Pull:
 
 def by_hand(sentences: list[str], word: str, tables: Compass) -> tuple[np.ndarray, float]:
     """g and N of a word over sentences, from the formula with τ = 1/2."""
-    slope, pairs = np.zeros(DIM), 0.0
+    slope, pairs = np.zeros(2 * DIM), 0.0
     for sentence in sentences:
         for i, centre in enumerate(sentence):
             for j in range(max(0, i - CONTEXT), min(len(sentence), i + CONTEXT + 1)):
@@ -81,8 +81,9 @@ def by_hand(sentences: list[str], word: str, tables: Compass) -> tuple[np.ndarra
                 if j == i or centre != word or not 0 <= other < len(tables.ids):
                     continue
                 weight = (CONTEXT + 1 - abs(i - j)) / CONTEXT
-                u = tables.contexts[other].astype(float)
-                slope += weight / (1 + np.exp(u @ tables.vectors[WORDS.find(word)] / 2)) * u
+                u, v = tables.contexts[other].astype(float), tables.vectors[other].astype(float)
+                expected = 1 + np.exp(u @ tables.vectors[WORDS.find(word)] / 2)
+                slope += weight / expected * np.concatenate([u, v])
                 pairs += weight
     return slope, pairs
 

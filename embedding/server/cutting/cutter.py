@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.errors import RefusedError, UnavailableError, YeoronError
+from embedding.exchange.payload import SAID
 from embedding.exchange.protocol import no_counts
 from embedding.positions import positions
 from embedding.records import (
@@ -306,12 +307,15 @@ class Cutter:
 
 def _usage(parts: Sequence[tuple[IntArray, SourceUsage, IntArray]]) -> Usage:
     """Of some sources: rows in the snapshot, sums, and which of them have these rows."""
+    means = _means([(part.slopes[at], part.pairs[at]) for _, part, at in parts])
+    dim = means.shape[2] // len(SAID)
     return Usage(
         rows=np.concatenate([rows for rows, _, _ in parts]),
         sources=[part.source for rows, part, _ in parts for _ in range(len(rows))],
         mentions=np.concatenate([part.mentions[at] for _, part, at in parts]),
         pairs=np.concatenate([part.pairs[at] for _, part, at in parts]),
-        means=_means([(part.slopes[at], part.pairs[at]) for _, part, at in parts]),
+        means=means[..., :dim],
+        beside=means[..., dim:],
     )
 
 

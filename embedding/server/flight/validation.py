@@ -11,7 +11,7 @@ import numpy as np
 from embedding.errors import RefusedError
 from embedding.exchange.compression.base import unpack
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.payload import Reread, RowDelta, Surroundings, Usage
+from embedding.exchange.payload import Reread, RowDelta, Surroundings, Usage, said
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import check_learnt
 from embedding.records import FloatArray, HalfArray, IntArray, ScorePairs
@@ -85,11 +85,12 @@ def _checked_reread(part: Reread, dim: int, where: str) -> Reread:
 def _checked_slopes(
     slopes: FloatArray | HalfArray, pairs: FloatArray, dim: int, where: str
 ) -> FloatArray:
-    """Slopes [n, dim] as float32, if they and `pairs` [n] are what sums of contexts can be."""
-    if slopes.shape != (len(pairs), dim):
+    """Slopes [n, said(dim)] as float32, if they and `pairs` [n] are what sums can be."""
+    shape = (len(pairs), said(dim))
+    if slopes.shape != shape:
         raise RefusedError(
             f"{where}: the context sums of its words have the shape {slopes.shape}; "
-            f"{(len(pairs), dim)} is accepted.",
+            f"{shape} is accepted.",
             kind="shape",
         )
     wide: FloatArray = slopes.astype(np.float32)

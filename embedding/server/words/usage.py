@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from embedding.exchange.payload import Reread, Usage
+from embedding.exchange.payload import Reread, Usage, said
 from embedding.exchange.protocol import Push
 from embedding.records import FloatArray, IntArray
 from embedding.server.rows.slotmap import SlotMap
@@ -32,7 +32,7 @@ class SourceUsage:
     """The sums of one source in one window.
 
     ids       int64 [n], row ids, increasing; mentions int64 [n]
-    pairs     float32 [n, replicas], N; slopes float32 [n, replicas, dim], g
+    pairs     float32 [n, replicas], N; slopes float32 [n, replicas, said(dim)], g
     past      0: texts of the window; 1, 2, …: texts before it, different ones in each
     """
 
@@ -47,12 +47,12 @@ class SourceUsage:
 class _Sums:
     """Sums of one source in one window, a place for each word."""
 
-    def __init__(self, dim: int, replicas: int) -> None:
+    def __init__(self, columns: int, replicas: int) -> None:
         self.places = SlotMap()
         self.size = 0
         self.mentions = np.zeros(_FIRST, dtype=np.int64)
         self.pairs = np.zeros((_FIRST, replicas), dtype=np.float32)
-        self.slopes = np.zeros((_FIRST, replicas, dim), dtype=np.float32)
+        self.slopes = np.zeros((_FIRST, replicas, columns), dtype=np.float32)
 
     def place(self, ids: IntArray, room: int) -> IntArray:
         """Places int64 [n] of distinct ids; -1 for those that there is no room for."""
@@ -91,12 +91,13 @@ class _Sums:
 class UsageSums:
     """Sums of all windows that are not cut yet. Not thread-safe: the server's lock guards it.
 
+    dim       of a row, of which a sum has `said`
     replicas  0 keeps none; limit  most words, summed over windows and sources, and for each `past`
     as many: later ones are passed over and counted in `dropped`
     """
 
     def __init__(self, dim: int, *, replicas: int, limit: int) -> None:
-        self.dim, self.replicas, self.limit = dim, replicas, limit
+        self.columns, self.replicas, self.limit = said(dim), replicas, limit
         self.dropped = 0
         self._sums: dict[Key, _Sums] = {}
 
@@ -148,7 +149,7 @@ class UsageSums:
         """What was told of words, each named once."""
         if not len(ids):
             return
-        sums = self._sums.setdefault(key, _Sums(self.dim, self.replicas))
+        sums = self._sums.setdefault(key, _Sums(self.columns, self.replicas))
         places = sums.place(ids, self.limit - self._held(key[2]))
         fit = places >= 0
         self.dropped += int(len(ids) - fit.sum())
@@ -179,14 +180,14 @@ class UsageSums:
         return arrays
 
     def restore(self, keys: Sequence[Key], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from a checkpoint; one with another number of replicas is passed over."""
+        """Go on from a checkpoint; one with other replicas or columns is passed over."""
         for number, key in enumerate(keys):
             ids, mentions, pairs, slopes = (
                 np.array(arrays[f"usage.{number}.{name}"]) for name in _COLUMNS
             )
-            if pairs.shape[1:] != (self.replicas,) or not self.replicas:
+            if slopes.shape[1:] != (self.replicas, self.columns) or not self.replicas:
                 continue
-            sums = self._sums.setdefault(key, _Sums(self.dim, self.replicas))
+            sums = self._sums.setdefault(key, _Sums(self.columns, self.replicas))
             places = sums.place(ids, len(ids))
             sums.mentions[places], sums.pairs[places] = mentions, pairs
             sums.slopes[places] = slopes
