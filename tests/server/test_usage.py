@@ -198,7 +198,7 @@ def test_nonsense_is_refused_and_changes_nothing(change, reason):
         ({"slopes": np.full((1, said(DIM)), np.nan, np.float32)}, "not finite"),
         ({"pairs": np.array([-1.0], np.float32)}, "negative"),
         (
-            {"ids": np.array([0, 0]), "slopes": np.zeros((2, said(DIM))), "pairs": np.ones(2)},
+            {"ids": np.array([0, 0]), "slopes": np.zeros((2, 6)), "pairs": np.ones(2)},
             "twice",
         ),
         ({"ids": np.array([-1])}, "outside 0"),
