@@ -94,13 +94,14 @@ def summed(parts: Sequence[Surroundings]) -> Surroundings | None:
     return Surroundings.told(ids, added_up(owners, contexts, weights, mentions))
 
 
-SAID = (Table.OUT, Table.IN)
-"""The rows of a context that sums of usage hold, one behind the other."""
+SAID = 3
+"""Vectors of a context that sums of usage hold, one behind the other: its row of `out`, its row of
+`in`, and what stands around it (`worker/secondorder.py`)."""
 
 
 def said(dim: int) -> int:
     """Columns of a sum of usage; dim: of a row."""
-    return len(SAID) * dim
+    return SAID * dim
 
 
 @dataclass(frozen=True)

@@ -209,9 +209,9 @@ class ServerConfig(Config):
     where words stand, but not how sure a shift is."""
 
     usage_words: int = Field(default=100_000, ge=1)
-    """Most words whose contexts are added up so, summed over sources; each takes twice
-    `usage_replicas` float32 rows. Texts that nodes read again when a window begins may take twice
-    as much beside."""
+    """Most words whose contexts are added up so, summed over sources; each takes three
+    float32 rows a replica. Texts that nodes read again when a window begins may take twice as much
+    beside."""
 
     optimizer: Literal["sum", "adagrad"] = "sum"
     """sum adds deltas (Downpour); adagrad shrinks those of rows that have already moved far."""

@@ -24,6 +24,11 @@ SETTLED = 1.0
 then chance parts them more than what the model learnt."""
 
 
+REREAD_TABLES = 3
+"""Texts that were read again are compared by all vectors of their contexts; other windows by output
+rows alone, as input rows move with what a window learnt and what stands around words grows."""
+
+
 @dataclass(frozen=True)
 class Pair:
     """The words of both snapshots, most often read in the later one first.
@@ -101,7 +106,8 @@ class Pair:
     @cached_property
     def _axes(self) -> tuple[Figures | None, ...]:
         top = np.arange(min(len(self), ANCHORS))
-        return wiener([window.take(top) for window in self._windows]) or (None,)
+        tables = REREAD_TABLES if self.reread else 1
+        return wiener([window.take(top) for window in self._windows], tables) or (None,)
 
     def frequent(self, n: int) -> IntArray:
         """int64 [≤ n]: rows of the n words of highest familiarity, by row."""

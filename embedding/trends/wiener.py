@@ -11,8 +11,8 @@ axis at
 of its length, w the variance of words' means along it. Nothing of it hangs on which words moved:
 both times go into one mean of each word.
 
-Where contexts were added up in rows of several tables, each table is filtered by itself and brought
-to the spread of the first, so that all count alike.
+Where contexts were added up by several vectors (`snapshots/usage.py`), each kind is filtered by
+itself and brought to its `WEIGHTS` of the first one's spread.
 """
 
 from __future__ import annotations
@@ -27,33 +27,36 @@ from embedding.trends.significance import Figures
 
 SHARE = 0.25
 """λ against the mean variance of an axis (benchmarks/results/drift-2026-11-23T0545.md)."""
+WEIGHTS = (1.0, 1.0, 0.5)
+"""What output rows, input rows and what stands around contexts count, squared (ADR 19)."""
 LEAST = 2
 """Words for each axis below which their spread is not known, and nothing is filtered."""
 
 
-def wiener(windows: Sequence[UsedWords]) -> tuple[Figures, ...] | None:
-    """float64 [dim, dim] for each table that all windows have, by which its sums are multiplied.
+def wiener(windows: Sequence[UsedWords], tables: int = 1) -> tuple[Figures, ...] | None:
+    """float64 [dim, dim] for each table, by which its sums are multiplied.
 
     None of too few words, or of no spread.
 
     windows  the same words at both times, the most frequent ones
+    tables   how many of those that are compared, if all windows have them
     """
-    tables = min(window.usage.tables for window in windows)
+    tables = min(tables, len(WEIGHTS), *(window.usage.tables for window in windows))
     placed = _placed([replace(window, axes=(None,) * tables) for window in windows])
     found: list[Figures] = []
     whole = 0.0
-    for columns in np.split(placed, tables, axis=1):
+    for columns, weight in zip(np.split(placed, tables, axis=1), WEIGHTS, strict=False):
         if len(columns) < LEAST * columns.shape[1]:
             return None
         variance, axes = np.linalg.eigh(columns.T @ columns / len(columns))
         variance = np.maximum(variance, 0.0)
         noise = SHARE * variance.mean()
-        if not noise > 0:
+        if not noise > 0 and not found:
             return None
-        share = variance / (variance + noise)
+        share = variance / (variance + noise) if noise > 0 else np.zeros(len(variance))
         spread = float((variance * share**2).sum())
         whole = whole or spread
-        found.append(axes * (share * np.sqrt(whole / spread)))
+        found.append(axes * (share * np.sqrt(weight * whole / max(spread, 1e-30))))
     return tuple(found)
 
 

@@ -10,6 +10,7 @@ others pushed in those first ticks.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,17 +26,27 @@ PULLED = 8_192
 """Rows of a table in one request."""
 
 
+class Held(NamedTuple):
+    """What a compass has of n words: vectors, contexts, around float32 [n, dim], keep [n]."""
+
+    vectors: FloatArray
+    contexts: FloatArray
+    around: FloatArray
+    keep: FloatArray
+
+
 class Compass:
     """The tables when a window begins.
 
     ids                int64 [v], increasing
     keep               float32 [v], probability to keep a word
+    around             float32 [v, dim], what stands around them (`secondorder.py`)
     vectors, contexts  float32 [v, dim], rows of `in` and `out`; zeros until they are there
     """
 
-    def __init__(self, ids: IntArray, keep: FloatArray, dim: int) -> None:
-        self.ids = ids
-        self.keep = keep
+    def __init__(self, ids: IntArray, keep: FloatArray, around: FloatArray) -> None:
+        self.ids, self.keep, self.around = ids, keep, around
+        dim = around.shape[1]
         self.vectors, self.contexts = (np.zeros((len(ids), dim), np.float32) for _ in range(2))
         self._lacks = {table: np.ones(len(ids), np.bool_) for table in (Table.IN, Table.OUT)}
 
@@ -76,13 +87,13 @@ class Compass:
         """int64 [n], the row of each id; -1 for a word that is younger than the compass."""
         return positions(self.ids, ids)
 
-    def rows(self, ids: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Vectors and contexts float32 [n, dim] and keep [n]; zeros for a younger word."""
+    def rows(self, ids: IntArray) -> Held:
+        """Of some ids; zeros for a younger word."""
         at = self.places(ids)
         there = at >= 0
         found = []
-        for table in (self.vectors, self.contexts, self.keep):
+        for table in (self.vectors, self.contexts, self.around, self.keep):
             rows = np.zeros((len(ids), *table.shape[1:]), dtype=np.float32)
             rows[there] = table[at[there]]
             found.append(rows)
-        return found[0], found[1], found[2]
+        return Held(*found)

@@ -26,9 +26,11 @@ import numpy as np
 from embedding.errors import RefusedError
 from embedding.exchange.compression.halves import narrow
 from embedding.exchange.payload import Reread, said
-from embedding.records import CodeArray, FloatArray, IntArray, Table
+from embedding.models.base import LocalBlock
+from embedding.records import CodeArray, FloatArray, IntArray, Table, TokenBlock
 from embedding.worker.compass import PULLED, Compass, Pull
 from embedding.worker.past import PastTexts, Sentences, Stretch
+from embedding.worker.secondorder import SecondOrder
 from embedding.worker.slopes import MOST, add_usage
 from embedding.worker.smoothing import RowMeans
 from embedding.worker.ticks import Begun
@@ -68,6 +70,7 @@ class PartSums:
             self.compass.keep,
             self.compass.vectors,
             self.compass.contexts,
+            self.compass.around,
             context,
             self._slopes,
             self._pairs,
@@ -112,6 +115,7 @@ class Rereading:
         self.compass: Compass | None = None
         self.lost = False
         self._means: RowMeans | None = None
+        self._around: SecondOrder | None = None
         self._window = 0
         self._due: deque[PartSums] = deque()
 
@@ -127,8 +131,10 @@ class Rereading:
         self._due = deque()
         means = self._means = self._means or RowMeans(dim)
         means.begin(begun.ids)
+        self._around = self._around or SecondOrder(dim, self.context)
+        around = self._around.begin(begun.ids)
         if texts:
-            self.compass = Compass(begun.ids, begun.keep, dim)
+            self.compass = Compass(begun.ids, begun.keep, around)
             order = sorted(texts, key=lambda key: (key[1], key[0]))
             self._due.extend(PartSums(self.compass, *key, texts[key]) for key in order)
 
@@ -143,6 +149,18 @@ class Rereading:
         if self.compass is not None:
             self.compass.see(table, at, means)
         return means
+
+    def keep(self, blocks: Sequence[TokenBlock], fresh: LocalBlock, words: IntArray) -> None:
+        """Remember the text of a tick for the windows that follow.
+
+        fresh  the tokens of `blocks` alone, rows of `words`; words: int64 [n], their row ids
+        """
+        lengths = [len(one.codes) for one in blocks]
+        ids = np.full(len(fresh.tokens), -1, dtype=np.int64)
+        ids[fresh.tokens >= 0] = words[fresh.tokens[fresh.tokens >= 0]]
+        self.past.add(blocks, np.split(ids, np.cumsum(lengths)[:-1]))
+        if self._around is not None:
+            self._around.add(blocks, fresh, words)
 
     def read(self, fresh: int, pull: Pull) -> tuple[Reread, ...]:
         """Go on in a tick of `fresh` tokens; the parts that are finished with it."""

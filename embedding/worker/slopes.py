@@ -23,13 +23,14 @@ def add_usage(
     keep: Any,
     vectors: Any,
     contexts: Any,
+    around: Any,
     window: int,
     slopes: Any,
     pairs: Any,
 ) -> None:
     """Add g and N of each token to the row `owners` of `slopes` and `pairs`; -1: to none.
 
-    slopes  [n, said(dim)], in the order of `payload.SAID`
+    around  as many rows as `contexts`; slopes  [n, said(dim)], in the order of `payload.SAID`
     """
     dim = contexts.shape[1]
     for s in range(len(sentences) - 1):
@@ -52,4 +53,5 @@ def add_usage(
                 for d in range(dim):
                     slopes[owner, d] += slope * contexts[other, d]
                     slopes[owner, dim + d] += slope * vectors[other, d]
+                    slopes[owner, 2 * dim + d] += slope * around[other, d]
                 pairs[owner] += weight

@@ -4,11 +4,12 @@ Temporal referencing (Dubossarsky et al. 2019) gives a word a row for each windo
 trains it against contexts that all share. Here such a row is the mean of what a word's contexts
 say, taken before the block is learnt, in the tables as they are then (docs/trends.md):
 
-    g = Σ_c w_c σ(−τ u_c·v) (u_c, v_c),    N = Σ_c w_c
+    g = Σ_c w_c σ(−τ u_c·v) (u_c, v_c, x_c),    N = Σ_c w_c
 
-u_c and v_c are the output and the input row of the context c, one behind the other: two tables of a
-training agree on more than one does with the same table of another training. v is the word's row,
-w_c falls with the distance and with the frequency of c as training draws it. σ(−u_c·v) is the slope
+u_c and v_c are the output and the input row of the context c and x_c is what stands around it
+(`secondorder.py`), one behind the other: two trainings agree on more where they say in three ways
+what a context is (ADR 19). v is the word's row, w_c falls with the distance and with the frequency
+of c as training draws it. σ(−u_c·v) is the slope
 of the skip-gram objective at the row: a context that the row expects has little to say. It is taken
 at half of the row (τ, `slopes.py`), so that what one training happened to expect weighs less. What
 is trained does not change.
@@ -109,15 +110,13 @@ class UsageReader:
         compass = self.again.compass
         found: Usage | None = None
         if compass is not None:
-            vectors, contexts, keep = compass.rows(words)
-            found = self.read(blocks, counts, replace(own, keep=keep), vectors, contexts)
+            held = compass.rows(words)
+            found = self.read(blocks, counts, replace(own, keep=held.keep), *held[:3])
         elif not self.again.lost:
             block = planned.block if len(planned.words) else own
             found = self.read(blocks, counts, block, seen[Table.IN], seen[Table.OUT])
         reread = self.again.read(sum(lengths), pull if len(planned.words) else _mapped(base))
-        ids = np.full(len(own.tokens), -1, dtype=np.int64)
-        ids[own.tokens >= 0] = words[own.tokens[own.tokens >= 0]]
-        self.again.past.add(blocks, np.split(ids, np.cumsum(lengths)[:-1]))
+        self.again.keep(blocks, own, words)
         return found, reread
 
     def read(
@@ -127,12 +126,14 @@ class UsageReader:
         planned: LocalBlock,
         vectors: FloatArray,
         contexts: FloatArray,
+        around: FloatArray | None = None,
     ) -> Usage | None:
         """What the blocks of a tick say of their words.
 
         counts             as `count_words` gave them for these blocks
         planned            its text begins with these blocks
         vectors, contexts  float32, the tick's rows before training, only read
+        around             the same of `secondorder.py`; None: nothing is known
         """
         owners = self._owners(blocks, counts, planned)
         n = len(owners)
@@ -148,6 +149,7 @@ class UsageReader:
             planned.keep,
             vectors,
             contexts,
+            np.zeros_like(contexts) if around is None else around,
             self.window,
             slopes,
             pairs,
@@ -218,4 +220,5 @@ def _fresh(block: LocalBlock, words: IntArray, tokens: int) -> tuple[LocalBlock,
     found, own = np.unique(rows, return_inverse=True)
     unknown = int(len(found) > 0 and found[0] < 0)  # -1 comes first, and stays
     ids = found[unknown:].astype(np.int64)
-    return replace(block, tokens=(own - unknown).astype(np.int32), ids=ids), ids
+    keep = block.keep[ids] if len(block.keep) else block.keep
+    return replace(block, tokens=(own - unknown).astype(np.int32), ids=ids, keep=keep), ids

@@ -83,13 +83,13 @@ def test_sums_and_places_that_no_message_holds_reach_the_leader_once(
     with running_server(ServerConfig(shards=shards, **small), dim=DIM) as leader:
         with following(leader, **small) as b:
             nodes = [connect(b, f"n{i}", config=line) for i in range(3)]
-            ids = nodes[0].words(*[f"말{i}" for i in range(900)])
-            usage = Usage(np.arange(900), np.ones((900, said(DIM)), "f2"), np.ones(900, "f4"))
+            ids = nodes[0].words(*[f"말{i}" for i in range(600)])
+            usage = Usage(np.arange(600), np.ones((600, said(DIM)), "f2"), np.ones(600, "f4"))
             with b.link._cycle:  # all in one entry
                 for node in nodes:
                     counts, place = counted(ids), f"{node.name}{'x' * 30_000}"
                     push = Push(
-                        node.name, 1, 0, counts=counts, tokens=900, usage=usage, place=place
+                        node.name, 1, 0, counts=counts, tokens=600, usage=usage, place=place
                     )
                     node.client.push(push)
                 nodes[0].sequence = 1
@@ -97,9 +97,9 @@ def test_sums_and_places_that_no_message_holds_reach_the_leader_once(
             until(lambda: leader.state.meters.pushes == 4)
             assert b.link.failed is None
             assert read(leader, ids[:3])[:, 0].tolist() == [1.0] * 3
-            assert leader.state.vocabulary.counts(ids).tolist() == [3.0] * 900
+            assert leader.state.vocabulary.counts(ids).tolist() == [3.0] * 600
             (used,) = leader.state.accounts.usage.held([0], 1)
-            assert used.pairs.sum() == 2700
+            assert used.pairs.sum() == 1800
         place = leader.state.ledger.of("n2").place
         assert len(place) == 30_002
         with following(leader, **small) as b:

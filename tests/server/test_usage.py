@@ -40,7 +40,7 @@ class Server:
         groups, ids, slopes = [], [], []
         for source, window, words, slope in parts:
             ids += words
-            slopes += [[slope] * DIM + [-slope] * DIM] * len(words)
+            slopes += [[slope] * DIM + [-slope] * DIM + [2 * slope] * DIM] * len(words)
             groups.append(CountGroup(source, window, len(ids)))
         n = len(ids)
         counts = BlockCounts(
@@ -166,7 +166,8 @@ def test_a_snapshot_has_the_use_of_its_words_and_a_closed_window_takes_no_more(t
     assert usage.sources == ["뉴스", "뉴스"]
     assert usage.mentions.tolist() == [5, 5]
     assert sorted(usage.means[0, :, 0].tolist()) == [0.0, 1.5], "g over N"
-    assert usage.tables == 2
+    assert usage.tables == 3
+    assert sorted(usage.table(2)[0, :, 0].tolist()) == [0.0, 3.0], "by what stands around"
     assert sorted(usage.table(1)[0, :, 0].tolist()) == [-1.5, 0.0], "in input rows"
     assert len(server.usage) == 0
     server.push(("뉴스", AT, [0], 1.0))
@@ -198,7 +199,7 @@ def test_nonsense_is_refused_and_changes_nothing(change, reason):
         ({"slopes": np.full((1, said(DIM)), np.nan, np.float32)}, "not finite"),
         ({"pairs": np.array([-1.0], np.float32)}, "negative"),
         (
-            {"ids": np.array([0, 0]), "slopes": np.zeros((2, 6)), "pairs": np.ones(2)},
+            {"ids": np.array([0, 0]), "slopes": np.zeros((2, 9)), "pairs": np.ones(2)},
             "twice",
         ),
         ({"ids": np.array([-1])}, "outside 0"),

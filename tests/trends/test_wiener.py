@@ -107,7 +107,8 @@ def test_a_second_table_counts_as_much_as_the_first_whatever_its_scale(told, sca
     """A shift that only the first table has adds what it has there, one in both adds twice."""
     still, moved = told.used_before, told.used_after
     both = (doubled(still, still, scale), doubled(moved, moved, scale))
-    axes = wiener(both)
+    assert len(wiener(both)) == 1
+    axes = wiener(both, tables=5)
     assert len(axes) == 2
     spread = [np.linalg.norm(each) for each in axes]
     assert spread[1] == pytest.approx(spread[0] / scale, rel=1e-3)
@@ -119,9 +120,29 @@ def test_a_second_table_counts_as_much_as_the_first_whatever_its_scale(told, sca
     assert half[WIDE] == pytest.approx(plain[WIDE], rel=0.15)
 
 
-def test_a_window_of_one_table_is_compared_by_that_one(told):
-    later = doubled(told.used_after, told.used_after, 1.0)
-    both = replace(told, used_after=later).used(np.array([WIDE]))
+def test_what_a_training_did_not_touch_counts_by_half_and_nothing_where_nothing_is_known(told):
+    usage = told.used_before.usage
+    thrice = replace(usage, beside=np.concatenate([usage.means, usage.means], axis=2))
+    axes = wiener([replace(told.used_before, usage=thrice)], tables=3)
+    lengths = [np.linalg.norm(each) for each in axes]
+    assert lengths[2] / lengths[0] == pytest.approx(np.sqrt(0.5))
+    empty = replace(usage, beside=np.concatenate([usage.means, 0 * usage.means], axis=2))
+    axes = wiener([replace(told.used_before, usage=empty)], tables=3)
+    assert not axes[2].any()
+    assert np.isfinite(axes[1]).all()
+
+
+def test_only_texts_that_were_read_again_are_compared_by_several_tables(told):
+    """And those by as many as both times have."""
+    sides = told.used_before, told.used_after
+    before, after = (doubled(side, side, 1.0) for side in sides)
+    wide = replace(told, used_before=before, used_after=after)
+    tables = {
+        reread: [len(each.axes) for each in replace(wide, reread=reread).used(np.array([WIDE]))]
+        for reread in (False, True)
+    }
+    assert tables == {False: [1, 1], True: [2, 2]}
+    both = replace(wide, used_before=told.used_before, reread=True).used(np.array([WIDE]))
     assert [len(each.axes) for each in both] == [1, 1]
     alone = told.used(np.array([WIDE]))
     assert np.array_equal(both[1].axes[0], alone[1].axes[0])

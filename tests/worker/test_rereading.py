@@ -50,9 +50,13 @@ def past_of(*blocks: TokenBlock, most: int = 1_000) -> PastTexts:
     return past
 
 
+def around(words: int) -> np.ndarray:
+    return np.random.default_rng(11).normal(size=(words, DIM)).astype(np.float32)
+
+
 def compass(words: int = len(WORDS), seed: int = 0) -> Compass:
     rng = np.random.default_rng(seed)
-    held = Compass(np.arange(words), np.ones(words, np.float32), DIM)
+    held = Compass(np.arange(words), np.ones(words, np.float32), around(words))
     for table in (Table.IN, Table.OUT):
         held.see(table, np.arange(words), rng.normal(size=(words, DIM)).astype(np.float32))
     return held
@@ -73,7 +77,7 @@ def server(tables: Compass) -> Pull:
 
 def by_hand(sentences: list[str], word: str, tables: Compass) -> tuple[np.ndarray, float]:
     """g and N of a word over sentences, from the formula with τ = 1/2."""
-    slope, pairs = np.zeros(2 * DIM), 0.0
+    slope, pairs = np.zeros(3 * DIM), 0.0
     for sentence in sentences:
         for i, centre in enumerate(sentence):
             for j in range(max(0, i - CONTEXT), min(len(sentence), i + CONTEXT + 1)):
@@ -83,7 +87,7 @@ def by_hand(sentences: list[str], word: str, tables: Compass) -> tuple[np.ndarra
                 weight = (CONTEXT + 1 - abs(i - j)) / CONTEXT
                 u, v = tables.contexts[other].astype(float), tables.vectors[other].astype(float)
                 expected = 1 + np.exp(u @ tables.vectors[WORDS.find(word)] / 2)
-                slope += weight / expected * np.concatenate([u, v])
+                slope += weight / expected * np.concatenate([u, v, tables.around[other]])
                 pairs += weight
     return slope, pairs
 
@@ -113,6 +117,8 @@ def test_sums_are_those_of_the_formula_by_the_tables_of_the_beginning():
     texts = [(1, "가나다/나가나"), (1, "다가라가"), (2, "가마")] * PARTS
     again, tables = Rereading(CONTEXT, past_of(block("뉴스", texts))), compass(words=4)
     begin(again, tables)
+    assert again.compass is not None
+    again.compass.around = tables.around
     found = again.read(10_000, server(tables))
     assert again.left == 0
     assert [(one.window, one.source) for one in found] == [(2 * DAY, "뉴스")] * PARTS
@@ -210,7 +216,7 @@ def test_the_compass_keeps_what_it_saw_first_and_asks_for_the_rest(monkeypatch):
     monkeypatch.setattr(compass_room, "PULLED", 4)
     asked: list[tuple[list[int], list[int]]] = []
     ids = np.array([3, 4, 7, 8, 9, 12])
-    held, means = Compass(ids, np.ones(6, np.float32), DIM), RowMeans(DIM)
+    held, means = Compass(ids, np.ones(6, np.float32), around(6)), RowMeans(DIM)
     means.begin(ids)
 
     def pull(vectors: np.ndarray, contexts: np.ndarray) -> dict[Table, np.ndarray]:

@@ -46,7 +46,7 @@ def read(blocks: list[TokenBlock], seed: int = 0, keep: float = 1.0):
 def by_hand(sentences: list[str], word: str, rows, keep: float) -> tuple[np.ndarray, float]:
     """g and N of a word over sentences, from the formula with τ = 1/2."""
     vectors, contexts = (table.astype(np.float64) for table in rows)
-    slope, pairs = np.zeros(2 * DIM), 0.0
+    slope, pairs = np.zeros(3 * DIM), 0.0
     for sentence in sentences:
         for i, centre in enumerate(sentence):
             if centre != word:
@@ -57,7 +57,7 @@ def by_hand(sentences: list[str], word: str, rows, keep: float) -> tuple[np.ndar
                 weight = keep * (WINDOW + 1 - abs(i - j)) / WINDOW
                 u, v = contexts[WORDS[sentence[j]]], vectors[WORDS[sentence[j]]]
                 expected = 1 + np.exp(u @ vectors[WORDS[word]] / 2)
-                slope += weight / expected * np.concatenate([u, v])
+                slope += weight / expected * np.concatenate([u, v, np.zeros(DIM)])
                 pairs += weight
     return slope, pairs
 

@@ -308,7 +308,7 @@ class Cutter:
 def _usage(parts: Sequence[tuple[IntArray, SourceUsage, IntArray]]) -> Usage:
     """Of some sources: rows in the snapshot, sums, and which of them have these rows."""
     means = _means([(part.slopes[at], part.pairs[at]) for _, part, at in parts])
-    dim = means.shape[2] // len(SAID)
+    dim = means.shape[2] // SAID
     return Usage(
         rows=np.concatenate([rows for rows, _, _ in parts]),
         sources=[part.source for rows, part, _ in parts for _ in range(len(rows))],
