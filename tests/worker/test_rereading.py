@@ -454,10 +454,11 @@ def test_rows_of_a_whole_table_become_rows_of_the_tick(tokens):
     block = LocalBlock(
         tokens=np.array([*tokens, 9, 9], dtype=np.int32),
         sentences=np.array([0, len(tokens), len(tokens) + 2], dtype=np.int32),
-        keep=np.ones(10, dtype=np.float32),
+        keep=np.arange(10, dtype=np.float32),
         pool=np.empty(0, dtype=np.int32),
         ids=None,
     )
     own, ids = _fresh(block, np.empty(0, dtype=np.int64), len(tokens))
     assert [ids[row] if row >= 0 else -1 for row in own.tokens.tolist()] == tokens
     assert ids.tolist() == sorted({token for token in tokens if token >= 0})
+    assert own.keep.tolist() == ids.tolist(), "each word keeps its own chance"

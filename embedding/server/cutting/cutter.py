@@ -108,7 +108,9 @@ class Copied:
         if not parts[0]:
             return None
         reread = tuple(_usage(parts[past]) for past in sorted(parts) if past)
-        return replace(_usage(parts[0]), reread=reread)
+        own = _usage(parts[0])
+        # Windows that were not read again are compared by output rows alone (`trends/pair.py`).
+        return replace(own, reread=reread, beside=own.beside if reread else None)
 
     def _with_young(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:
         """The vectors as they are read: inferred ones in place of those of young words."""
