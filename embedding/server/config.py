@@ -210,8 +210,8 @@ class ServerConfig(Config):
 
     usage_words: int = Field(default=100_000, ge=1)
     """Most words whose contexts are added up so, summed over sources; each takes three
-    float32 rows a replica. Texts that nodes read again when a window begins may take twice as much
-    beside."""
+    float32 rows a replica. Texts that nodes read again when a window begins may take as much
+    beside: twice the words, at half the bytes."""
 
     optimizer: Literal["sum", "adagrad"] = "sum"
     """sum adds deltas (Downpour); adagrad shrinks those of rows that have already moved far."""

@@ -16,6 +16,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting.cutter import Cutter
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.state import ServerState
+from embedding.server.words.usage import UsageSums
 from embedding.snapshots.store import SnapshotStore
 
 DIM = 3
@@ -102,6 +103,7 @@ def test_texts_that_were_read_again_lie_beside_the_window_part_by_part(tmp_path)
     assert first.slopes[0, :, 0].tolist() == [1.0, 2.0], "parts 0 and 1 are the two replicas"
     assert second.slopes[0, :, 0].tolist() == [3.0, 0.0]
     assert server.usage.describe()["before"] == 4
+    assert (fresh.slopes.dtype, first.slopes.dtype) == (np.float32, np.float16)
     server.state.push(server.told([], usage=None, reread=(before(0, [0, 1, 2, 3], 1.0),)))
     assert server.usage.dropped == 1, "as many words as of the window itself"
     cutter = Cutter(server.state, server.config)
@@ -118,6 +120,17 @@ def test_texts_that_were_read_again_lie_beside_the_window_part_by_part(tmp_path)
     server.state.push(server.told([], usage=None, reread=(before(0, [0], 1.0),)))
     assert not server.usage.parts(), "a closed window takes no more"
     cutter.close()
+
+
+def test_what_two_nodes_read_of_one_part_adds_up_and_stays_finite():
+    server = Server()
+    for slope in (40_000.0, 30_000.0, 1.5):
+        words = [0] if slope > 2 else [1]
+        server.state.push(server.told([], usage=None, reread=(before(0, words, slope),)))
+    server.state.push(server.told([], usage=None, reread=(before(0, [1], 2.0),)))
+    (held,) = server.usage.held([AT])
+    assert held.slopes[:, 0, 0].tolist() == [60_000.0, 3.5]
+    assert held.pairs[:, 0].tolist() == [4.0, 4.0]
 
 
 def test_the_bound_holds_and_says_what_was_passed_over():
@@ -153,6 +166,19 @@ def test_sums_survive_a_restart():
         assert (one.source, one.past) == (other.source, other.past)
         for name in ("ids", "mentions", "pairs", "slopes"):
             assert np.array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("other", [{"usage_replicas": 3}, {"dim": DIM + 1}])
+def test_sums_of_other_replicas_or_columns_are_passed_over(other):
+    server = Server()
+    server.push(("뉴스", AT, [0, 1], 1.5))
+    kept = server.usage.content()
+    sums = UsageSums(other.get("dim", DIM), replicas=other.get("usage_replicas", 2), limit=9)
+    sums.restore(server.usage.parts(), kept)
+    assert not sums.parts()
+    again = UsageSums(DIM, replicas=2, limit=9)
+    again.restore(server.usage.parts(), kept)
+    assert len(again) == 2
 
 
 def test_a_snapshot_has_the_use_of_its_words_and_a_closed_window_takes_no_more(tmp_path):

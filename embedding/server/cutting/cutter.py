@@ -321,7 +321,7 @@ def _usage(parts: Sequence[tuple[IntArray, SourceUsage, IntArray]]) -> Usage:
     )
 
 
-def _means(sums: Sequence[tuple[FloatArray, FloatArray]]) -> HalfArray:
+def _means(sums: Sequence[tuple[FloatArray | HalfArray, FloatArray]]) -> HalfArray:
     """g / N as float16, which is precise to a thousandth; 0 where nothing was added."""
     parts = [
         (slopes / np.maximum(pairs, np.float32(1e-9))[..., None]).astype(np.float16)

@@ -18,10 +18,12 @@ import numpy.typing as npt
 
 from embedding.exchange.payload import Reread, Usage, said
 from embedding.exchange.protocol import Push
-from embedding.records import FloatArray, IntArray
+from embedding.records import FloatArray, HalfArray, IntArray
 from embedding.server.rows.slotmap import SlotMap
 
 _FIRST = 256
+_MOST = 60_000.0
+"""Within float16."""
 _COLUMNS = ("ids", "mentions", "pairs", "slopes")
 Key = tuple[int, str, int]
 """Window, source, and `past` of `SourceUsage`."""
@@ -32,7 +34,8 @@ class SourceUsage:
     """The sums of one source in one window.
 
     ids       int64 [n], row ids, increasing; mentions int64 [n]
-    pairs     float32 [n, replicas], N; slopes float32 [n, replicas, said(dim)], g
+    pairs     float32 [n, replicas], N; slopes [n, replicas, said(dim)], g: float32, of
+              texts before the window float16
     past      0: texts of the window; 1, 2, …: texts before it, different ones in each
     """
 
@@ -40,19 +43,26 @@ class SourceUsage:
     ids: IntArray
     mentions: IntArray
     pairs: FloatArray
-    slopes: FloatArray
+    slopes: FloatArray | HalfArray
     past: int = 0
 
 
 class _Sums:
-    """Sums of one source in one window, a place for each word."""
+    """Sums of one source in one window, a place for each word.
 
-    def __init__(self, columns: int, replicas: int) -> None:
+    Texts before a window come in a few large parts, sent as float16, and are kept so; those of the
+    window come in many small ones.
+    """
+
+    def __init__(self, columns: int, replicas: int, past: int) -> None:
         self.places = SlotMap()
         self.size = 0
         self.mentions = np.zeros(_FIRST, dtype=np.int64)
         self.pairs = np.zeros((_FIRST, replicas), dtype=np.float32)
-        self.slopes = np.zeros((_FIRST, replicas, columns), dtype=np.float32)
+        shape = (_FIRST, replicas, columns)
+        self.slopes: FloatArray | HalfArray = np.zeros(shape, np.float32)
+        if past:
+            self.slopes = np.zeros(shape, np.float16)
 
     def place(self, ids: IntArray, room: int) -> IntArray:
         """Places int64 [n] of distinct ids; -1 for those that there is no room for."""
@@ -149,14 +159,15 @@ class UsageSums:
         """What was told of words, each named once."""
         if not len(ids):
             return
-        sums = self._sums.setdefault(key, _Sums(self.columns, self.replicas))
+        sums = self._sums.setdefault(key, _Sums(self.columns, self.replicas, key[2]))
         places = sums.place(ids, self.limit - self._held(key[2]))
         fit = places >= 0
         self.dropped += int(len(ids) - fit.sum())
         places = places[fit]
         sums.mentions[places] += mentions[fit]
         sums.pairs[places, replica] += told.pairs[fit]
-        sums.slopes[places, replica] += told.slopes[fit]
+        whole = sums.slopes[places, replica] + told.slopes[fit].astype(np.float32)
+        sums.slopes[places, replica] = np.clip(whole, -_MOST, _MOST) if key[2] else whole
 
     def held(self, starts: Sequence[int], least: int = 1) -> list[SourceUsage]:
         """Copies of the sums of some windows, of words with so many mentions, by source."""
@@ -187,7 +198,7 @@ class UsageSums:
             )
             if slopes.shape[1:] != (self.replicas, self.columns) or not self.replicas:
                 continue
-            sums = self._sums.setdefault(key, _Sums(self.columns, self.replicas))
+            sums = self._sums.setdefault(key, _Sums(self.columns, self.replicas, key[2]))
             places = sums.place(ids, len(ids))
             sums.mentions[places], sums.pairs[places] = mentions, pairs
             sums.slopes[places] = slopes
