@@ -1,16 +1,21 @@
 """Significance by permuting documents: how far would a word's uses lie apart if time meant nothing?
 
-The replicas of both times hold different documents. Dealt out anew to two groups, half of each time
-in each, they show what chance alone does (shuffled time); halves of one window show it for a window
-(same-window halves). Some words come in few texts that repeat themselves and jump more than others
-of like frequency, so shifts are told in units of the word's own null spread, moderated towards that
-of its band (Smyth 2004). The nulls of all words are pooled, so that few divisions give small p
-values (SAM, Tusher et al. 2001).
+The replicas of both times hold different documents. Dealt out anew to two groups, they show what
+chance alone does (shuffled time); halves of one window show it for a window (same-window halves).
+Some deals put half of each time in each group. The mean of a few texts has heavier tails than that
+of many, so in others one group holds only as much text as the shorter time has; p is told by both.
+A word that did change lies a little apart in the latter, which would cost it its place in the
+ranking, so z is told by the former alone.
+
+Some words come in few texts that repeat themselves and jump more than others of like frequency, so
+shifts are told in units of the word's own null spread, moderated towards that of its band (Smyth
+2004). The nulls of all words are pooled, so that few divisions give small p values (SAM, Tusher et
+al. 2001).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,9 +23,9 @@ import numpy as np
 from embedding.records import IntArray
 from embedding.trends.noise import NoiseFloor, noise_floor
 from embedding.trends.pair import ANCHORS, SETTLED, Pair
-from embedding.trends.replicas import Groups, Replicas, signed_root
+from embedding.trends.replicas import Groups, Replicas, UsedWords, signed_root
 from embedding.trends.significance import Figures, robust_scale
-from embedding.trends.usage import Division, drift, truly, usage_squares
+from embedding.trends.usage import Division, drift, truly, usage_pairs, usage_squares
 
 DIVISIONS = 16
 """Ways in which the documents of both times are dealt out."""
@@ -64,42 +69,68 @@ def permuted(pair: Pair, rows: IntArray, exposure: Figures, band_words: int) -> 
     top = TOP[: len(pair)]
     settled = drift(pair.used_before.take(top), pair.used_after.take(top)) <= SETTLED
     before, after, *past = pair.used(rows)
-    windows = sum(window.usage.means.shape[1] for window in (before, *past))
-    dealt = [_dealt(one) for one in deals(windows, after.usage.means.shape[1])]
+    even, uneven = both_deals([before, *past], after)
     halved = [_halved(at) for at in range(HALVES)]
-    squares, taken = usage_squares(before, after, past, [truly, *dealt, *halved])
+    divisions = [truly, *(_dealt(one) for one in (*even, *uneven)), *halved]
+    squares, taken = usage_squares(before, after, past, divisions)
     every = signed_root(squares)
-    timed = 1 + len(dealt)
-    shifts, halves = every[:timed], every[timed:]
+    timed, dealt = 1 + len(even), 1 + len(even) + len(uneven)
+    shifts, halves = every[:dealt], every[dealt:]
     each = zip(squares[:timed], taken[:timed], strict=True)
     steady = np.array([steadied(*one, exposure, band_words) for one in each])
     floors = {
-        "shuffled_time": _floor(shifts[1:], exposure, band_words),
+        "shuffled_time": _floor(shifts[1:timed], exposure, band_words),
         "same_window": _floor(halves, exposure, band_words),
     }
     z, p = np.zeros(len(rows)), np.ones(len(rows))
-    known = np.isfinite(shifts).all(axis=0)
+    known = np.isfinite(shifts[:timed]).all(axis=0)
     if known.any():
-        told, shifts, steady = exposure[known], shifts[:, known], steady[:, known]
+        told, steady = exposure[known], steady[:, known]
         z[known], _ = judged(steady[0], steady[1:], told, band_words, RANKED)
-        _, sure = judged(shifts[0], shifts[1:], told, band_words)
-        p[known] = sure if settled else 1.0
+    known = np.isfinite(shifts).all(axis=0)
+    if known.any() and settled:
+        _, p[known] = judged(shifts[0, known], shifts[1:, known], exposure[known], band_words)
     return Permuted(z, p, floors)
 
 
-def deals(earlier: int, later: int) -> list[Groups]:
-    """Different ways to deal out replicas, half of each time to each of two groups."""
+def both_deals(earlier: Sequence[UsedWords], later: UsedWords) -> tuple[list[Groups], list[Groups]]:
+    """Deals of half of each time, and those of which one group is as small as the shorter time.
+
+    Of the second kind those that are none of the first.
+    """
+    parts = sum(window.usage.means.shape[1] for window in earlier), later.usage.means.shape[1]
+    told = sum(float(usage_pairs(window).sum()) for window in earlier)
+    even = deals(*parts)
+    known = {first.tobytes() for first, _ in even}
+    uneven = deals(*parts, told / max(float(usage_pairs(later).sum()), 1.0))
+    return even, [each for each in uneven if each[0].tobytes() not in known]
+
+
+def deals(earlier: int, later: int, longer: float | None = None) -> list[Groups]:
+    """Different ways to deal out replicas of both times to two groups.
+
+    longer  how many times as much text the earlier time has as the later one: the first group holds
+            as much as the shorter of them, half of it from either; None: half of each time
+    """
     rng = np.random.default_rng(0)
+    cuts = [earlier // 2, later // 2]
+    if longer is not None:
+        cuts = [_share(earlier, longer), _share(later, 1.0 / max(longer, 1e-9))]
     times = np.arange(earlier), np.arange(earlier, earlier + later)
     found: dict[tuple[int, ...], Groups] = {}
     for _ in range(20 * DIVISIONS):
         mixed = [rng.permutation(side) for side in times]
-        first = np.sort(np.concatenate([side[: len(side) // 2] for side in mixed]))
-        second = np.sort(np.concatenate([side[len(side) // 2 :] for side in mixed]))
+        dealt = [np.split(side, [cut]) for side, cut in zip(mixed, cuts, strict=True)]
+        first, second = (np.sort(np.concatenate(group)) for group in zip(*dealt, strict=True))
         key = min(tuple(first.tolist()), tuple(second.tolist()))
         if len(found) < DIVISIONS:
             found.setdefault(key, (first, second))
     return list(found.values())
+
+
+def _share(replicas: int, longer: float) -> int:
+    """How many of a time's replicas hold half of the text of the shorter time."""
+    return max(1, min(round(replicas / 2 / max(longer, 1.0)), replicas // 2))
 
 
 def steadied(squared: Figures, noise: Figures, exposure: Figures, band_words: int) -> Figures:

@@ -41,6 +41,50 @@ def test_deals_differ_and_hold_half_of_each_time():
         assert (first < 4).sum() == (second < 4).sum() == 2
 
 
+@pytest.mark.parametrize(
+    ("longer", "earlier", "later"),
+    [(1.0, 4, 2), (2.0, 2, 2), (5.0, 1, 2), (0.25, 4, 1), (0.0, 4, 1)],
+)
+def test_uneven_deals_hold_as_much_as_the_shorter_time(longer, earlier, later):
+    """Half of it from either time, as near as whole replicas come, and one at least."""
+    found = deals(8, 4, longer)
+    assert found
+    for first, second in found:
+        assert sorted([*first, *second]) == list(range(12))
+        assert ((first < 8).sum(), (first >= 8).sum()) == (earlier, later)
+
+
+def repeating(moved: float, seed: int) -> Replicas:
+    """Eight replicas of much text and four of little; a few texts repeat a word in its own way."""
+    rng = np.random.default_rng(seed)
+    few, many = rng.uniform(20, 60, (WORDS, 4)), rng.uniform(100, 150, (WORDS, 8))
+    pairs = np.concatenate([many, few], axis=1)
+    noise = rng.normal(size=(WORDS, 12, DIM)) / np.sqrt(pairs)[..., None]
+    texts = rng.poisson(pairs * 0.0025)[..., None]
+    own = rng.normal(size=(WORDS, 12, DIM)) * np.sqrt(texts / DIM) * 120 / pairs[..., None]
+    means = rng.normal(size=(WORDS, 1, DIM)) + noise + own
+    means[:30, 8:] += moved / np.sqrt(DIM)
+    return Replicas(pairs, means, 8)
+
+
+def called_by(replicas: Replicas, *longer: float | None) -> np.ndarray:
+    every = [deal for each in longer for deal in deals(8, 4, each)]
+    null = np.array([distance([replicas], [deal]) for deal in every])
+    _, p = judged(distance([replicas], [replicas.truly]), null, np.zeros(WORDS), 400)
+    return benjamini_hochberg(p) <= 0.05
+
+
+def test_a_short_window_after_long_ones_is_not_called_for_its_shortness():
+    still = [repeating(0.0, seed) for seed in range(20)]
+    halves = sum(bool(called_by(each, None).any()) for each in still)
+    both = sum(bool(called_by(each, None, 6.25).any()) for each in still)
+    assert halves > 10, "half of everything does not show how far a few texts go"
+    assert both <= 4  # 1 is expected at 5 %
+    found = called_by(repeating(1.5, 1), None, 6.25)
+    assert found[:30].mean() > 0.8
+    assert found[30:].sum() <= 4
+
+
 @pytest.mark.parametrize("drift", [0.0, 0.2])
 def test_words_that_moved_are_called_also_where_the_whole_space_drifted(drift):
     found = called(sides(1.5, 1, drift=drift))
