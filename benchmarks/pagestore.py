@@ -1,4 +1,8 @@
-"""A large store of snapshots for `yeoron bench page`: invented words, drifting vectors, counts."""
+"""A large store of snapshots for `yeoron bench page`: invented words, drifting vectors, counts.
+
+Its last snapshots hold as many sums of usage as a server keeps at most (`server.usage_words`, and
+twice the words for texts that were read again), since a report reads those of the last one.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,21 @@ from pathlib import Path
 
 import numpy as np
 
-from embedding.records import SnapshotData, Window, WordCounts
+from embedding.records import FloatArray, IntArray, SnapshotData, Window, WordCounts
 from embedding.snapshots.store import SnapshotStore
+from embedding.snapshots.usage import Usage
 
 SOURCES = ("뉴스", "게시판", "댓글")
 SYLLABLES = np.array(list("가나다라마바사아자차카타파하고노도로모보소오조초구누두루무부수우주추"))
 DOCUMENTS = 40_000
 TOPICS = 400
+REPLICAS = 4
+SUMMED = 2
+"""How many of the last snapshots hold sums of usage."""
+SUMS = 100_000
+"""Words, summed over sources, with sums of a window."""
+REREAD = (6, 200_000)
+"""Windows that are read again, and words with sums of them altogether."""
 
 
 def vocabulary(n: int, rng: np.random.Generator) -> list[str]:
@@ -66,5 +78,44 @@ def make(folder: Path, snapshots: int, words: int, dim: int, seed: int = 1) -> S
             documents=dict.fromkeys(SOURCES, DOCUMENTS),
             tokenizer_digest="t1",
         )
-        parent = store.publish(SnapshotData(**{**vars(data), "parent": parent})).id
+        use = usage(topics[topic], held, rng) if at >= snapshots - SUMMED else None
+        parent = store.publish(SnapshotData(**{**vars(data), "parent": parent}), use).id
     return store
+
+
+def usage(placed: FloatArray, held: IntArray, rng: np.random.Generator) -> Usage:
+    """What stood around the words in a window, and in those that were read again when it began.
+
+    placed  float32 [words, dim], what contexts of each word have in common
+    held    int64 [words, sources], documents with it
+    """
+    windows, most = REREAD
+    again = tuple(sums(placed, held, most // windows, 2, rng) for _ in range(windows))
+    first = sums(placed, held, SUMS, 2, rng)
+    return Usage(**{**vars(first), "reread": again})
+
+
+def sums(
+    placed: FloatArray, held: IntArray, most: int, beside: int, rng: np.random.Generator
+) -> Usage:
+    """The most frequent of a window's words and sources, in three kinds of vectors."""
+    counts = held.reshape(-1)
+    chosen = np.sort(np.argsort(-counts, kind="stable")[:most])
+    chosen = chosen[counts[chosen] > 0]
+    rows, sources = np.divmod(chosen, held.shape[1])
+    mentions = (counts[chosen] * 1.4).astype(np.int64) + 1
+    n, dim = len(chosen), placed.shape[1]
+    pairs = np.repeat(2.5 * mentions[:, None], REPLICAS, axis=1).astype(np.float32)
+    said = np.empty((n, REPLICAS, (1 + beside) * dim), np.float16)
+    for at in range(REPLICAS):
+        noise = rng.standard_normal((n, (1 + beside) * dim), dtype=np.float32)
+        noise /= np.sqrt(pairs[:, at])[:, None]
+        said[:, at] = np.tile(placed[rows], (1, 1 + beside)) + noise
+    return Usage(
+        rows=rows.astype(np.int64),
+        sources=[SOURCES[at] for at in sources.tolist()],
+        mentions=mentions,
+        pairs=pairs,
+        means=said[..., :dim],
+        beside=said[..., dim:],
+    )

@@ -21,6 +21,10 @@ from embedding.errors import SnapshotError
 from embedding.records import FloatArray, HalfArray, IntArray
 
 USAGE = "usage.arrow"
+_ROWS = 1024
+"""Words at a time, so that what is copied or looked at stays in a core's cache."""
+_INFINITE = np.uint16(0x7C00)
+"""The exponent of a float16 that is no finite number."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Usage:
 def check(usage: Usage, words: int, dim: int, where: str) -> None:
     """Refuse sums that do not belong to a snapshot of so many words; raises SnapshotError."""
     n, replicas = len(usage.rows), usage.pairs.shape[1] if usage.pairs.ndim == 2 else -1
-    wide = np.zeros((n, replicas, 0)) if usage.beside is None else usage.beside
+    wide = np.zeros((n, replicas, 0), np.float32) if usage.beside is None else usage.beside
     fits = (
         len(usage.sources) == len(usage.mentions) == len(usage.pairs) == n
         and usage.means.shape == (n, replicas, dim)
@@ -76,7 +80,7 @@ def check(usage: Usage, words: int, dim: int, where: str) -> None:
         and wide.shape[2] % dim == 0
         and (n == 0 or (int(usage.rows.min()) >= 0 and int(usage.rows.max()) < words))
     )
-    if not (fits and all(np.isfinite(each).all() for each in (usage.means, wide, usage.pairs))):
+    if not (fits and all(_finite(each) for each in (usage.means, wide, usage.pairs))):
         raise SnapshotError(
             f"{where}: the sums of usage do not fit {words} words of dimension {dim}, or are not "
             "finite."
@@ -85,30 +89,54 @@ def check(usage: Usage, words: int, dim: int, where: str) -> None:
         check(each, words, dim, where)
 
 
+def _finite(values: FloatArray | HalfArray) -> bool:
+    """Whether all are; numpy looks at one half at a time."""
+    if values.dtype != np.float16:
+        return bool(np.isfinite(values).all())
+    bits = np.ascontiguousarray(values).view(np.uint16)
+    some = (bits[start : start + _ROWS] & _INFINITE for start in range(0, len(bits), _ROWS))
+    return not any((each == _INFINITE).any() for each in some)
+
+
 def write(path: Path, usage: Usage) -> None:
     """Write usage.arrow as one record batch."""
-    parts = [_columns(part, past) for past, part in enumerate((usage, *usage.reread))]
-    batch = pa.concat_batches([pa.record_batch(part) for part in parts])
+    parts = (usage, *usage.reread)
+    orders = [np.lexsort((part.rows, np.asarray(part.sources, dtype=str))) for part in parts]
+    each = list(zip(parts, orders, strict=True))
+    rows, mentions = (
+        np.concatenate([getattr(part, name)[order] for part, order in each])
+        for name in ("rows", "mentions")
+    )
+    sources = [part.sources[at] for part, order in each for at in order.tolist()]
+    columns = {
+        "past": pa.array(np.repeat(np.arange(len(parts), dtype=np.int8), list(map(len, orders)))),
+        "row": pa.array(rows.astype(np.int32)),
+        "source": pa.array(sources, pa.string()),
+        "mentions": pa.array(mentions.astype(np.int64)),
+        "pairs": _lists([part.pairs for part in parts], orders, np.float32),
+        "means": _lists([part.means for part in parts], orders, np.float16),
+    }
+    beside = [part.beside for part in parts if part.beside is not None]
+    if len(beside) == len(parts):
+        columns["beside"] = _lists(beside, orders, np.float16)
+    batch = pa.record_batch(columns)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
 
 
-def _columns(usage: Usage, past: int) -> dict[str, pa.Array]:
-    order = np.lexsort((usage.rows, np.asarray(usage.sources, dtype=str)))
-    replicas = usage.pairs.shape[1]
-    means = {
-        name: np.asarray(values, dtype=np.float16)[order]
-        for name, values in (("means", usage.means), ("beside", usage.beside))
-        if values is not None
-    }
-    return {
-        "past": pa.array(np.full(len(order), past, dtype=np.int8)),
-        "row": pa.array(usage.rows[order].astype(np.int32)),
-        "source": pa.array([usage.sources[at] for at in order.tolist()], pa.string()),
-        "mentions": pa.array(usage.mentions[order].astype(np.int64)),
-        "pairs": _lists(usage.pairs[order].astype(np.float32), replicas),
-        **{name: _lists(values, replicas * values.shape[2]) for name, values in means.items()},
-    }
+def _lists(
+    values: Sequence[FloatArray | HalfArray], orders: Sequence[IntArray], kind: type[np.floating]
+) -> pa.Array:
+    """Rows [n, …] of several parts, each in its order, as one column of lists."""
+    n, length = sum(map(len, orders)), int(np.prod(values[0].shape[1:]))
+    found = np.empty((n, length), dtype=kind)
+    first = 0
+    for part, order in zip(values, orders, strict=True):
+        for start in range(0, len(order), _ROWS):
+            some = order[start : start + _ROWS]
+            found[first : first + len(some)] = part[some].reshape(len(some), length)
+            first += len(some)
+    return pa.FixedSizeListArray.from_arrays(pa.array(found.reshape(-1)), length)
 
 
 def read(batch: pa.RecordBatch, dim: int) -> Usage:
@@ -141,7 +169,3 @@ def _read(batch: pa.RecordBatch, dim: int) -> Usage:
         means=values["means"].reshape(n, pairs.shape[1], dim),
         beside=values.get("beside"),
     )
-
-
-def _lists(values: FloatArray | HalfArray, length: int) -> pa.Array:
-    return pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), length)

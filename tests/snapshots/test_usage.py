@@ -11,7 +11,7 @@ import pytest
 
 from embedding.errors import SnapshotError
 from embedding.snapshots.store import SnapshotStore
-from embedding.snapshots.usage import USAGE, Usage, _columns, read
+from embedding.snapshots.usage import USAGE, Usage, read, write
 
 
 def used(n: int = 4, replicas: int = 3, dim: int = 6, beside: int = 6) -> Usage:
@@ -48,11 +48,13 @@ def test_texts_read_again_come_back_too_and_an_older_file_has_none(make, tmp_pat
     assert [len(part) for part in (back, *back.reread)] == [4, 0, 3]
     assert back.reread[1].rows.tolist() == [2, 5, 0]
     assert np.array_equal(back.reread[1].means, whole.reread[1].means[[2, 0, 1]])
-    with pa.OSFile(str(tmp_path / "usage.arrow"), "wb") as file:
-        table = pa.record_batch(_columns(used(), 0)).drop_columns(["past", "beside"])
-        with pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_batch(table)
-    with pa.ipc.open_file(str(tmp_path / "usage.arrow")) as file:
+    write(tmp_path / "whole.arrow", used())
+    with pa.ipc.open_file(str(tmp_path / "whole.arrow")) as file:
+        table = file.get_batch(0).drop_columns(["past", "beside"])
+    path = str(tmp_path / "usage.arrow")
+    with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_batch(table)
+    with pa.ipc.open_file(path) as file:
         old = read(file.get_batch(0), 6)
     assert np.array_equal(old.means, back.means)
     assert old.reread == ()

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.errors import RefusedError, UnavailableError, YeoronError
+from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import SAID
 from embedding.exchange.protocol import no_counts
 from embedding.positions import positions
@@ -50,6 +51,8 @@ _TRIES = 3
 """A shard that was started again while it copied its rows has to copy them again."""
 LEAST_MENTIONS = 5
 """The use of a word that was read less often in a window says nothing that could be judged."""
+_ROWS = 1024
+"""Sums that are divided at a time, so that they stay in a core's cache."""
 _NONE: FloatArray = np.empty((0, 0), dtype=np.float32)
 
 
@@ -309,7 +312,7 @@ class Cutter:
 
 def _usage(parts: Sequence[tuple[IntArray, SourceUsage, IntArray]]) -> Usage:
     """Of some sources: rows in the snapshot, sums, and which of them have these rows."""
-    means = _means([(part.slopes[at], part.pairs[at]) for _, part, at in parts])
+    means = _means([(part, at) for _, part, at in parts])
     dim = means.shape[2] // SAID
     return Usage(
         rows=np.concatenate([rows for rows, _, _ in parts]),
@@ -321,13 +324,18 @@ def _usage(parts: Sequence[tuple[IntArray, SourceUsage, IntArray]]) -> Usage:
     )
 
 
-def _means(sums: Sequence[tuple[FloatArray | HalfArray, FloatArray]]) -> HalfArray:
-    """g / N as float16, which is precise to a thousandth; 0 where nothing was added."""
-    parts = [
-        (slopes / np.maximum(pairs, np.float32(1e-9))[..., None]).astype(np.float16)
-        for slopes, pairs in sums
-    ]
-    return np.concatenate(parts)
+def _means(parts: Sequence[tuple[SourceUsage, IntArray]]) -> HalfArray:
+    """g / N of some rows as float16, precise to a thousandth; 0 where nothing was added."""
+    shape = parts[0][0].slopes.shape[1:]
+    found = np.empty((sum(len(at) for _, at in parts), *shape), dtype=np.float16)
+    first = 0
+    for part, at in parts:
+        for some in np.split(at, range(_ROWS, len(at), _ROWS)):
+            wide = widen(part.slopes[some])
+            wide /= np.maximum(part.pairs[some], np.float32(1e-9))[..., None]
+            found[first : first + len(some)] = narrow(wide)
+            first += len(some)
+    return found
 
 
 def _joined(parts: Sequence[WordCounts]) -> WordCounts:

@@ -16,12 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import Reread, Usage, said
 from embedding.exchange.protocol import Push
 from embedding.records import FloatArray, HalfArray, IntArray
 from embedding.server.rows.slotmap import SlotMap
 
 _FIRST = 256
+_ROWS = 1024
+"""Sums that are added at a time, so that what they pass through stays in a core's cache."""
 _MOST = 60_000.0
 """Within float16."""
 _COLUMNS = ("ids", "mentions", "pairs", "slopes")
@@ -83,6 +86,15 @@ class _Sums:
             grown = np.zeros((max(self.size, 2 * len(old)), *old.shape[1:]), dtype=old.dtype)
             grown[: len(old)] = old
             setattr(self, name, grown)
+
+    def add(
+        self, places: IntArray, replica: int, slopes: FloatArray | HalfArray, at: IntArray
+    ) -> None:
+        """Add some of `slopes` [n, columns] to a replica of their places."""
+        whole = widen(self.slopes[places[at], replica]) + widen(slopes[at])
+        if self.slopes.dtype == np.float16:
+            whole = narrow(np.clip(whole, -_MOST, _MOST))
+        self.slopes[places[at], replica] = whole
 
     def copy(self, key: Key, least: int) -> SourceUsage:
         _, source, past = key
@@ -163,11 +175,11 @@ class UsageSums:
         places = sums.place(ids, self.limit - self._held(key[2]))
         fit = places >= 0
         self.dropped += int(len(ids) - fit.sum())
-        places = places[fit]
-        sums.mentions[places] += mentions[fit]
-        sums.pairs[places, replica] += told.pairs[fit]
-        whole = sums.slopes[places, replica] + told.slopes[fit].astype(np.float32)
-        sums.slopes[places, replica] = np.clip(whole, -_MOST, _MOST) if key[2] else whole
+        sums.mentions[places[fit]] += mentions[fit]
+        sums.pairs[places[fit], replica] += told.pairs[fit]
+        held = np.flatnonzero(fit)
+        for start in range(0, len(held), _ROWS):
+            sums.add(places, replica, told.slopes, held[start : start + _ROWS])
 
     def held(self, starts: Sequence[int], least: int = 1) -> list[SourceUsage]:
         """Copies of the sums of some windows, of words with so many mentions, by source."""
