@@ -57,12 +57,13 @@ class _Sums:
     window come in many small ones.
     """
 
-    def __init__(self, columns: int, replicas: int, past: int) -> None:
+    def __init__(self, columns: int, replicas: int, past: int, first: int = _FIRST) -> None:
+        """first: words that there is room for; memory is taken as they come."""
         self.places = SlotMap()
         self.size = 0
-        self.mentions = np.zeros(_FIRST, dtype=np.int64)
-        self.pairs = np.zeros((_FIRST, replicas), dtype=np.float32)
-        shape = (_FIRST, replicas, columns)
+        self.mentions = np.zeros(first, dtype=np.int64)
+        self.pairs = np.zeros((first, replicas), dtype=np.float32)
+        shape = (first, replicas, columns)
         self.slopes: FloatArray | HalfArray = np.zeros(shape, np.float32)
         if past:
             self.slopes = np.zeros(shape, np.float16)
@@ -122,6 +123,8 @@ class UsageSums:
         self.columns, self.replicas, self.limit = said(dim), replicas, limit
         self.dropped = 0
         self._sums: dict[Key, _Sums] = {}
+        # A window has about as many words as the one before, and growing is copying.
+        self._usual: dict[tuple[str, int], int] = {}
 
     def __len__(self) -> int:
         return self._held(0)
@@ -171,7 +174,7 @@ class UsageSums:
         """What was told of words, each named once."""
         if not len(ids):
             return
-        sums = self._sums.setdefault(key, _Sums(self.columns, self.replicas, key[2]))
+        sums = self._of(key)
         places = sums.place(ids, self.limit - self._held(key[2]))
         fit = places >= 0
         self.dropped += int(len(ids) - fit.sum())
@@ -180,6 +183,13 @@ class UsageSums:
         held = np.flatnonzero(fit)
         for start in range(0, len(held), _ROWS):
             sums.add(places, replica, told.slopes, held[start : start + _ROWS])
+
+    def _of(self, key: Key) -> _Sums:
+        if key not in self._sums:
+            usual = self._usual.get(key[1:], 0)
+            first = max(_FIRST, usual + usual // 8)
+            self._sums[key] = _Sums(self.columns, self.replicas, key[2], first)
+        return self._sums[key]
 
     def held(self, starts: Sequence[int], least: int = 1) -> list[SourceUsage]:
         """Copies of the sums of some windows, of words with so many mentions, by source."""
@@ -192,7 +202,7 @@ class UsageSums:
     def free(self, start: int) -> None:
         """Forget a window: its snapshot was cut."""
         for key in [key for key in self._sums if key[0] == start]:
-            del self._sums[key]
+            self._usual[key[1:]] = self._sums.pop(key).size
 
     def content(self) -> dict[str, npt.NDArray[Any]]:
         """Copies for a checkpoint, numbered as `keys`."""
@@ -210,7 +220,7 @@ class UsageSums:
             )
             if slopes.shape[1:] != (self.replicas, self.columns) or not self.replicas:
                 continue
-            sums = self._sums.setdefault(key, _Sums(self.columns, self.replicas, key[2]))
+            sums = self._of(key)
             places = sums.place(ids, len(ids))
             sums.mentions[places], sums.pairs[places] = mentions, pairs
             sums.slopes[places] = slopes
