@@ -3,9 +3,9 @@
 The replicas of both times hold different documents. Dealt out anew to two groups, they show what
 chance alone does (shuffled time); halves of one window show it for a window (same-window halves).
 Some deals put half of each time in each group. The mean of a few texts has heavier tails than that
-of many, so in others one group holds only as much text as the shorter time has; p is told by both.
-A word that did change lies a little apart in the latter, which would cost it its place in the
-ranking, so z is told by the former alone.
+of many, so in others one group holds only as much text as the shorter time has: p is told by these.
+A word that did change lies a little apart in them, which would cost it its place in the ranking, so
+z is told by the former.
 
 Some words come in few texts that repeat themselves and jump more than others of like frequency, so
 shifts are told in units of the word's own null spread, moderated towards that of its band (Smyth
@@ -23,9 +23,16 @@ import numpy as np
 from embedding.records import IntArray
 from embedding.trends.noise import NoiseFloor, noise_floor
 from embedding.trends.pair import ANCHORS, SETTLED, Pair
-from embedding.trends.replicas import Groups, Replicas, UsedWords, signed_root
+from embedding.trends.replicas import (
+    Division,
+    Groups,
+    Replicas,
+    UsedWords,
+    signed_root,
+    truly,
+)
 from embedding.trends.significance import Figures, robust_scale
-from embedding.trends.usage import Division, drift, truly, usage_pairs, usage_squares
+from embedding.trends.usage import drift, usage_pairs, usage_squares
 
 DIVISIONS = 16
 """Ways in which the documents of both times are dealt out."""
@@ -71,39 +78,33 @@ def permuted(pair: Pair, rows: IntArray, exposure: Figures, band_words: int) -> 
     before, after, *past = pair.used(rows)
     even, uneven = both_deals([before, *past], after)
     halved = [_halved(at) for at in range(HALVES)]
-    divisions = [truly, *(_dealt(one) for one in (*even, *uneven)), *halved]
+    divisions = [truly, *(dealt(one) for one in (*even, *uneven)), *halved]
     squares, taken = usage_squares(before, after, past, divisions)
-    every = signed_root(squares)
-    timed, dealt = 1 + len(even), 1 + len(even) + len(uneven)
-    shifts, halves = every[:dealt], every[dealt:]
-    each = zip(squares[:timed], taken[:timed], strict=True)
+    shifts = signed_root(squares)
+    timed, halves = shifts[: 1 + len(even)], shifts[1 + len(even) + len(uneven) :]
+    small = shifts[1 + len(even) :][: len(uneven)]
+    each = zip(squares[: len(timed)], taken[: len(timed)], strict=True)
     steady = np.array([steadied(*one, exposure, band_words) for one in each])
     floors = {
-        "shuffled_time": _floor(shifts[1:timed], exposure, band_words),
+        "shuffled_time": _floor(timed[1:], exposure, band_words),
         "same_window": _floor(halves, exposure, band_words),
     }
     z, p = np.zeros(len(rows)), np.ones(len(rows))
-    known = np.isfinite(shifts[:timed]).all(axis=0)
+    known = np.isfinite(timed).all(axis=0)
     if known.any():
         told, steady = exposure[known], steady[:, known]
         z[known], _ = judged(steady[0], steady[1:], told, band_words, RANKED)
-    known = np.isfinite(shifts).all(axis=0)
+    known = np.isfinite(shifts[0]) & np.isfinite(small).all(axis=0)
     if known.any() and settled:
-        _, p[known] = judged(shifts[0, known], shifts[1:, known], exposure[known], band_words)
+        _, p[known] = judged(shifts[0, known], small[:, known], exposure[known], band_words)
     return Permuted(z, p, floors)
 
 
 def both_deals(earlier: Sequence[UsedWords], later: UsedWords) -> tuple[list[Groups], list[Groups]]:
-    """Deals of half of each time, and those of which one group is as small as the shorter time.
-
-    Of the second kind those that are none of the first.
-    """
+    """Deals of half of each time, and those of which one group is as small as the shorter time."""
     parts = sum(window.usage.means.shape[1] for window in earlier), later.usage.means.shape[1]
     told = sum(float(usage_pairs(window).sum()) for window in earlier)
-    even = deals(*parts)
-    known = {first.tobytes() for first, _ in even}
-    uneven = deals(*parts, told / max(float(usage_pairs(later).sum()), 1.0))
-    return even, [each for each in uneven if each[0].tobytes() not in known]
+    return deals(*parts), deals(*parts, told / max(float(usage_pairs(later).sum()), 1.0))
 
 
 def deals(earlier: int, later: int, longer: float | None = None) -> list[Groups]:
@@ -196,7 +197,7 @@ def _at(values: Figures, exposure: Figures, band_words: int) -> Figures:
     return noise_floor(values, exposure, band_words).at(exposure)[0]
 
 
-def _dealt(groups: Groups) -> Division:
+def dealt(groups: Groups) -> Division:
     """The same deal for every source."""
 
     def divide(replicas: Replicas) -> Groups:

@@ -7,15 +7,18 @@ two groups can be compared, also one that has nothing to do with time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from embedding.positions import positions
-from embedding.records import FloatArray, IntArray
+from embedding.records import IntArray
 from embedding.snapshots.usage import Usage
 from embedding.trends.significance import Figures
+
+_LEAST = 1e-9
+"""N where there is nothing."""
 
 
 @dataclass(frozen=True)
@@ -34,23 +37,33 @@ class UsedWords:
         """Some of the words."""
         return replace(self, rows=self.rows[at])
 
-    def replicas(self, source: str) -> tuple[Figures, Figures]:
-        """N float64 [n, r] and means [n, r, k · dim] of a source; N is 0 where it lacks a word."""
-        own = self.usage.by_source.get(source)
-        n, (r, dim) = len(self.rows), self.usage.means.shape[1:]
-        pairs, means = np.zeros((n, r)), np.zeros((n, r, len(self.axes) * dim))
-        if own is None or not len(own):
-            return pairs, means
-        held = self.usage.rows[own]
-        at = positions(held, self.rows)
-        there = np.flatnonzero(at >= 0)
-        chosen = own[at[there]]
+    def pairs(self, source: str) -> Figures:
+        """N float64 [n, r] of a source; 0 where it lacks a word."""
+        there, chosen = self._of(source)
+        pairs = np.zeros((len(self.rows), self.usage.pairs.shape[1]))
         pairs[there] = self.usage.pairs[chosen]
+        return pairs
+
+    def means(self, source: str) -> Figures:
+        """Means float64 [n, r, k · dim] of a source; 0 where it lacks a word."""
+        there, chosen = self._of(source)
+        r, dim = self.usage.means.shape[1:]
+        means = np.zeros((len(self.rows), r, len(self.axes) * dim))
         for table, axes in enumerate(self.axes):
-            said = self.usage.table(table)[chosen]
-            columns = slice(table * dim, (table + 1) * dim)
-            means[there, :, columns] = said if axes is None else said @ axes
-        return pairs, means
+            said: Figures = self.usage.table(table)[chosen].astype(np.float64)
+            if axes is not None:
+                said = (said.reshape(-1, dim) @ axes).reshape(said.shape)
+            means[there, :, table * dim : (table + 1) * dim] = said
+        return means
+
+    def _of(self, source: str) -> tuple[IntArray, IntArray]:
+        """Which of the words a source has, and where in the sums they are."""
+        own = self.usage.by_source.get(source)
+        if own is None or not len(own):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        at = positions(self.usage.rows[own], self.rows)
+        there = np.flatnonzero(at >= 0)
+        return there, own[at[there]]
 
 
 @dataclass(frozen=True)
@@ -66,10 +79,10 @@ class Replicas:
         cls, before: Sequence[tuple[UsedWords, str]], after: Sequence[tuple[UsedWords, str]]
     ) -> Replicas:
         """The windows of both times, each with the source to take."""
-        sides = [words.replicas(source) for words, source in (*before, *after)]
-        pairs = np.concatenate([side[0] for side in sides], axis=1)
-        means = np.concatenate([side[1] for side in sides], axis=1)
-        return cls(pairs, means, sum(side[0].shape[1] for side in sides[: len(before)]))
+        pairs = [words.pairs(source) for words, source in (*before, *after)]
+        means = [words.means(source) for words, source in (*before, *after)]
+        earlier = sum(each.shape[1] for each in pairs[: len(before)])
+        return cls(np.concatenate(pairs, axis=1), np.concatenate(means, axis=1), earlier)
 
     @property
     def truly(self) -> tuple[IntArray, IntArray]:
@@ -81,10 +94,19 @@ Groups = tuple[IntArray, IntArray]
 """Two groups of a source's replicas."""
 
 
-def distance(sources: Sequence[Replicas], groups: Sequence[Groups]) -> Figures:
+Division = Callable[[Replicas], Groups]
+"""Which replicas of a source are compared with which."""
+
+
+def truly(replicas: Replicas) -> Groups:
+    """Those of the earlier time with those of the later one."""
+    return replicas.truly
+
+
+def distance(sources: Iterable[Replicas], division: Division) -> Figures:
     """√e² with its sign, float64 [n]; NaN where no source has two replicas in each group."""
-    squared, _ = unbiased(sources, groups)
-    return signed_root(squared)
+    squared, _ = unbiased(sources, [division])
+    return signed_root(squared[0])
 
 
 def signed_root(squares: Figures) -> Figures:
@@ -93,30 +115,66 @@ def signed_root(squares: Figures) -> Figures:
     return roots
 
 
-def unbiased(sources: Sequence[Replicas], groups: Sequence[Groups]) -> tuple[Figures, Figures]:
-    """e² float64 [n], and the variance [n] that was taken off it; NaN as in `distance`."""
-    n, dim = len(sources[0].pairs), sources[0].means.shape[2]
-    moved, noise, weight = np.zeros((n, dim)), np.zeros(n), np.zeros(n)
-    for source, (first, second) in zip(sources, groups, strict=True):
-        one, other = _summary(source, first), _summary(source, second)
-        both = np.flatnonzero(np.isfinite(one[1] + other[1]))
-        own = 2.0 / (1.0 / one[2][both] + 1.0 / other[2][both])
-        moved[both] += own[:, None] * (other[0][both] - one[0][both])
-        noise[both] += own**2 * (one[1][both] + other[1][both])
-        weight[both] += own
+def unbiased(sources: Iterable[Replicas], divisions: Sequence[Division]) -> tuple[Figures, Figures]:
+    """e² float64 [k, n] by k divisions, and the variance [k, n] taken off; NaN as in `distance`.
+
+    What a division needs of a source's means is told by their inner products, which all of them
+    share; only the difference of both groups has as many columns as a mean.
+    """
+    moved: Figures | None = None
+    noise = weight = np.zeros((len(divisions), 0))
+    for source in sources:
+        n, _, dim = source.means.shape
+        if moved is None:
+            moved, noise = np.zeros((n, len(divisions), dim)), np.zeros((n, len(divisions)))
+            weight = np.zeros((n, len(divisions)))
+        groups = [division(source) for division in divisions]
+        apart = _centred(source)
+        products = apart @ apart.transpose(0, 2, 1)
+        one, other = (
+            _summary(source, products, [pair[side] for pair in groups]) for side in (0, 1)
+        )
+        both = np.isfinite(one[1] + other[1])
+        own = np.where(both, 2.0 / (1.0 / one[2] + 1.0 / other[2]), 0.0)
+        moved += (own[..., None] * (other[0] - one[0])) @ apart
+        noise += np.where(both, own**2 * (one[1] + other[1]), 0.0)
+        weight += own
+    if moved is None:
+        raise ValueError("there is no source to compare.")
     with np.errstate(invalid="ignore", divide="ignore"):
         noise = noise / weight**2
-        return (moved**2).sum(axis=1) / weight**2 - noise, noise
+        return ((moved**2).sum(axis=2) / weight**2 - noise).T, noise.T
 
 
-def _summary(source: Replicas, group: IntArray) -> tuple[FloatArray, Figures, Figures]:
-    """Mean float64 [n, dim], its variance [n] (NaN of fewer than two replicas), and N [n]."""
-    pairs, means = source.pairs[:, group], source.means[:, group]
-    total = np.maximum(pairs.sum(axis=1), 1e-9)
-    mean = np.einsum("nr,nrd->nd", pairs, means) / total[:, None]
-    held = (pairs > 0).sum(axis=1)
-    apart = ((means - mean[:, None]) ** 2).sum(axis=2)
+def _centred(source: Replicas) -> Figures:
+    """Means less what all replicas of a word have in common, which no difference shows."""
+    total = np.maximum(source.pairs.sum(axis=1), _LEAST)
+    common = np.einsum("nr,nrd->nd", source.pairs, source.means) / total[:, None]
+    centred: Figures = source.means - common[:, None]
+    return centred
+
+
+def _summary(
+    source: Replicas, products: Figures, groups: Sequence[IntArray]
+) -> tuple[Figures, Figures, Figures]:
+    """What of each replica is in the mean of a group, float64 [n, k, r], for k groups.
+
+    With it the variance of this mean [n, k] (NaN of fewer than two replicas), and N [n, k].
+
+    products  float64 [n, r, r], of means
+    """
+    within = np.zeros((len(groups), source.pairs.shape[1]))
+    for at, group in enumerate(groups):
+        within[at, group] = 1.0
+    pairs = source.pairs[:, None, :] * within
+    total = np.maximum(pairs.sum(axis=2), _LEAST)
+    share = pairs / total[..., None]
+    along = share @ products
+    length = (along * share).sum(axis=2)
+    own = np.einsum("nrr->nr", products)[:, None, :]
+    apart = own - 2.0 * along + length[..., None]
+    held = (source.pairs > 0).astype(np.float64) @ within.T
     with np.errstate(invalid="ignore", divide="ignore"):
-        spread = (pairs**2 * apart).sum(axis=1) / total**2 * held / (held - 1)
+        spread = (share**2 * apart).sum(axis=2) * held / (held - 1)
     spread[held < 2] = np.nan
-    return mean, spread, total
+    return share, spread, total

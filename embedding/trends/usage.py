@@ -19,22 +19,24 @@ be several windows: their replicas then say, too, how far a word's use goes from
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from embedding.records import IntArray
-from embedding.trends.replicas import Groups, Replicas, UsedWords, distance, signed_root, unbiased
+from embedding.trends.replicas import (
+    Division,
+    Replicas,
+    UsedWords,
+    distance,
+    signed_root,
+    truly,
+    unbiased,
+)
 from embedding.trends.significance import Figures
 
-_BLOCK = 2048
-Division = Callable[[Replicas], Groups]
-"""Which replicas of a source are compared with which."""
-
-
-def truly(replicas: Replicas) -> Groups:
-    """Those of the earlier time with those of the later one."""
-    return replicas.truly
+_BLOCK = 256
+"""Words at a time: their means, by division too, stay within some ten MB a source."""
 
 
 def usage_shift(
@@ -64,9 +66,7 @@ def usage_squares(
     """e² float64 [k, n] by k divisions, and the variance [k, n] taken off; NaN as `usage_shift`."""
     squared, noise = (np.full((len(divisions), len(after.rows)), np.nan) for _ in range(2))
     for part, sources in _blocks((before, *past), (after, *later)):
-        for at, division in enumerate(divisions):
-            groups = [division(each) for each in sources]
-            squared[at, part], noise[at, part] = unbiased(sources, groups)
+        squared[:, part], noise[:, part] = unbiased(sources, divisions)
     return squared, noise
 
 
@@ -76,7 +76,7 @@ def usage_between(words: UsedWords, first: str, second: str) -> Figures:
     for part in _parts(len(words.rows)):
         own = words.take(part)
         pair = Replicas.of([(own, first)], [(own, second)])
-        found[part] = distance([pair], [pair.truly])
+        found[part] = distance([pair], truly)
     return found
 
 
@@ -86,13 +86,7 @@ def drift(one: UsedWords, other: UsedWords) -> float:
     A model that learns much between two windows moves the rows of all contexts, and with them all
     sums; 0 for one that has settled, inf for windows that have no source in common.
     """
-    found = [
-        unbiased(sources, [each.truly for each in sources])
-        for _, sources in _blocks((one,), (other,))
-    ]
-    if not found:
-        return float("inf")
-    squared, noise = (np.concatenate([each[at] for each in found]) for at in (0, 1))
+    squared, noise = (each[0] for each in usage_squares(one, other))
     known = np.isfinite(squared)
     if not known.any():
         return float("inf")
@@ -103,23 +97,24 @@ def usage_pairs(words: UsedWords) -> Figures:
     """float64 [n]: N over all sources and replicas."""
     total = np.zeros(len(words.rows))
     for source in words.usage.by_source:
-        total += words.replicas(source)[0].sum(axis=1)
+        total += words.pairs(source).sum(axis=1)
     return total
 
 
 def _blocks(
     before: Sequence[UsedWords], after: Sequence[UsedWords]
-) -> Iterator[tuple[IntArray, list[Replicas]]]:
+) -> Iterator[tuple[IntArray, Iterator[Replicas]]]:
+    """Some words at a time, and their replicas in each source that both times have."""
     known = [{s for w in side for s in w.usage.by_source} for side in (before, after)]
     names = sorted(known[0] & known[1])
     for part in _parts(len(after[0].rows)) if names else ():
         sides = [[window.take(part) for window in side] for side in (before, after)]
         yield (
             part,
-            [
+            (
                 Replicas.of(*([(window, name) for window in side] for side in sides))
                 for name in names
-            ],
+            ),
         )
 
 

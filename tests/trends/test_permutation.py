@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embedding.trends.permutation import PRIOR, RANKED, deals, judged, steadied
-from embedding.trends.replicas import Replicas, distance
+from embedding.trends.permutation import PRIOR, RANKED, deals, dealt, judged, steadied
+from embedding.trends.replicas import Replicas, distance, truly
 from embedding.trends.significance import benjamini_hochberg
 
 WORDS, REPLICAS, DIM = 1500, 4, 12
@@ -27,8 +27,8 @@ def sides(moved: float, seed: int, *, drift: float = 0.0, bursty: int = 0) -> Re
 
 def called(replicas: Replicas) -> np.ndarray:
     """Which words are called moved at a false discovery of 5 %."""
-    null = [distance([replicas], [deal]) for deal in deals(REPLICAS, REPLICAS)]
-    observed = distance([replicas], [replicas.truly])
+    null = [distance([replicas], dealt(deal)) for deal in deals(REPLICAS, REPLICAS)]
+    observed = distance([replicas], truly)
     _, p = judged(observed, np.array(null), np.zeros(WORDS), 400)
     return benjamini_hochberg(p) <= 0.05
 
@@ -67,20 +67,19 @@ def repeating(moved: float, seed: int) -> Replicas:
     return Replicas(pairs, means, 8)
 
 
-def called_by(replicas: Replicas, *longer: float | None) -> np.ndarray:
-    every = [deal for each in longer for deal in deals(8, 4, each)]
-    null = np.array([distance([replicas], [deal]) for deal in every])
-    _, p = judged(distance([replicas], [replicas.truly]), null, np.zeros(WORDS), 400)
+def called_by(replicas: Replicas, longer: float | None) -> np.ndarray:
+    null = np.array([distance([replicas], dealt(deal)) for deal in deals(8, 4, longer)])
+    _, p = judged(distance([replicas], truly), null, np.zeros(WORDS), 400)
     return benjamini_hochberg(p) <= 0.05
 
 
 def test_a_short_window_after_long_ones_is_not_called_for_its_shortness():
     still = [repeating(0.0, seed) for seed in range(20)]
     halves = sum(bool(called_by(each, None).any()) for each in still)
-    both = sum(bool(called_by(each, None, 6.25).any()) for each in still)
+    small = sum(bool(called_by(each, 6.25).any()) for each in still)
     assert halves > 10, "half of everything does not show how far a few texts go"
-    assert both <= 4  # 1 is expected at 5 %
-    found = called_by(repeating(1.5, 1), None, 6.25)
+    assert small <= 4  # 1 is expected at 5 %
+    found = called_by(repeating(1.5, 1), 6.25)
     assert found[:30].mean() > 0.8
     assert found[30:].sum() <= 4
 
@@ -107,7 +106,7 @@ def test_windows_before_make_the_earlier_time_surer():
         8,
     )
     assert more.truly[0].tolist() == list(range(8))
-    assert np.isfinite(distance([more], [more.truly])).all()
+    assert np.isfinite(distance([more], truly)).all()
 
 
 def test_half_of_the_variance_that_is_taken_off_is_that_of_the_band():
@@ -125,8 +124,8 @@ def test_half_of_the_variance_that_is_taken_off_is_that_of_the_band():
 def test_a_ranking_leans_on_the_band_more_than_what_is_called_does():
     replicas = sides(1.5, 1, bursty=40)
     deal = deals(REPLICAS, REPLICAS)
-    null = np.array([distance([replicas], [each]) for each in deal])
-    observed = distance([replicas], [replicas.truly])
+    null = np.array([distance([replicas], dealt(each)) for each in deal])
+    observed = distance([replicas], truly)
     plain, ranked = (
         judged(observed, null, np.zeros(WORDS), 400, prior)[0] for prior in (PRIOR, RANKED)
     )

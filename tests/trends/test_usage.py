@@ -185,7 +185,7 @@ def test_the_texts_that_a_window_read_again_stand_for_the_windows_before(store):
     pair = pair_of(one, other)
     assert pair.reread
     held = pair.rows(other.words[:3])
-    pairs = [w.take(held).replicas("뉴스")[0] for w in (pair.used_before, *pair.used_past)]
+    pairs = [w.take(held).pairs("뉴스") for w in (pair.used_before, *pair.used_past)]
     assert np.array_equal(pairs[0], past.pairs.astype(float))
     assert np.array_equal(pairs[1], (past.pairs + 1).astype(float))
     one.__dict__["usage"] = past
