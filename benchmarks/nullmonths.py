@@ -115,6 +115,9 @@ class Running:
             config={"server": {"min_count": ROW}},
         )
 
+    def release(self) -> None:
+        """There is no file behind it."""
+
     def rows(self, words: Sequence[str]) -> IntArray:
         found = np.array([self._rows[word] for word in words], dtype=np.int64)
         return np.where(self.counts[found] > 0, found, -1)

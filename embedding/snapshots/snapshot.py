@@ -125,7 +125,7 @@ class Snapshot:
         """How words were used in this window; None when it was not added up."""
         if USAGE not in self.manifest.files:
             return None
-        return read_usage(self._mapped(USAGE), self.dim)
+        return read_usage(self._mapped(USAGE), self.dim, self.release)
 
     def read_vectors(self, rows: IntArray) -> FloatArray:
         """float32 [len(rows), dim]: a copy of some rows of the `in` table.

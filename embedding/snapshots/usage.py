@@ -9,8 +9,8 @@ usage.arrow   past int8 (0: in the window; 1, 2, …: in texts of windows before
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -27,6 +27,10 @@ _INFINITE = np.uint16(0x7C00)
 """The exponent of a float16 that is no finite number."""
 
 
+def _nothing() -> None:
+    """There is no file behind these sums."""
+
+
 @dataclass(frozen=True)
 class Usage:
     """What stood around words (`worker/usage.py`), n of them; of a replica without any, zeros.
@@ -37,6 +41,7 @@ class Usage:
     means     float32 or float16 [n, replicas, dim], g / N in output rows of the contexts
     beside    float32 or float16 [n, replicas, k · dim], the same in their rows of k other tables
     reread    the same of texts before the window, in the same space, each of different ones
+    release   lets go of the pages of a mapped file that were looked at
     """
 
     rows: IntArray
@@ -46,6 +51,7 @@ class Usage:
     means: FloatArray | HalfArray
     reread: tuple[Usage, ...] = ()
     beside: FloatArray | HalfArray | None = None
+    release: Callable[[], None] = field(default=_nothing, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -139,10 +145,10 @@ def _lists(
     return pa.FixedSizeListArray.from_arrays(pa.array(found.reshape(-1)), length)
 
 
-def read(batch: pa.RecordBatch, dim: int) -> Usage:
+def read(batch: pa.RecordBatch, dim: int, release: Callable[[], None] = _nothing) -> Usage:
     """Inverse of `write`; the sums stay on the mapped file."""
     if "past" not in batch.schema.names:  # written before texts were read again
-        return _read(batch, dim)
+        return replace(_read(batch, dim), release=release)
     past = batch.column("past").to_numpy()
     ends = np.searchsorted(past, np.arange(int(past[-1]) + 1 if len(past) else 1), side="right")
     starts = [0, *ends[:-1].tolist()]
@@ -150,7 +156,8 @@ def read(batch: pa.RecordBatch, dim: int) -> Usage:
         _read(batch.slice(start, end - start), dim)
         for start, end in zip(starts, ends.tolist(), strict=True)
     )
-    return replace(first, reread=tuple(rest))
+    parts = tuple(replace(part, release=release) for part in rest)
+    return replace(first, reread=parts, release=release)
 
 
 def _read(batch: pa.RecordBatch, dim: int) -> Usage:

@@ -75,6 +75,7 @@ def _young(
         snapshot, part = material.earlier[at], material.past[at]
         rows = snapshot.rows(words)
         running = np.where(rows >= 0, snapshot.counts[np.maximum(rows, 0)], 0)
+        snapshot.release()
         counts, documents = part.take(words, part.sources)
         counted = counts.sum(axis=1)
         # What a snapshot behind the first window says is explained by that window.

@@ -129,6 +129,9 @@ def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: Trends
         }
         for i, at in enumerate(best)
     ]
+    del pair  # its vectors: what follows looks at those of the snapshots
+    for snapshot in series:
+        snapshot.release()
     return Moved(
         rows=tuple(writer.rows([words[at] for at in best], found)),
         floor=judged.floor.to_dict(),

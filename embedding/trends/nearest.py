@@ -39,7 +39,7 @@ def nearest(
     return found
 
 
-def shared(first: IntArray, second: IntArray, n: int, block: int = 2048) -> IntArray:
+def shared(first: IntArray, second: IntArray, n: int, block: int = 256) -> IntArray:
     """int64 [q]: how many of the row numbers (< n) of each line stand in both tables."""
     total = np.zeros(len(first), dtype=np.int64)
     mark = np.zeros((min(block, len(first)), n), dtype=bool)

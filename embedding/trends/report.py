@@ -30,6 +30,8 @@ def build_report(
     baseline = add(material.past[-config.baseline_windows :])
     writer = RowWriter(material, material.past[-1], config)
     moved = rank_moved(material, pair_in(material, config), writer, config)
+    for snapshot in (before, material.snapshot):
+        snapshot.release()
     arrivals = rank_arrivals(material, baseline, writer, config)
     return TrendReport(
         snapshot=figures(material.snapshot),

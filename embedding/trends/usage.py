@@ -35,8 +35,11 @@ from embedding.trends.replicas import (
 )
 from embedding.trends.significance import Figures
 
-_BLOCK = 256
+_BLOCK = 128
 """Words at a time: their means, by division too, stay within some ten MB a source."""
+
+_HELD = 16
+"""Blocks after which mapped pages are let go."""
 
 
 def usage_shift(
@@ -67,7 +70,17 @@ def usage_squares(
     squared, noise = (np.full((len(divisions), len(after.rows)), np.nan) for _ in range(2))
     for part, sources in _blocks((before, *past), (after, *later)):
         squared[:, part], noise[:, part] = unbiased(sources, divisions)
+        if (part[-1] + 1) % (_HELD * _BLOCK) == 0:
+            _release((before, after, *past, *later))
+    if len(after.rows) > _BLOCK:
+        _release((before, after, *past, *later))
     return squared, noise
+
+
+def _release(windows: Sequence[UsedWords]) -> None:
+    """Words lie all over a file: nearly each of its pages is looked at by one block alone."""
+    for window in windows:
+        window.usage.release()
 
 
 def usage_between(words: UsedWords, first: str, second: str) -> Figures:
