@@ -67,13 +67,20 @@ def options_of(side: str) -> list[str]:
 
 
 def train(
-    corpus: Path, side: str, nodes: int, setting: Setting, seed: int, before: Sequence[str] = ()
+    corpus: Path,
+    side: str,
+    nodes: int,
+    setting: Setting,
+    seed: int,
+    block: int | None,
+    before: Sequence[str] = (),
 ) -> dict[str, Any]:
     """One training as a process of its own; its figures, and its vectors judged."""
     with tempfile.TemporaryDirectory() as folder:
         store, vectors = f"{folder}/store", Path(folder) / "vectors.bin"
         module = [sys.executable, "-m", "embedding.cli"]
         chosen = [*options_of(side), f"--nodes={nodes}", f"--seed={seed}", *setting.options()]
+        chosen.append(f"--block-tokens={block_tokens(nodes, block)}")
         done = run([*before, *module, "train", str(corpus), *chosen, "--json", "--out", store])
         export = ["snapshot", "export", store, "--format=word2vec", f"--out={vectors}"]
         run([*module, *export])
@@ -96,23 +103,30 @@ def dense(vocabulary: int, dim: int, nodes: int, block: int) -> float:
     return 2 * (nodes - 1) / nodes * 2 * vocabulary * dim * 4 / block
 
 
-def block_tokens(nodes: int) -> int:
+def block_tokens(nodes: int, asked: int | None = None) -> int:
     """The block of one node in `yeoron train`."""
     from embedding.training.request import TrainRequest
 
-    return TrainRequest(corpus=Path("-"), nodes=nodes).node_config.block_tokens
+    request = TrainRequest(corpus=Path("-"), nodes=nodes, block_tokens=asked)
+    return request.node_config.block_tokens
 
 
 def measured(
-    corpus: Path, side: str, nodes: int, setting: Setting, seed: int, gold: Sequence[Path]
+    corpus: Path,
+    side: str,
+    nodes: int,
+    setting: Setting,
+    seed: int,
+    block: int | None,
+    gold: Sequence[Path],
 ) -> dict[str, Any]:
-    figures = train(corpus, side, nodes, setting, seed)
+    figures = train(corpus, side, nodes, setting, seed, block)
     with tempfile.NamedTemporaryFile(suffix=".bin") as file:
         file.write(figures.pop("vectors"))
         file.flush()
         quality = judge(Path(file.name), gold)
     sent = figures["bytes_pushed_per_token"] + figures["bytes_pulled_per_token"]
-    ring = dense(figures["vocabulary"], setting.dim, nodes, block_tokens(nodes))
+    ring = dense(figures["vocabulary"], setting.dim, nodes, block_tokens(nodes, block))
     print(f"{nodes} nodes, {side}, seed {seed}: {sent:.1f} B/token, {quality}", file=sys.stderr)
     return {
         **figures,
@@ -148,6 +162,7 @@ def bench_bytes(
     *,
     sides: Sequence[str] = SIDES,
     nodes: Sequence[int] = (2, 4),
+    block: int | None = None,
     words: int | None = None,
     seeds: int = 1,
     gold: Sequence[Path] = (),
@@ -159,7 +174,7 @@ def bench_bytes(
     setting, load = Setting(), hardware()
     with prepared(corpus, words) as plain:
         runs = [
-            measured(plain, side, n, setting, 1 + seed, gold)
+            measured(plain, side, n, setting, 1 + seed, block, gold)
             for seed in range(seeds)
             for n in nodes
             for side in sides
@@ -169,14 +184,14 @@ def bench_bytes(
         with prepared(corpus, throttled_words) as plain, ExitStack() as stack:
             before = stack.enter_context(throttled(int(rate)))
             for side in sides:
-                run_ = train(plain, side, 2, setting, 1, before)
+                run_ = train(plain, side, 2, setting, 1, block, before)
                 del run_["vectors"]
                 speeds.append({"side": side, **run_})
     report = {
         **facts("bytes", PACKAGES, load),
         "corpus": {"file": corpus.name, "words": words, "throttled_words": throttled_words},
         "setting": vars(setting),
-        "blocks": {str(n): block_tokens(n) for n in nodes},
+        "blocks": {str(n): block_tokens(n, block) for n in nodes},
         "rate": rate,
         "runs": runs,
         "throttled": speeds,
@@ -278,6 +293,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("corpus", type=Path, help="plain text, one sentence a line (.xz is read)")
     parser.add_argument("--side", action="append", dest="sides")
     parser.add_argument("--nodes", type=int, action="append")
+    parser.add_argument("--block", type=int)
     parser.add_argument("--words", type=int)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--gold", type=Path, action="append", default=[])
@@ -288,6 +304,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given.corpus,
         sides=given.sides or SIDES,
         nodes=given.nodes or (2, 4),
+        block=given.block,
         words=given.words,
         seeds=given.seeds,
         gold=given.gold,

@@ -286,6 +286,9 @@ def bytes_(
         ),
     ] = None,
     nodes: Annotated[list[int] | None, typer.Option(help="May be repeated; 2 and 4.")] = None,
+    block: Annotated[
+        int | None, typer.Option(help="Tokens of a block (a clock); as `yeoron train` has it.")
+    ] = None,
     words: Annotated[int | None, typer.Option(help="Words of the corpus to use.")] = None,
     seeds: Annotated[int, typer.Option(help="Runs of each side.", min=1)] = 1,
     gold: Annotated[
@@ -305,6 +308,7 @@ def bytes_(
         corpus,
         sides=side or bench.SIDES,
         nodes=nodes or (2, 4),
+        block=block,
         words=words,
         seeds=seeds,
         gold=gold or (),

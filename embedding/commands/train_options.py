@@ -44,6 +44,13 @@ MinCount = Annotated[int, typer.Option(help="Occurrences before a word gets a ro
 MaxWords = Annotated[int, typer.Option(help="Most words that have a row.")]
 Epochs = Annotated[int, typer.Option(help="Times the corpus is read.")]
 Nodes = Annotated[int, typer.Option(help="Nodes that train at the same time.")]
+BlockTokens = Annotated[
+    int | None,
+    typer.Option(
+        help="Tokens that a node learns between two pulls: fewer are less stale and cost more "
+        "bytes a token. 25,000; with n > 2 nodes 50,000 / n."
+    ),
+]
 Sync = Annotated[
     str,
     typer.Option(
@@ -183,7 +190,7 @@ def request_of(given: dict[str, Any]) -> TrainRequest:
 
     context, unit = _windows(given["window"] or [], given["dated"])
     top = ("corpus", "out", "state_dir", "shards", "split", "nodes", "epochs", "tokens", "sources")
-    more = ("vocabulary", "min_count", "max_words", "device", "trainer")
+    more = ("block_tokens", "vocabulary", "min_count", "max_words", "device", "trainer")
     model = ("model", "dim", "negative", "sample", "seed", "learning_rate")
     exchange = (
         "pulls",

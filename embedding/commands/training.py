@@ -66,6 +66,7 @@ def train(
     max_words: options.MaxWords = 1_000_000,
     epochs: options.Epochs = 1,
     nodes: options.Nodes = 1,
+    block_tokens: options.BlockTokens = None,
     shards: options.Shards = 1,
     split: options.Split = "rows",
     sync: options.Sync = "ssp",

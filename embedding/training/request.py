@@ -67,6 +67,8 @@ class TrainRequest(Config):
     """The model."""
     text: TextConfig = TextConfig(tokenizer="whitespace", mask=False)
     """How text becomes words."""
+    block_tokens: int | None = Field(default=None, ge=64, le=5_000_000)
+    """Tokens of a block; None takes what `node_config` says."""
     node: NodeConfig | None = None
     """Blocks and replay; None takes what `node_config` says."""
     stream: StreamConfig = StreamConfig()
@@ -95,7 +97,7 @@ class TrainRequest(Config):
         """
         if self.node is not None:
             return self.node
-        block = max(2_000, min(25_000, 50_000 // self.nodes))
+        block = self.block_tokens or max(2_000, min(25_000, 50_000 // self.nodes))
         return NodeConfig(replay_ratio=0.0, block_tokens=block, trainer=self.trainer)
 
     @property
