@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.link import throttled
-from benchmarks.machine import RESULTS, facts, hardware, keep
+from benchmarks.machine import RESULTS, ended, facts, hardware, keep
 from benchmarks.train import Setting, judge, prepared
 from embedding.errors import InputError, YeoronError
 
@@ -172,7 +172,7 @@ def bench_bytes(
 ) -> dict[str, Any]:
     """Measure; write a dated result file."""
     setting, load = Setting(), hardware()
-    with prepared(corpus, words) as plain:
+    with prepared(corpus, words, gold) as plain:
         runs = [
             measured(plain, side, n, setting, 1 + seed, block, gold)
             for seed in range(seeds)
@@ -300,18 +300,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=float)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
-    bench_bytes(
-        given.corpus,
-        sides=given.sides or SIDES,
-        nodes=given.nodes or (2, 4),
-        block=given.block,
-        words=given.words,
-        seeds=given.seeds,
-        gold=given.gold,
-        rate=given.rate,
-        results=given.results,
+    return ended(
+        lambda: bench_bytes(
+            given.corpus,
+            sides=given.sides or SIDES,
+            nodes=given.nodes or (2, 4),
+            block=given.block,
+            words=given.words,
+            seeds=given.seeds,
+            gold=given.gold,
+            rate=given.rate,
+            results=given.results,
+        )
     )
-    return 0
 
 
 if __name__ == "__main__":

@@ -175,7 +175,7 @@ def bench_topology(
         "repeats": repeats,
     }
     runs: dict[str, list[Run]] = {side: [] for side in chosen}
-    with prepared(corpus, words) as plain:
+    with prepared(corpus, words, gold) as plain:
         warm_up(plain, setting)
         for repeat in range(repeats):
             for side in chosen[repeat % len(chosen) :] + chosen[: repeat % len(chosen)]:

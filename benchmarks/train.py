@@ -150,8 +150,14 @@ def judge(vectors: Path, gold: Sequence[Path]) -> dict[str, float]:
 
 
 @contextmanager
-def prepared(corpus: Path, words: int | None) -> Iterator[Path]:
-    """The corpus as a plain file, which gensim needs; a plain one is read where it lies."""
+def prepared(corpus: Path, words: int | None, gold: Sequence[Path] = ()) -> Iterator[Path]:
+    """The corpus as a plain file, which gensim needs; a plain one is read where it lies.
+
+    gold  what vectors are to be judged by: said now if it is not there, and not after a training
+    """
+    for file in gold:
+        if not file.is_file():
+            raise InputError(f"{file}: no such gold file; word pairs or analogies are expected.")
     if words is None and corpus.suffix != ".xz":
         if not corpus.is_file():
             raise InputError(f"{corpus}: no such corpus; one sentence a line is expected.")
@@ -245,7 +251,7 @@ def bench_train(
     if "gensim" in ways and setting.model not in MODELS:
         raise InputError(f"model {setting.model!r}: gensim has {', '.join(MODELS)}.")
     machine = hardware()
-    with prepared(corpus, words) as plain:
+    with prepared(corpus, words, gold) as plain:
         warm_up(plain, setting)
         runs = compare(plain, sides, setting, repeats, gold)
     report = {
