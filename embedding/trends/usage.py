@@ -38,7 +38,7 @@ from embedding.trends.significance import Figures
 _BLOCK = 128
 """Words at a time: their means, by division too, stay within some ten MB a source."""
 
-_HELD = 16
+_HELD = 8
 """Blocks after which mapped pages are let go."""
 
 

@@ -67,7 +67,7 @@ class WebConfig(Config):
     open_snapshots: int = Field(default=64, ge=2, le=1000)
     """Snapshots kept open (memory-mapped) between requests."""
 
-    mapped_mb: int = Field(default=250, ge=50)
+    mapped_mb: int = Field(default=200, ge=50)
     """Pages of mapped files (of programs, too) that may stay in this process; beyond it, those of
     snapshots are let go and mapped again when they are needed."""
 
