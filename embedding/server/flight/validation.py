@@ -93,7 +93,7 @@ def _checked_slopes(
             f"{shape} is accepted.",
             kind="shape",
         )
-    wide: FloatArray = slopes.astype(np.float32)
+    wide = widen(slopes)
     with np.errstate(over="ignore", invalid="ignore"):
         flat = wide.reshape(-1)
         fit = bool(np.dot(flat, flat) <= MAX_SQUARED_NORM and pairs.sum() <= MAX_SQUARED_NORM)
