@@ -33,7 +33,8 @@ Rows = tuple[IntArray, FloatArray]
 MOST_SQUARED_NORM = 1e12
 """As on the server: beyond it training has diverged; NaN and infinity exceed it too."""
 _FINEST, _FINE = 1e-7, 0.5
-"""Least and relative step of what is sent at the end."""
+"""Least and relative step of what is sent at the end. A row's step is at most 0.5 · 2^(1/4) = 0.6
+times the root mean square of what was kept back of it; an entry below it is lost."""
 
 
 class Feedback:
@@ -160,7 +161,8 @@ class Feedback:
     def whole(self, delta: RowDelta, node: str, sequence: int, clock: int) -> Push:
         """A push of what `drain` gave; the reader goes on where it did after the last one.
 
-        In steps of half of what a row's entries are: a seventh of float16's bytes, and what is lost
+        In steps of half the root mean square of a row, to the nearest power of the root of 2: a
+        seventh of float16's bytes. Each entry is off by less than its row's step, and what is lost
         is a twentieth of the energy of what compression had kept back.
         """
         packed = self._packed(self._finest, delta.table, delta.ids, widen(delta.values))
