@@ -8,12 +8,15 @@ room's code.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     SettingsError,
@@ -35,7 +38,11 @@ from embedding.web.config import WebConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.spec import check_replay, check_rounds
 
+PREFIX = "YEORON_"
 SETTINGS_VARIABLE = "YEORON_SETTINGS"
+OTHER_VARIABLES = frozenset({SETTINGS_VARIABLE, "YEORON_DATA", "YEORON_PLATFORM"})
+"""Variables with our prefix that are no settings: where settings and corpora lie, and the mark of
+the platform's processes."""
 _REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - listening there, reached here
 
 
@@ -127,7 +134,7 @@ class Settings(BaseSettings):
     """Every option of Yeoron, each exactly once."""
 
     model_config = SettingsConfigDict(
-        env_prefix="YEORON_",
+        env_prefix=PREFIX,
         env_nested_delimiter="__",
         frozen=True,
         extra="forbid",
@@ -251,14 +258,30 @@ class Settings(BaseSettings):
         return self.model.digest()
 
 
+@dataclass(frozen=True)
+class GivenSettings:
+    """What environment and file say, without defaults, by section; the environment wins.
+
+    values       section → name → value as it was given; all were checked
+    environment  the part of it that the environment says
+    file         the file of the rest, None: there is none
+    """
+
+    values: Mapping[str, Mapping[str, Any]]
+    environment: Mapping[str, Mapping[str, Any]]
+    file: Path | None
+
+    def origin(self, section: str, name: str) -> str:
+        """Where a setting was given, for a message."""
+        if name in self.environment.get(section, {}):
+            return f"environment {PREFIX}{section.upper()}__{name.upper()}"
+        return f"{self.file}: [{section}] {name}"
+
+
 def load_settings(path: Path | None = None) -> Settings:
     """Read settings; raises ConfigError with one sentence for a bad file, key or value."""
-    named = path or (
-        Path(os.environ[SETTINGS_VARIABLE]) if SETTINGS_VARIABLE in os.environ else None
-    )
-    file = named or (Path("yeoron.toml") if Path("yeoron.toml").is_file() else None)
-    if file is not None:
-        read_toml(file)
+    file = _settings_file(path)
+    _check_variables()
 
     class Located(Settings):
         toml: ClassVar[Path | None] = file
@@ -271,3 +294,38 @@ def load_settings(path: Path | None = None) -> Settings:
     except SettingsError as error:
         # A whole section given as one variable that is not JSON.
         raise ConfigError(f"environment YEORON_*: {error}; JSON is expected.") from error
+
+
+def given_settings(path: Path | None = None) -> GivenSettings:
+    """What was set and where; raises ConfigError for what `load_settings` refuses."""
+    load_settings(path)
+    file = _settings_file(path)
+    environment: dict[str, dict[str, Any]] = EnvSettingsSource(Settings)()
+    values = {} if file is None else read_toml(file)
+    merged = {
+        name: {**values.get(name, {}), **environment.get(name, {})}
+        for name in {**values, **environment}
+    }
+    return GivenSettings(merged, environment, file)
+
+
+def _settings_file(path: Path | None) -> Path | None:
+    named = path or (
+        Path(os.environ[SETTINGS_VARIABLE]) if SETTINGS_VARIABLE in os.environ else None
+    )
+    file = named or (Path("yeoron.toml") if Path("yeoron.toml").is_file() else None)
+    if file is not None:
+        read_toml(file)
+    return file
+
+
+def _check_variables() -> None:
+    """Raises ConfigError for a variable that looks like a setting and is none."""
+    for name in os.environ:
+        if name.upper().startswith(PREFIX) and name.upper() not in OTHER_VARIABLES:
+            section = name.upper().removeprefix(PREFIX).partition("__")[0].lower()
+            if section not in Settings.model_fields:
+                raise ConfigError(
+                    f"environment {name}: there is no section {section!r} of settings; one of "
+                    f"{', '.join(Settings.model_fields)} is accepted."
+                )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -184,53 +185,88 @@ Trainer = Annotated[
 ]
 
 
-def request_of(given: dict[str, Any]) -> TrainRequest:
-    """The options of `yeoron train` as a checked request."""
+SETTING = {
+    **{name: ("model", name) for name in ("model", "dim", "negative", "sample", "seed")},
+    **{name: ("model", name) for name in ("learning_rate", "schedule")},
+    **{name: ("server", name) for name in ("min_count", "max_words", "device", "shards", "split")},
+    "checkpoint_every": ("server", "checkpoint_every_s"),
+    **{name: ("node", name) for name in ("block_tokens", "trainer")},
+    "sync": ("sync", "policy"),
+    **{name: ("exchange", name) for name in ("pulls", "compression", "threshold", "top_share")},
+    **{name: ("exchange", name) for name in ("relative_threshold", "directions")},
+    "tokenizer": ("text", "tokenizer"),
+}
+"""Options that are settings too: option → section and name."""
+
+
+def request_of(
+    options: dict[str, Any],
+    given: Collection[str] = (),
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+) -> TrainRequest:
+    """The options of `yeoron train` as a checked request.
+
+    options   value by name, defaults included
+    given     the options that the command line names: they win over settings
+    settings  by section what file and environment say and a training takes; they win over defaults
+    """
     from embedding.training import TrainRequest
 
-    context, unit = _windows(given["window"] or [], given["dated"])
+    found = {name: dict(values) for name, values in (settings or {}).items()}
+    chosen = dict(options)
+    for option, (section, name) in SETTING.items():
+        value = found.get(section, {}).pop(name, None)
+        if value is not None and option not in given:
+            chosen[option] = value
+    context, unit = _windows(chosen["window"] or [], chosen["dated"])
+    context = context or found.get("model", {}).pop("window", WINDOW)
     top = ("corpus", "out", "state_dir", "shards", "split", "nodes", "epochs", "tokens", "sources")
     more = ("block_tokens", "vocabulary", "min_count", "max_words", "device", "trainer")
     model = ("model", "dim", "negative", "sample", "seed", "learning_rate")
-    exchange = (
-        "pulls",
-        "compression",
-        "threshold",
-        "relative_threshold",
-        "directions",
-        "top_share",
-    )
-    kept = CHANGED_MB if given["pulls"] == "changes" else 0
+    exchange = ("pulls", "compression", "threshold", "relative_threshold", "directions")
+    cache_mb = chosen["cache_mb"] or (CHANGED_MB if chosen["pulls"] == "changes" else 0)
     values: dict[str, Any] = {
-        **{name: given[name] for name in (*top, *more)},
-        "checkpoint_every_s": given["checkpoint_every"],
+        **{name: chosen[name] for name in (*top, *more)},
+        "checkpoint_every_s": chosen["checkpoint_every"],
         "dated": unit,
         "model": {
-            **{name: given[name] for name in model},
+            **(FRESH_NOISE if chosen["dated"] and chosen["split"] == "rows" else {}),
+            "schedule": "window" if chosen["dated"] else "linear",
+            **found.get("model", {}),
+            **{name: chosen[name] for name in model},
+            **({"schedule": chosen["schedule"]} if chosen["schedule"] else {}),
             "window": context,
-            **(FRESH_NOISE if given["dated"] and given["split"] == "rows" else {}),
-            "schedule": given["schedule"] or ("window" if given["dated"] else "linear"),
         },
         "text": {
-            "tokenizer": given["tokenizer"],
-            "mask": given["tokenizer"] != "whitespace",
+            "mask": chosen["tokenizer"] != "whitespace",
             "new_words": 0,
+            **found.get("text", {}),
+            "tokenizer": chosen["tokenizer"],
         },
-        "sync": {"policy": given["sync"], **sync_settings(given["sync_setting"], "--sync")},
+        "sync": {
+            **found.get("sync", {}),
+            "policy": chosen["sync"],
+            **sync_settings(chosen["sync_setting"], "--sync"),
+        },
         "exchange": {
-            **{name: given[name] for name in exchange},
-            "cache_bytes": (given["cache_mb"] or kept) * 2**20,
+            **({"cache_bytes": cache_mb * 2**20} if cache_mb else {}),
+            **found.get("exchange", {}),
+            **({"cache_bytes": cache_mb * 2**20} if "cache_mb" in given else {}),
+            **{name: chosen[name] for name in (*exchange, "top_share")},
         },
+        "stream": found.get("stream", {}),
+        "node": found.get("node", {}),
+        "server": found.get("server", {}),
         "topology": {
-            "kind": given["topology"],
-            **{name: given[name] for name in ("groups", "server_groups")},
-            "exchange_every_s": given["exchange_every"],
+            "kind": chosen["topology"],
+            **{name: chosen[name] for name in ("groups", "server_groups")},
+            "exchange_every_s": chosen["exchange_every"],
         },
     }
     return validate(TrainRequest, values, "train")
 
 
-def _windows(given: list[str], dated: bool) -> tuple[int, str | None]:
+def _windows(given: list[str], dated: bool) -> tuple[int | None, str | None]:
     """Both readings of --window: context words, and the unit in which time is cut."""
     units = [value for value in given if value in UNITS]
     numbers = [value for value in given if value not in UNITS]
@@ -253,4 +289,4 @@ def _windows(given: list[str], dated: bool) -> tuple[int, str | None]:
             f"--window {units[0]}: time is cut with --dated only; without it a number of words is "
             "accepted."
         )
-    return int(numbers[0]) if numbers else WINDOW, units[0] if units else None
+    return int(numbers[0]) if numbers else None, units[0] if units else None

@@ -55,6 +55,7 @@ EXAMPLES = """Examples:
 
 
 def train(
+    context: typer.Context,
     corpus: options.Corpus,
     out: options.Out = None,
     model: options.Model = "sgns",
@@ -96,13 +97,26 @@ def train(
     checkpoint_every: options.CheckpointEvery = 30.0,
     as_json: Json = False,
 ) -> None:
-    """Train on a corpus file, through the same nodes and server as the stream."""
-    request = options.request_of(dict(locals()))
+    """Train on a corpus file, through the same nodes and server as the stream.
+
+    Settings (`yeoron.toml`, `YEORON_NODE__REPLAY_RATIO=2`) hold where no option says otherwise.
+    """
+    chosen = dict(locals())
+    from embedding.settings import given_settings
+    from embedding.training.settings import taken
+
+    request = options.request_of(chosen, _named(context), taken(given_settings()))
     result = _train(request, out, state_dir)
     if as_json:
         print_json(result.to_dict())
     else:
         _print(result, kept=out is not None)
+
+
+def _named(context: typer.Context) -> set[str]:
+    """The options that stand on the command line."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
 
 
 def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> TrainResult:

@@ -12,7 +12,7 @@ from embedding.server.config import ServerConfig
 from embedding.server.groups.config import GroupConfig
 from embedding.server.groups.spec import GroupSpec
 from embedding.server.shards.fleet import START_S, ShardKeeper
-from embedding.training.request import TrainRequest
+from embedding.training.request import TrainRequest, set_of
 
 
 @contextmanager
@@ -45,19 +45,23 @@ def refresh(locations: Sequence[str]) -> None:
 
 
 def _spec(request: TrainRequest, leader: str, index: int) -> GroupSpec:
+    group = GroupConfig(
+        leader=leader,
+        name=f"group-{index}",
+        every_s=request.topology.exchange_every_s,
+        rows=request.exchange.rows,
+    )
     server = ServerConfig(
-        device=request.device,
-        min_count=request.min_count,
-        max_words=request.max_words,
-        shards=request.shards,
-        config_digest=request.model.digest(),
-        half_life_tokens=None,
-        group=GroupConfig(
-            leader=leader,
-            name=f"group-{index}",
-            every_s=request.topology.exchange_every_s,
-            rows=request.exchange.rows,
-        ),
+        **{
+            "half_life_tokens": None,
+            **set_of(request.server),
+            "device": request.device,
+            "min_count": request.min_count,
+            "max_words": request.max_words,
+            "shards": request.shards,
+            "config_digest": request.model.digest(),
+            "group": group,
+        }
     )
     return GroupSpec(
         server=server,

@@ -69,8 +69,10 @@ class TrainRequest(Config):
     """How text becomes words."""
     block_tokens: int | None = Field(default=None, ge=64, le=5_000_000)
     """Tokens of a block; None takes what `node_config` says."""
-    node: NodeConfig | None = None
-    """Blocks and replay; None takes what `node_config` says."""
+    node: NodeConfig = NodeConfig()
+    """Blocks and replay: of it what was set, the rest is as `node_config` says."""
+    server: ServerConfig = ServerConfig()
+    """The server: of it what was set, but for what other fields of a request say."""
     stream: StreamConfig = StreamConfig()
     """Queue and replay memory."""
     sync: SyncConfig = SyncConfig()
@@ -95,15 +97,14 @@ class TrainRequest(Config):
         tokens, smaller from the third node on: what nodes learn at the same time they learn from
         the same rows, and together that should not be more than 50,000 tokens.
         """
-        if self.node is not None:
-            return self.node
         block = self.block_tokens or max(2_000, min(25_000, 50_000 // self.nodes))
-        return NodeConfig(replay_ratio=0.0, block_tokens=block, trainer=self.trainer)
+        usual = {"replay_ratio": 0.0, "trainer": self.trainer}
+        return NodeConfig(**{**usual, **set_of(self.node), "block_tokens": block})
 
     @property
     def usage_replicas(self) -> int:
         """Whether contexts are added up for comparing windows: only where there are windows."""
-        return 0 if self.dated is None else ServerConfig().usage_replicas
+        return 0 if self.dated is None else self.server.usage_replicas
 
     @property
     def young_mentions(self) -> int:
@@ -111,7 +112,7 @@ class TrainRequest(Config):
 
         In one snapshot of a whole corpus a rare word's rough vector would only be in the way.
         """
-        return 0 if self.dated is None else ServerConfig().young_mentions
+        return 0 if self.dated is None else self.server.young_mentions
 
     @property
     def lines_are_dated(self) -> bool:
@@ -137,6 +138,11 @@ class TrainRequest(Config):
         """Whether Arrow can count the words without the text pipeline."""
         plain = self.text.tokenizer == "whitespace" and not self.text.mask
         return plain and not self.lines_are_dated
+
+
+def set_of(config: Config) -> dict[str, Any]:
+    """The fields of a configuration that somebody set, with their values."""
+    return {name: getattr(config, name) for name in config.model_fields_set}
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from embedding.training.checks import INITIAL_ROWS
 from embedding.training.grouping import refresh
 from embedding.training.nodes import Run, local_cluster, node_specs
 from embedding.training.placing import placed
-from embedding.training.request import Progress, TrainRequest, TrainResult
+from embedding.training.request import Progress, TrainRequest, TrainResult, set_of
 from embedding.training.resume import Resume
 from embedding.training.vocabulary import Counted, Counting, nothing_admitted
 from embedding.worker.lifetime import peak_memory
@@ -72,25 +72,29 @@ def train(
 def _server(
     request: TrainRequest, store: Path, resume: Resume | None, scratch: Path
 ) -> Iterator[ParameterServer]:
+    window = request.dated or (WindowUnit.MONTH if request.lines_are_dated else WindowUnit.DAY)
     config = ServerConfig(
-        device=request.device,
-        snapshots=str(store),
-        window=request.dated or (WindowUnit.MONTH if request.lines_are_dated else WindowUnit.DAY),
-        cut="manual" if request.dated is None else "watermark",
-        in_step=True,
-        min_count=request.min_count,
-        young_mentions=request.young_mentions,
-        usage_replicas=request.usage_replicas,
-        max_words=request.max_words,
-        initial_rows=INITIAL_ROWS,
-        state_dir=None if resume is None else resume.server,
-        shards=request.shards,
-        split=request.split,
-        shards_dir=scratch if resume is None else None,
-        checkpoint_every_s=request.checkpoint_every_s,
-        config_digest=request.model.digest(),
-        corpus_digest="" if request.out is None else sha256(request.corpus),
-        half_life_tokens=None if request.dated is None else HALF_LIFE_TOKENS,
+        **{
+            "half_life_tokens": None if request.dated is None else HALF_LIFE_TOKENS,
+            **set_of(request.server),
+            "device": request.device,
+            "snapshots": str(store),
+            "window": window,
+            "cut": "manual" if request.dated is None else "watermark",
+            "in_step": True,
+            "min_count": request.min_count,
+            "young_mentions": request.young_mentions,
+            "usage_replicas": request.usage_replicas,
+            "max_words": request.max_words,
+            "initial_rows": INITIAL_ROWS,
+            "state_dir": None if resume is None else resume.server,
+            "shards": request.shards,
+            "split": request.split,
+            "shards_dir": scratch if resume is None else None,
+            "checkpoint_every_s": request.checkpoint_every_s,
+            "config_digest": request.model.digest(),
+            "corpus_digest": "" if request.out is None else sha256(request.corpus),
+        }
     )
     server = ParameterServer(
         config,

@@ -1,0 +1,116 @@
+"""What `yeoron train` takes of yeoron.toml and the environment, and what it refuses by name."""
+
+from __future__ import annotations
+
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embedding.commands.train_options import SETTING, request_of
+from embedding.commands.training import train
+from embedding.errors import ConfigError
+from embedding.settings import GivenSettings, Settings, given_settings
+from embedding.training.request import TrainRequest
+from embedding.training.settings import SECTIONS, UNUSED, taken
+
+OPTIONS = {name: option.default for name, option in signature(train).parameters.items()}
+
+
+def request(settings: dict[str, dict[str, Any]], **options: object) -> TrainRequest:
+    """The request of a command line that names `options`, under such settings."""
+    chosen = {**OPTIONS, "corpus": Path("c.jsonl"), **options}
+    return request_of(chosen, set(options), settings)
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder without a yeoron.toml, until a test writes one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_settings_hold_where_no_option_says_otherwise() -> None:
+    settings = {
+        "model": {"dim": 30, "window": 7},
+        "server": {"min_count": 2, "pip_words": 10},
+        "node": {"past_tokens": 5, "replay_ratio": 1.5, "block_tokens": 900},
+        "sync": {"policy": "bsp", "staleness": 9},
+        "exchange": {"compression": "onebit", "rows": "float32"},
+        "text": {"tokenizer": "script", "min_length": 2},
+        "stream": {"replay_tokens": 4_000},
+    }
+    asked = request(settings)
+    assert (asked.model.dim, asked.model.window, asked.min_count) == (30, 7, 2)
+    node = asked.node_config
+    assert (node.past_tokens, node.replay_ratio, node.block_tokens) == (5, 1.5, 900)
+    assert (asked.sync.policy, asked.sync.staleness) == ("bsp", 9)
+    assert (asked.exchange.compression, asked.exchange.rows) == ("onebit", "float32")
+    assert (asked.text.tokenizer, asked.text.min_length, asked.text.mask) == ("script", 2, True)
+    assert (asked.stream.replay_tokens, asked.server.pip_words) == (4_000, 10)
+
+
+def test_an_option_wins_also_where_it_says_what_is_usual() -> None:
+    settings = {"model": {"dim": 30, "window": 7}, "node": {"block_tokens": 900}}
+    asked = request(settings, dim=100, window=["5"], block_tokens=25_000)
+    assert (asked.model.dim, asked.model.window) == (100, 5)
+    assert asked.node_config.block_tokens == 25_000
+
+
+def test_environment_wins_over_the_file(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (alone / "yeoron.toml").write_text("[model]\ndim = 30\nnegative = 3\n", encoding="utf-8")
+    monkeypatch.setenv("YEORON_MODEL__DIM", "40")
+    found = taken(given_settings())
+    assert request(found).model.dim == 40
+    assert request(found).model.negative == 3
+
+
+def test_every_setting_of_its_sections_is_used_or_refused() -> None:
+    """What is set reaches the request's own configurations, or is named in UNUSED."""
+    options = set(SETTING.values()) | {("model", "window"), ("exchange", "cache_bytes")}
+    for section in SECTIONS:
+        room = Settings.model_fields[section].annotation
+        assert room is not None
+        for name in room.model_fields:
+            if name in UNUSED.get(section, {}) or (section, name) in options:
+                continue
+            value = getattr(room(), name)
+            asked = request({section: {name: value}})
+            part = asked.node if section == "node" else getattr(asked, section)
+            assert name in part.model_fields_set, f"{section}.{name}"
+    for section, names in UNUSED.items():
+        room = Settings.model_fields[section].annotation
+        assert room is not None
+        assert set(names) <= set(room.model_fields)
+
+
+def test_what_it_cannot_use_is_refused_with_its_place(alone: Path) -> None:
+    here = GivenSettings({"server": {"port": 1}}, {"server": {"port": 1}}, None)
+    with pytest.raises(ConfigError, match=r"environment YEORON_SERVER__PORT: .*server\.port"):
+        taken(here)
+    file = alone / "yeoron.toml"
+    there = GivenSettings({"node": {"batch_seconds": 2}}, {}, file)
+    with pytest.raises(ConfigError, match=r"yeoron\.toml: \[node\] batch_seconds: .* nothing"):
+        taken(there)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("YEORON_NODE__PAST_TOKENS", "abc", "node.past_tokens"),
+        ("YEORON_NODE__PAST_TOKNS", "5", "unknown setting 'node.past_tokns'"),
+        ("YEORON_NOED__PAST_TOKENS", "5", "YEORON_NOED__PAST_TOKENS: there is no section 'noed'"),
+        ("YEORON_EXCHANGE__LOCATION", "grpc://h:1", "does not use exchange.location"),
+    ],
+)
+def test_a_training_refuses_a_variable_by_name(
+    yeoron, alone: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, reason: str
+) -> None:
+    text = alone / "c.txt"
+    text.write_text("a b c\n" * 50, encoding="utf-8")
+    monkeypatch.setenv(variable, value)
+    done = yeoron("train", text)
+    assert done.code == 2
+    assert reason in " ".join(done.err.split())
+    assert done.out == ""
