@@ -12,12 +12,16 @@ from types import ModuleType
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The machine may be busy: slow examples are no failure. A developer's run explores at random;
-# continuous integration repeats the same examples, so that a change is judged by the change.
-PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("developer", PATIENT)
-settings.register_profile("ci", PATIENT, derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "developer")
+from generated import examples
+
+# The machine may be busy: slow examples are no failure. Everybody's run looks at the same examples,
+# so that a change is judged by the change; `make explore` looks for new ones.
+PATIENT = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples()
+)
+settings.register_profile("same", PATIENT, derandomize=True)
+settings.register_profile("explore", PATIENT, print_blob=True)
+settings.load_profile("same")
 
 
 @pytest.hookimpl(trylast=True)

@@ -49,4 +49,4 @@ async def answer(dag: str, choice: str) -> list[str]:
 
 if __name__ == "__main__":
     found = asyncio.run(answer(*sys.argv[1:]))
-    Path(os.environ["YEORON_TEST_ANSWER"]).write_text(json.dumps(found), encoding="utf-8")
+    Path(os.environ["TEST_ANSWER"]).write_text(json.dumps(found), encoding="utf-8")

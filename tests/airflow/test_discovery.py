@@ -53,7 +53,7 @@ def answered(folder: Path, choice: str) -> Iterator[Path]:
     told = folder / f"{choice}.json"
     person = subprocess.Popen(
         [sys.executable, str(Path(__file__).parent / "person.py"), DAG, choice],
-        env={**os.environ, "YEORON_TEST_ANSWER": str(told)},
+        env={**os.environ, "TEST_ANSWER": str(told)},
         stdout=subprocess.DEVNULL,
     )
     try:

@@ -17,6 +17,7 @@ from embedding.crawl.extract import Extracted, digest, extract
 from embedding.crawl.extract_worker import decode, encode
 from embedding.crawl.extractor import Extractor
 from embedding.errors import FetchError
+from generated import examples
 
 TYPE = "text/html"
 URL = "https://example.org/news/1"
@@ -73,7 +74,7 @@ def test_pages_without_text_are_empty(html: str) -> None:
     assert caught.value.reason in ("empty", "parse")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.text(alphabet="<>/!-[]{}\"'=&;# abp가나\0\n\ud800", max_size=120))
 def test_any_page_is_text_or_a_named_failure(html: str) -> None:
     try:

@@ -25,6 +25,7 @@ from embedding.errors import FetchError
 from embedding.sources.base import Found, Item, Page, Pseudonyms
 from embedding.sources.config import SourceConfig
 from embedding.sources.registry import make_adapter
+from generated import examples
 
 REASONS = {
     "bad_encoding",
@@ -219,7 +220,9 @@ types = st.sampled_from(
     ["text/html", "text/html; charset=euc-kr", "text/html; charset=undefined", "application/json",
      "text/html; charset=\"", "application/rss+xml; charset=utf-16", ""]
 )  # fmt: skip
-FUZZ = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+FUZZ = settings(
+    deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 @FUZZ
@@ -304,7 +307,7 @@ def test_any_link_is_an_address_or_none(link: str) -> None:
     assert "/../" not in once.partition("?")[0]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.text(max_size=300) | st.lists(st.sampled_from(
     ["User-agent: *", "Disallow: /", "Allow: /*$", "Crawl-delay: 1e400", "Crawl-delay: -1",
      "Request-rate: 0/0", "Request-rate: 1/999999999999", "Disallow: /%zz", "Disallow: " + "*" * 30,

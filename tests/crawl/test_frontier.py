@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.rows import Fetched
 from embedding.errors import ConfigError
+from generated import examples
 
 
 @pytest.fixture
@@ -221,5 +222,5 @@ class Lives(RuleBasedStateMachine):
         self.frontier.close()
 
 
-Lives.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+Lives.TestCase.settings = settings(max_examples=examples(25), stateful_step_count=20)
 TestLives = Lives.TestCase

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from embedding.crawl.lease import LeaseConfig, Life, Pool, Standing, Told
+from generated import examples
 
 CONFIG = LeaseConfig(seconds=30, allocate_every=60)
 FIRST = Told(first=True)
@@ -240,5 +241,5 @@ class Lives(RuleBasedStateMachine):
             assert not holders or lease.holder == holders[0]
 
 
-Lives.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Lives.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30)
 TestLives = Lives.TestCase

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.crawl.schedule import PollRules, PollSchedule
+from generated import examples
 
 BURST = 5
 
@@ -49,7 +50,7 @@ def most_within(times: list[float], span: float) -> int:
     st.floats(0.02, 2),
     st.integers(0, 99),
 )  # fmt: skip
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=examples(25))
 def test_budgets_hold_and_nobody_starves(
     sources: list[tuple[int, float, float]], host_rate: float, node_rate: float, seed: int
 ) -> None:

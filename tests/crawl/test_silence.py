@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.rhythm import Rhythm
 from embedding.crawl.silence import Event, YieldWatch
+from generated import examples
 
 DAY = 86400.0
 START = 1_600_000_000.0
@@ -157,7 +158,7 @@ happenings = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=examples(150))
 @given(happenings, st.sampled_from(["UTC", "Asia/Seoul", "America/New_York"]))
 def test_whatever_happens_the_watch_stays_sound(steps: list[tuple], zone: str) -> None:
     """Times may stand still or jump; an alarm is always one of the four and was counted."""
@@ -225,7 +226,7 @@ def test_a_restart_in_the_middle_of_a_silence_goes_on_with_it() -> None:
     assert second._quiet_since == first._quiet_since + 3600.0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     st.dictionaries(
         st.sampled_from(["rhythm", "evidence", "quiet_since", "listed"]),

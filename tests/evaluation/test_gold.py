@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from embedding.errors import InputError
 from embedding.evaluation.gold import AnalogyGold, PairGold, read_gold
+from generated import examples
 
 
 def _read(tmp_path, text, name="gold.tsv", encoding="utf-8"):
@@ -77,7 +78,7 @@ def test_a_folder_and_another_encoding(tmp_path):
         _read(tmp_path, "사랑\t미움\t1\n", encoding="euc-kr")
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
 @given(st.text(max_size=80))
 def test_any_text_is_read_or_refused_in_one_sentence(tmp_path, text):
     path = tmp_path / "any.txt"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from embedding.errors import InputError
 from embedding.evaluation.planting import DECOYS, NEW_SPELLING, Kind, PlantingConfig, plant
+from generated import examples
 
 WORDS = [f"w{i}" for i in range(400)]
 CONFIG = PlantingConfig(
@@ -99,7 +100,7 @@ def test_the_same_seed_plants_the_same_and_another_one_something_else(documents)
     assert {p.word for p in other.planted} != {p.word for p in plant(documents, CONFIG).planted}
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.integers(0, 99), st.booleans())
 def test_documents_keep_their_lengths_and_none_is_invented(documents, seed, shuffle):
     config = CONFIG.model_copy(update={"seed": seed, "shuffle": shuffle})

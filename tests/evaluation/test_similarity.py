@@ -15,9 +15,10 @@ from scipy.stats import spearmanr
 from embedding.evaluation.analogy import analogy
 from embedding.evaluation.gold import AnalogyGold, PairGold, read_gold
 from embedding.evaluation.similarity import similarity, spearman
+from generated import examples
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), min_size=3, max_size=40))
 def test_spearman_agrees_with_scipy_also_with_ties(pairs):
     left, right = (torch.tensor(side, dtype=torch.float64) for side in zip(*pairs, strict=True))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from embedding.errors import RefusedError
 from embedding.exchange.batch import Material, Offer, Result, Task, read_result, work
 from embedding.exchange.wire import Message, decode, encode
+from generated import examples
 
 
 def codes(*values: int) -> Any:
@@ -107,7 +108,7 @@ keys = st.sampled_from(["round", "evaluation", "node", "number", "loss"])
 values = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.dictionaries(keys, values, min_size=1))
 def test_an_answer_is_read_or_refused(change: dict[str, Any]) -> None:
     rows = np.ones((1, 2), dtype=np.float32)

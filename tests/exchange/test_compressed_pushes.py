@@ -22,12 +22,13 @@ from embedding.exchange.wire import Message
 from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
+from generated import examples
 
 DIM, WORDS = 16, 20
 KINDS = [*sorted(PACKING), "none", "fp16"]
 FUZZ = settings(
     deadline=None,
-    max_examples=40,
+    max_examples=examples(40),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 

@@ -20,12 +20,15 @@ from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import decode, encode
 from embedding.records import Table
+from generated import examples
 
 KINDS = sorted(PACKING)
 ROOM = 1 << 20
 HEAD = 7
 """Bytes of a packed `threshold` before its directions and parts."""
-SLOW = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(
+    deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow]
+)
 entry = st.floats(-30, 30, width=32) | st.just(0.0) | st.floats(-0.015625, 0.015625, width=32)
 blocks = st.tuples(st.integers(0, 6), st.integers(1, 19)).flatmap(
     lambda shape: st.tuples(
@@ -88,7 +91,7 @@ def test_with_one_step_for_all_rows_less_than_a_step_is_left(block):
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1.5, 8.0]))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(30))
 def test_what_is_left_of_a_row_shrinks_whatever_its_entries(seed, relative):
     rng = np.random.default_rng(seed)
     left = (rng.choice([-1.0, 1.0, 0.3], size=(4, 8)) * rng.uniform(0.1, 9)).astype(np.float32)
@@ -131,7 +134,9 @@ def test_over_time_the_server_gets_all_that_was_learnt(kind, data):
 def drained(feedback: Feedback, names: np.ndarray, dim: int) -> np.ndarray:
     """What the server adds when everything kept back is sent."""
     pushes = [feedback.whole(delta, "n", 99, 0) for delta in feedback.drain(10_000)]
-    return sum((dense(taken(push, dim), names, dim) for push in pushes), np.zeros((len(names), dim)))
+    return sum(
+        (dense(taken(push, dim), names, dim) for push in pushes), np.zeros((len(names), dim))
+    )
 
 
 def check_drained(kept: np.ndarray, lost: np.ndarray) -> None:

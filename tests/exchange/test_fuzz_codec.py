@@ -14,6 +14,7 @@ from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Surrou
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message, decode, encode
 from embedding.records import ScorePairs, SourceProgress, Table
+from generated import examples
 
 DIM = 3
 
@@ -106,7 +107,7 @@ def test_all_that_a_push_brings_fits_one_message():
     assert (young.sizes.tolist(), young.contexts.tolist()) == ([1, 2], [1, 0, 1])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(st.sampled_from([PUSH, PULL]), st.data())
 @pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
 def test_any_message_is_read_or_refused_in_a_sentence(message, data):
@@ -125,7 +126,7 @@ def refusal(read, message: Message) -> str | None:
     return None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.sampled_from([PUSH, PULL]), st.data())
 @pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
 def test_what_is_sent_arrives_or_is_refused(message, data):

@@ -24,12 +24,13 @@ from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.service import running_server
+from generated import examples
 
 DIM, WORDS = 6, 14
 STEP = 0.01
 SLOW = settings(
     deadline=None,
-    max_examples=20,
+    max_examples=examples(20),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 seeds = st.integers(0, 2**32 - 1)
@@ -120,7 +121,7 @@ def test_both_sides_hold_the_same_rows(server, nodes):
 
 
 @given(seeds)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=examples(40))
 def test_over_time_a_node_gets_all_that_changed(seed):
     rng = np.random.default_rng(seed)
     server, node, wanted = Mirror(1 << 16), Mirror(1 << 16), Wanted(0, 1 << 16, STEP, 1.5, 0)

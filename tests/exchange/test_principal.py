@@ -14,6 +14,7 @@ from embedding.exchange.compression.principal import Basis, principal
 from embedding.exchange.compression.threshold import Threshold
 from embedding.exchange.payload import PackedDelta
 from embedding.records import Table
+from generated import examples
 
 ROOM = 1 << 24
 bytes_ = st.tuples(st.integers(0, 6), st.integers(6, 12)).flatmap(
@@ -84,7 +85,7 @@ def test_one_step_for_all_rows_is_of_entries_as_they_are():
     assert np.abs(left).max() < 0.3 + 1e-5
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.data())
 def test_damaged_bytes_are_refused_or_rows(data):
     rows = alike(400, 24)

@@ -15,6 +15,7 @@ from embedding.exchange.topology import TopologyConfig
 from embedding.models.starting import first_vectors
 from embedding.records import Table
 from embedding.server.config import SyncConfig
+from generated import examples
 
 WORDS = [f"w{i}" for i in range(12)]
 BLOCKS = st.builds(
@@ -53,7 +54,7 @@ def check_every_movement_once(ran: Ran, scripts: list[list[Block]]) -> None:
         assert np.allclose(held[0].rows, ran.state.tables.read(table, slots), atol=1e-4)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(50), suppress_health_check=list(HealthCheck))
 @given(SCRIPTS, CONFIGS, SYNCS, st.sampled_from([0.3, 0.6, 0.9]))
 def test_every_movement_is_counted_once_whatever_the_blocks(
     scripts: list[list[Block]], config: TopologyConfig, sync: SyncConfig, least: float

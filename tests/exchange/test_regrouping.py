@@ -21,6 +21,7 @@ from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.greeting import lost
 from embedding.server.state import ServerState
+from generated import examples
 
 SYNC = SyncConfig(policy="asp")
 
@@ -171,7 +172,7 @@ CONFIGS = st.builds(
 FATES = st.lists(st.builds(Fate, st.integers(0, 40), st.booleans()), max_size=2)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), suppress_health_check=list(HealthCheck))
 @given(SCRIPTS, CONFIGS, st.lists(FATES, min_size=3, max_size=3))
 def test_whoever_dies_at_any_moment_each_movement_is_counted_once_or_its_loss_is_noticed(
     scripts: list[list[Block]], config: TopologyConfig, fates: list[list[Fate]]
@@ -188,7 +189,7 @@ def test_whoever_dies_at_any_moment_each_movement_is_counted_once_or_its_loss_is
         assert all(n <= world.wanted()[word] + 0.01 for word, n in world.moved().items())
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 1), st.integers(0, 30), st.booleans())
 def test_one_death_loses_nothing(victim: int, calls: int, after: bool) -> None:
     scripts = [[Block(("a", "b"), 1)] * 6, [Block(("b", "c"), 10)] * 6]

@@ -20,6 +20,7 @@ from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rows.versions import RowVersions
 from embedding.server.service import running_server
+from generated import examples
 
 DIM, WORDS = 4, 12
 CONFIG = ExchangeConfig(
@@ -27,7 +28,7 @@ CONFIG = ExchangeConfig(
 )
 SLOW = settings(
     deadline=None,
-    max_examples=15,
+    max_examples=examples(15),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 events = st.lists(

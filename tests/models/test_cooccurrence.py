@@ -14,6 +14,7 @@ from embedding.models.config import Model
 from embedding.models.cooccurrence import CooccurrenceTable
 from embedding.models.reference import sppmi
 from embedding.models.sppmi import CountModel, factorise, sppmi_matrix
+from generated import examples
 
 
 def counted(table: CooccurrenceTable, size: int) -> np.ndarray:
@@ -24,7 +25,7 @@ def counted(table: CooccurrenceTable, size: int) -> np.ndarray:
 
 
 @given(st.lists(st.lists(st.integers(0, 7), max_size=9), max_size=8), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_counts_are_those_of_a_plain_loop(sentences: list[list[int]], window: int) -> None:
     table = CooccurrenceTable(2048)
     wanted = np.zeros((8, 8))

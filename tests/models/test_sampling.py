@@ -13,6 +13,7 @@ from embedding.errors import ConfigError, InputError
 from embedding.models import ModelConfig
 from embedding.models.config import Model, Schedule
 from embedding.models.sampling import NoiseTable, keep_probabilities, kept_tokens
+from generated import examples
 
 
 @given(
@@ -20,7 +21,7 @@ from embedding.models.sampling import NoiseTable, keep_probabilities, kept_token
         lambda counts: counts.sum() > 0
     )
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_the_alias_table_holds_the_distribution(counts: np.ndarray) -> None:
     table = NoiseTable.build(counts, 0.75)
     wanted = np.where(counts > 0, counts.astype(float) ** 0.75, 0)

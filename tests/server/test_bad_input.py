@@ -24,6 +24,7 @@ from embedding.exchange.wire import Message
 from embedding.records import ScorePairs, SourceProgress, Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
+from generated import examples
 
 DIM = 4
 WORDS = ["말", "글", "집", "길"]
@@ -226,7 +227,7 @@ json_values = st.recursive(
     max_leaves=5,
 )
 quiet = settings(
-    max_examples=120,
+    max_examples=examples(120),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -32,6 +32,7 @@ from embedding.records import ScorePairs, SourceProgress, Table
 from embedding.server.config import ServerConfig
 from embedding.server.flight import limits
 from embedding.server.service import running_server
+from generated import examples
 
 DIM, BUCKETS = 4, 16
 LIMIT = 1_000_000
@@ -153,7 +154,7 @@ def edited(data: bytes, changes) -> bytes:
 
 
 patient = settings(
-    max_examples=150,
+    max_examples=examples(150),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -21,6 +21,7 @@ from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.wire import Message
 from embedding.records import Table
 from embedding.server.config import ServerConfig
+from generated import examples
 
 DIM = 4
 CALM = ExchangeConfig(request_timeout_s=60)
@@ -153,7 +154,7 @@ def test_a_pull_that_asks_for_more_than_a_message_holds_is_refused(server, chann
 
 
 @settings(
-    max_examples=100,
+    max_examples=examples(100),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -28,6 +28,7 @@ from embedding.server.groups.following import FollowingState, following_config
 from embedding.server.groups.link import GroupLink
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.state import ServerState
+from generated import examples
 
 DIM, WORDS, GROUPS = 2, 6, 2
 IMPATIENT = ExchangeConfig(
@@ -284,7 +285,7 @@ def test_a_group_that_began_anew_hears_of_the_checkpoint() -> None:
 
 TestExchanging = Exchanging.TestCase
 TestExchanging.settings = settings(
-    max_examples=12,
+    max_examples=examples(12),
     stateful_step_count=16,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -18,6 +18,7 @@ from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.client import connect
 from embedding.records import SourceProgress, Table
+from generated import examples
 
 WORDS, GROUPS = 6, 2
 FAULTS = st.lists(st.sampled_from(["ok", "ok", "request lost", "answer lost"]), max_size=8)
@@ -217,7 +218,7 @@ class InTheGroups(Exchanging):
 
 
 MANY = settings(
-    max_examples=12,
+    max_examples=examples(12),
     stateful_step_count=16,
     deadline=None,
     suppress_health_check=list(HealthCheck),

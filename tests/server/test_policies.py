@@ -11,6 +11,7 @@ from embedding.exchange.batch import ROUND
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
 from embedding.server.policies import POLICIES, Drop, Ticket
+from generated import examples
 
 NODES = ("a", "b", "c")
 KINDS = ["step", "step", "step", "ahead", "ahead", "idle", "leave", "join", "wait"]
@@ -203,7 +204,7 @@ def test_a_lone_node_reads_ahead_where_the_policy_says_so(policy, more):
 
 
 @policies
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(events=events)
 def test_reads_keep_the_invariant_and_nothing_is_lost(policy, more, events):
     world = World(policy, **more)
@@ -215,7 +216,7 @@ def test_reads_keep_the_invariant_and_nothing_is_lost(policy, more, events):
 
 @policies
 @pytest.mark.parametrize("ahead", [False, True])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(events=events)
 def test_somebody_can_always_go_on(policy, more, ahead, events):
     """No deadlock: whatever happened, when the active nodes go on working all advance."""
@@ -248,7 +249,7 @@ changes = st.lists(
 
 
 @pytest.mark.parametrize("ahead", [False, True])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(changes)
 def test_a_change_of_policy_loses_nothing_stops_nobody_and_keeps_the_new_promise(ahead, changes):
     world = World("asp")

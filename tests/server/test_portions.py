@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.server.policies.portions import Name, Portions
+from generated import examples
 
 NODES = ("a", "b", "c")
 
@@ -70,7 +71,7 @@ events = st.lists(st.tuples(st.sampled_from(EVENTS), st.sampled_from(NODES)), ma
 sizes = st.tuples(*[st.integers(0, 5) for _ in NODES])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(events, sizes, st.integers(0, 2), st.booleans())
 def test_each_portion_counts_once_and_the_batch_is_always_finished(events, sizes, copies, shared):
     world = World(sizes, copies, shared=shared)

@@ -32,6 +32,7 @@ from protocol_world import ENDS, Time, World
 
 from embedding.server.config import SyncConfig
 from embedding.server.policies import POLICIES
+from generated import examples
 
 NAMES = ("a", "b", "c")
 SETTLING = 30
@@ -329,7 +330,7 @@ class Protocol(RuleBasedStateMachine):
 
 
 Protocol.TestCase.settings = settings(
-    max_examples=120,
+    max_examples=examples(120),
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -38,6 +38,7 @@ from embedding.server.shards.log import (
 from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import ShardState
+from generated import examples
 
 DIM, SEED, COUNT = 2, 7, 2
 NODES = ("a", "b")
@@ -349,7 +350,7 @@ def random_block(ids: np.ndarray, rng: np.random.Generator) -> Minibatches:
 
 for machine in (ShardsMatchOneTable, GramsMatchOneTable, ColumnsMatchOneTable):
     machine.TestCase.settings = settings(
-        max_examples=40,
+        max_examples=examples(40),
         stateful_step_count=30,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],

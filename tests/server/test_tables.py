@@ -11,6 +11,7 @@ from embedding.errors import ConfigError
 from embedding.models.starting import first_vectors
 from embedding.records import Table
 from embedding.server.rows.tables import Optimizer, Tables, pick_device
+from generated import examples
 
 
 def ints(*values: int) -> np.ndarray:
@@ -90,7 +91,7 @@ changes = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(changes, st.booleans())
 def test_a_copy_is_the_tables_as_they_were_whatever_changes_meanwhile(changes, adagrad):
     optimizer = Optimizer("adagrad" if adagrad else "sum")

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from embedding.server.words.vocabulary import Vocabulary
+from generated import examples
 
 WORDS = st.integers(0, 12).map(lambda n: f"말{n}")
 ROWS, CANDIDATES, HISTORY = 5, 6, 1
@@ -165,4 +166,4 @@ class VocabularyMachine(RuleBasedStateMachine):
 
 
 TestVocabulary = VocabularyMachine.TestCase
-TestVocabulary.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestVocabulary.settings = settings(max_examples=examples(60), stateful_step_count=40)

@@ -14,6 +14,7 @@ from embedding.config import validate
 from embedding.errors import ConfigError, InputError
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.corpus import CorpusDocument, from_records, parse_lines, read_corpus
+from generated import examples
 
 CONFIG = SimwebConfig()
 PETITION = (
@@ -124,7 +125,7 @@ def test_what_cannot_be_sent_is_replaced() -> None:
     assert document.text == "가?나 다\n라"
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(st.lists(st.binary(max_size=60), max_size=8))
 def test_any_bytes_are_read_or_counted(lines: list[bytes]) -> None:
     good = PETITION.encode()
@@ -133,7 +134,7 @@ def test_any_bytes_are_read_or_counted(lines: list[bytes]) -> None:
     assert len(corpus.documents) + corpus.malformed + blank == len(lines) + 1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists))
 def test_any_json_value_is_read_or_counted(value: object) -> None:
     line = json.dumps({"date": value, "text": value, "title": value}).encode()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from embedding.clock import EventClock
 from embedding.errors import ConfigError
 from embedding.simweb.playback import DAY, PlaybackClock, State, Timeline
+from generated import examples
 
 START = datetime(2020, 1, 1, tzinfo=UTC).timestamp()
 WALL = 1_700_000_000.0
@@ -102,7 +103,7 @@ steps = st.lists(st.tuples(st.floats(0, 30), st.integers(0, 5)), max_size=40)
 gaps = st.lists(st.floats(0.01, 10 * DAY), min_size=1, max_size=30)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(gaps=gaps, steps=steps, speed=st.floats(60, 1e6), backlog=st.integers(0, 6))
 def test_whatever_readers_do(
     gaps: list[float], steps: list[tuple[float, int]], speed: float, backlog: int
@@ -132,7 +133,7 @@ def test_whatever_readers_do(
         assert len(clock.published) == len(events)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(gaps=gaps, backlog=st.integers(1, 6))
 def test_readers_that_keep_up_get_everything(gaps: list[float], backlog: int) -> None:
     events = [START + sum(gaps[: n + 1]) for n in range(len(gaps))]

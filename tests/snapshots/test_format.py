@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from embedding.snapshots import format as layout
 from embedding.snapshots.store import SnapshotStore
+from generated import examples
 
 
 def test_the_layout_is_the_documented_one(folder, make):
@@ -52,7 +53,7 @@ def test_strided_tables_are_written_right(folder, make):
     np.testing.assert_array_equal(snapshot.contexts, wide[:, 1::2])
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), suppress_health_check=list(HealthCheck))
 @given(st.sets(st.text(st.characters(codec="utf-8"), max_size=8), max_size=12))
 def test_any_words_survive(folder, make, words):
     ordered = tuple(sorted(words))

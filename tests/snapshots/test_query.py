@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from embedding.errors import InputError
 from embedding.nearness import sureness
 from embedding.snapshots import query
+from generated import examples
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(st.integers(1, 60), st.integers(1, 5), st.integers(1, 70), st.integers(0, 2**31))
 def test_blocks_agree_with_brute_force(n, dim, k, seed):
     random = np.random.default_rng(seed)

@@ -20,6 +20,7 @@ from embedding.sources.config import SourceConfig
 from embedding.sources.dotted import dotted, dotted_text
 from embedding.sources.registry import make_adapter
 from embedding.sources.sitemap import read_sitemap
+from generated import examples
 
 BASE = "https://example.org"
 
@@ -248,7 +249,7 @@ def test_dotted_names_never_fail(value: object, name: str) -> None:
     assert isinstance(dotted_text(value, name), str)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(50))
 @given(JSON)
 async def test_any_json_is_comments_or_a_fetch_error(web: Any, value: object) -> None:
     web.pages = {f"{BASE}/list": json.dumps(value)}

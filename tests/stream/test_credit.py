@@ -13,6 +13,7 @@ from embedding.errors import InputError
 from embedding.stream import frames
 from embedding.stream.credit import Phase, ReceiverState, SenderState, cost
 from embedding.stream.frames import Kind
+from generated import examples
 
 CAPACITY = 100
 
@@ -76,7 +77,7 @@ class Flow(RuleBasedStateMachine):
         assert self.sender.admits(CAPACITY)
 
 
-Flow.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Flow.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=40)
 TestFlow = Flow.TestCase
 
 

@@ -18,6 +18,7 @@ from embedding.stream import (
     UniformReplay,
     make_replay,
 )
+from generated import examples
 
 Make = Callable[..., ReplayMemory]
 both = pytest.mark.parametrize("make", [UniformReplay, PrioritisedReplay])
@@ -152,7 +153,7 @@ def test_a_capacity_that_holds_nothing_is_refused(make: Make) -> None:
 
 
 @both
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(
     batches=st.lists(st.lists(st.integers(0, 150), min_size=0, max_size=40), min_size=1, max_size=8)
 )

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.stream.sumtree import SumTree
+from generated import examples
 
 weight = st.one_of(st.just(0.0), st.floats(1e-6, 1e6))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 @given(data=st.data(), n=st.integers(1, 200))
 def test_it_finds_what_a_plain_list_finds(data: st.DataObject, n: int) -> None:
     tree, plain = SumTree(n), [0.0] * n

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from embedding.records import Document, TokenBlock
 from embedding.text import TextConfig, TextPipeline, mask, normalise
 from embedding.text.neutral import NEUTRAL
+from generated import examples
 
 ANYTHING = st.text(st.characters(exclude_categories=[]), max_size=200)
 KOREAN = st.text(
@@ -23,7 +24,9 @@ KOREAN = st.text(
     max_size=120,
 )
 QUIET = settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(80),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 
@@ -43,14 +46,14 @@ def test_any_text_becomes_a_block(
     assert all(word.strip() == word and word for word in block.words)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(ANYTHING | KOREAN, st.integers(1, 3), st.sampled_from(["keep", "token", "drop"]))
 def test_normalising_again_changes_nothing(text: str, run: int, emoji: str) -> None:
     once = normalise(text, run_length=run, emoji=emoji)  # type: ignore[arg-type]
     assert normalise(once, run_length=run, emoji=emoji) == once  # type: ignore[arg-type]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(ANYTHING | KOREAN)
 def test_masking_again_changes_nothing(text: str) -> None:
     once = mask(normalise(text)).text
@@ -58,7 +61,7 @@ def test_masking_again_changes_nothing(text: str) -> None:
     assert not mask(once).counts
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(
     st.integers(0, 10**6),
     st.text("가나다 라마.,!?ㅋㅠ\n\u200b", max_size=20),

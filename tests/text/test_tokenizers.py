@@ -18,6 +18,7 @@ from embedding.text import kiwi as kiwi_module
 from embedding.text.fallback import ScriptTokenizer, WhitespaceTokenizer
 from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.morphemes import TAGS
+from generated import examples
 
 MECAB = importlib.util.find_spec("mecab") is not None
 needs_mecab = pytest.mark.skipif(not MECAB, reason="python-mecab-ko is not installed")
@@ -85,7 +86,9 @@ def test_units_are_counted(tokenizer: Tokenizer) -> None:
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(text=st.text("가나다한국ㅋㅠ <>phone.!?abcé日😡🇰🇷0١#@", max_size=60))
 def test_any_sentence_is_accepted(tokenizer: Tokenizer, text: str) -> None:

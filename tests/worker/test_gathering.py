@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from embedding.worker.gathering import Gathering, Part
+from generated import examples
 
 NODES = st.sampled_from("abc")
 
@@ -71,7 +72,7 @@ class GroupOfThree(RuleBasedStateMachine):
             assert any(done < first for done in self.gathering.done.values())
 
 
-GroupOfThree.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+GroupOfThree.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=25)
 TestGroup = GroupOfThree.TestCase
 
 

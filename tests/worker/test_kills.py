@@ -44,8 +44,8 @@ NODE = NodeConfig(
 )
 CLIENT = ExchangeConfig(connect_timeout_s=120, max_backoff_s=0.2)
 NODES = ("n0", "n1")
-KILLS = int(os.environ.get("YEORON_KILLS", "2"))
-"""More of them for a longer look; YEORON_KILLS_SEED for other moments."""
+KILLS = int(os.environ.get("KILLS", "2"))
+"""More of them for a longer look; KILLS_SEED for other moments."""
 SERVE = """
 import sys
 from embedding.server.config import ServerConfig, SyncConfig
@@ -218,7 +218,7 @@ def crawling(folder: Path) -> Iterator[Crawl]:
 
 
 def test_whatever_is_killed_each_document_is_learnt_once(tmp_path: Path) -> None:
-    chance = random.Random(int(os.environ.get("YEORON_KILLS_SEED", "11")))
+    chance = random.Random(int(os.environ.get("KILLS_SEED", "11")))
     with crawling(tmp_path) as found:
         for name in NODES:
             found.start(name)

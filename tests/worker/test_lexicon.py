@@ -15,6 +15,7 @@ from embedding.records import TokenBlock, WindowUnit
 from embedding.worker import lexicon as module
 from embedding.worker.counting import count_words
 from embedding.worker.lexicon import Lexicon
+from generated import examples
 
 texts = st.lists(st.sampled_from([f"말{i}" for i in range(12)]), min_size=1, max_size=8)
 
@@ -72,7 +73,7 @@ happenings = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(happenings, st.integers(1, 3), st.sampled_from([3, 6, 100]))
 def test_a_refreshed_mirror_is_the_servers_map_whatever_happened(
     happenings: list, min_count: int, max_words: int

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.worker.localrows import LocalRows
+from generated import examples
 
 DIM, WORDS = 3, 12
 ids = st.lists(st.integers(0, WORDS - 1), min_size=1, max_size=WORDS, unique=True)
@@ -17,7 +18,7 @@ def rows(which: list[int], value: float) -> np.ndarray:
     return np.full((len(which), DIM), value, dtype=np.float32) + np.arange(DIM, dtype=np.float32)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(events)
 def test_what_moved_is_pushed_once_and_others_work_is_seen_after_a_refresh(events):
     """The server's rows move by others' work and by what is drained; nothing else is lost."""

@@ -21,6 +21,7 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.place import Place
 from embedding.worker.reading import blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
+from generated import examples
 
 LINES = 700
 
@@ -52,7 +53,7 @@ def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpus, "STRETCH_BYTES", 700)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 @pytest.mark.parametrize("kind", ["plain", "dated", "packed"])
 def test_blocks_of_any_size_go_on_where_they_were_left(

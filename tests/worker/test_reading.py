@@ -25,6 +25,7 @@ from embedding.worker.corpus import dated_lines, open_corpus, stretches
 from embedding.worker.place import Place
 from embedding.worker.reading import FIRST_TOKENS, blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
+from generated import examples
 
 PLAIN = TextConfig(tokenizer="whitespace", mask=False)
 lines_of = st.lists(
@@ -75,7 +76,7 @@ def dated(*moments: str, body: str = "하나 둘 셋") -> str:
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     lines_of, st.booleans(), st.integers(1, 5), st.integers(1, 200), st.sampled_from(["", ".xz"])
 )
@@ -313,7 +314,7 @@ moments = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(moments, st.sampled_from([None, WindowUnit.DAY, WindowUnit.WEEK, WindowUnit.MONTH]))
 def test_no_block_holds_two_windows(
     tmp_path_factory: pytest.TempPathFactory, moments: list[datetime], window: WindowUnit | None

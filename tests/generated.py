@@ -1,0 +1,15 @@
+"""How many examples a generated test looks at: what it names, times one scale for all of them."""
+
+from __future__ import annotations
+
+import os
+
+SCALE = float(os.environ.get("EXAMPLES", "1"))
+"""`make explore` sets it; 1 in every other run."""
+USUAL = 100
+"""Examples of a test that names no number, before the scale."""
+
+
+def examples(number: int = USUAL) -> int:
+    """So many examples in `make test`, more or fewer where EXAMPLES says so; one at least."""
+    return max(1, round(number * SCALE))
