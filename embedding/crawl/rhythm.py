@@ -86,8 +86,8 @@ class Rhythm:
             "bursts": [self._squares, self._weight],
         }
 
-    def restore(self, state: Mapping[str, Any], away: float) -> None:
-        """Go on with what another rhythm had learnt, `away` seconds ago.
+    def restore(self, state: Mapping[str, Any], away: float) -> bool:
+        """Go on with what another rhythm had learnt, `away` seconds ago; whether it was taken.
 
         What was learnt in another time zone, or is not whole, is left alone. What lies back is
         forgotten as if the source had been watched meanwhile, for a week at most.
@@ -99,16 +99,17 @@ class Rhythm:
             hour, count, spent = (float(value) for value in state["open"])
             squares, weight = (float(value) for value in state["bursts"])
         except (KeyError, TypeError, ValueError):
-            return
+            return False
         figures = (*items, *seconds, count, spent, squares, weight)
         whole = items.shape == seconds.shape == (48,) and -1 <= hour < 48
         if not whole or state.get("zone") != str(self.zone):
-            return
+            return False
         if not all(math.isfinite(each) and each >= 0 for each in figures):
-            return
+            return False
         keep = 0.5 ** (min(away, 7 * 86400.0) / _HALF_LIFE)
         self._items, self._seconds = items * keep, seconds * keep
         self._open, self._squares, self._weight = (int(hour), count, spent), squares, weight
+        return True
 
     def _close(self) -> None:
         hour, count, spent = self._open

@@ -90,9 +90,9 @@ class YieldWatch:
         The time between is nobody's silence: nothing was watched. What is not whole is left alone.
         """
         rhythm, evidence, since = (state.get(n) for n in ("rhythm", "evidence", "quiet_since"))
-        if isinstance(rhythm, Mapping):
-            self._rhythm.restore(rhythm, away)
-        if isinstance(evidence, float) and 0.0 < evidence <= 1.5 * self._enough:
+        usual = isinstance(rhythm, Mapping) and self._rhythm.restore(rhythm, away)
+        # Evidence is against what is usual: without that there is none.
+        if usual and isinstance(evidence, float) and 0.0 < evidence <= 1.5 * self._enough:
             self._evidence = evidence
             self._quiet_since = since + away if isinstance(since, float) else None
         self._listed_before = state.get("listed") is True

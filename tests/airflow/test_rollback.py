@@ -37,7 +37,7 @@ def place(tmp_path, monkeypatch) -> Iterator[SimpleNamespace]:
     from embedding.cluster import stop_pool
     from embedding.settings import load_settings
 
-    world.write_sources(tmp_path)
+    world.write_sources(tmp_path, pass_on=True)
     with world.dask_cluster() as (dask, dashboard):
         server = {
             "port": _free_port(),

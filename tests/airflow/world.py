@@ -30,13 +30,19 @@ def documents(seed: int, count: int, start: datetime, days: int) -> list[dict[st
     ]
 
 
-def write_sources(folder: Path) -> Path:
-    """Two groups of sources; the second one has nothing after February."""
+def write_sources(folder: Path, *, pass_on: bool = False) -> Path:
+    """Two groups of sources; the second one has nothing after February.
+
+    pass_on: both have a document after each window, so that a run waits for no silent source.
+    """
     february, march = datetime(2020, 2, 1, tzinfo=UTC), datetime(2020, 3, 1, 1, tzinfo=UTC)
     files = {
         "hani": documents(1, 60, february, 28) + documents(3, 5, march, 2),
         "board": documents(2, 40, february, 27),
     }
+    if pass_on:
+        files["hani"] += documents(4, 1, march + timedelta(days=31), 1)
+        files["board"] += documents(5, 1, march, 1)
     tables = []
     for (name, lines), group in zip(files.items(), ("뉴스", "게시판"), strict=True):
         path = folder / f"{name}.jsonl"

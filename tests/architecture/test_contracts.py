@@ -1,29 +1,13 @@
-"""The walls of the house: import contracts, layout, size of files."""
+"""The walls of the house: rooms, dependencies, what loads what. `make check` holds the contracts."""
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = sorted([*ROOT.glob("embedding/**/*.py"), *ROOT.glob("plugins/**/*.py")])
-
-
-def test_import_contracts_hold() -> None:
-    done = subprocess.run(
-        [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
 
 
 def test_every_room_of_the_map_exists_and_no_other() -> None:
@@ -33,15 +17,6 @@ def test_every_room_of_the_map_exists_and_no_other() -> None:
     assert [
         room for room in sorted(rooms) if f"`{room}" not in named and f"{room}/" not in named
     ] == []
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_a_file_has_one_role_and_functions_fit_a_screen(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert text.count("\n") <= 400
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert (node.end_lineno or 0) - node.lineno < 60, node.name
 
 
 def test_every_dependency_is_pinned() -> None:

@@ -250,6 +250,15 @@ def test_a_state_that_is_not_whole_does_no_harm(state: dict, away: float) -> Non
     json.dumps(watch.state(), allow_nan=False)
 
 
+def test_evidence_without_what_is_usual_is_no_silence() -> None:
+    """Found by exploring: it raised an alarm of a silence since 1970."""
+    watch = YieldWatch("UTC", EVERY, CONFIG)
+    watch.restore({"rhythm": None, "evidence": 14.0, "quiet_since": 0.0}, 0.0)
+    watch.polled(START, 3, 3)
+    watch.polled(START + 60, 3, 3)
+    assert watch.alarm is None
+
+
 def test_another_time_zone_learns_its_hours_anew() -> None:
     first = YieldWatch("UTC", EVERY, CONFIG)
     live(first, 300, 3, np.random.default_rng(1))
