@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 workers=$(($(nproc) + 1))
-[ "$workers" -le 4 ] || workers=4
+[ "$workers" -le 6 ] || workers=6
 
 # tests/conftest.py has the order of the files: else one that is a single long test comes last.
 exec .venv/bin/python -m pytest -n "$workers" --dist loadfile --no-loadscope-reorder "$@"

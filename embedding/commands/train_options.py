@@ -219,7 +219,7 @@ def request_of(
         if value is not None and option not in given:
             chosen[option] = value
     context, unit = _windows(chosen["window"] or [], chosen["dated"])
-    context = context or found.get("model", {}).pop("window", WINDOW)
+    usual = found.get("model", {}).pop("window", WINDOW)
     top = ("corpus", "out", "state_dir", "shards", "split", "nodes", "epochs", "tokens", "sources")
     more = ("block_tokens", "vocabulary", "min_count", "max_words", "device", "trainer")
     model = ("model", "dim", "negative", "sample", "seed", "learning_rate")
@@ -235,7 +235,7 @@ def request_of(
             **found.get("model", {}),
             **{name: chosen[name] for name in model},
             **({"schedule": chosen["schedule"]} if chosen["schedule"] else {}),
-            "window": context,
+            "window": usual if context is None else context,
         },
         "text": {
             "mask": chosen["tokenizer"] != "whitespace",

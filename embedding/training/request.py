@@ -97,9 +97,10 @@ class TrainRequest(Config):
         tokens, smaller from the third node on: what nodes learn at the same time they learn from
         the same rows, and together that should not be more than 50,000 tokens.
         """
-        block = self.block_tokens or max(2_000, min(25_000, 50_000 // self.nodes))
-        usual = {"replay_ratio": 0.0, "trainer": self.trainer}
-        return NodeConfig(**{**usual, **set_of(self.node), "block_tokens": block})
+        block = max(2_000, min(25_000, 50_000 // self.nodes))
+        usual = {"replay_ratio": 0.0, "trainer": self.trainer, "block_tokens": block}
+        asked = {} if self.block_tokens is None else {"block_tokens": self.block_tokens}
+        return NodeConfig(**{**usual, **set_of(self.node), **asked})
 
     @property
     def usage_replicas(self) -> int:

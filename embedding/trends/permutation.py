@@ -81,8 +81,7 @@ def permuted(pair: Pair, rows: IntArray, exposure: Figures, band_words: int) -> 
     divisions = [truly, *(dealt(one) for one in (*even, *uneven)), *halved]
     squares, taken = usage_squares(before, after, past, divisions)
     shifts = signed_root(squares)
-    timed, halves = shifts[: 1 + len(even)], shifts[1 + len(even) + len(uneven) :]
-    small = shifts[1 + len(even) :][: len(uneven)]
+    timed, small, halves = np.split(shifts, np.cumsum([1 + len(even), len(uneven)]))
     each = zip(squares[: len(timed)], taken[: len(timed)], strict=True)
     steady = np.array([steadied(*one, exposure, band_words) for one in each])
     floors = {
@@ -121,8 +120,8 @@ def deals(earlier: int, later: int, longer: float | None = None) -> list[Groups]
     found: dict[tuple[int, ...], Groups] = {}
     for _ in range(20 * DIVISIONS):
         mixed = [rng.permutation(side) for side in times]
-        dealt = [np.split(side, [cut]) for side, cut in zip(mixed, cuts, strict=True)]
-        first, second = (np.sort(np.concatenate(group)) for group in zip(*dealt, strict=True))
+        parts = [np.split(side, [cut]) for side, cut in zip(mixed, cuts, strict=True)]
+        first, second = (np.sort(np.concatenate(group)) for group in zip(*parts, strict=True))
         key = min(tuple(first.tolist()), tuple(second.tolist()))
         if len(found) < DIVISIONS:
             found.setdefault(key, (first, second))

@@ -39,14 +39,19 @@ class UsedWords:
 
     def pairs(self, source: str) -> Figures:
         """N float64 [n, r] of a source; 0 where it lacks a word."""
+        return self._pairs(*self._of(source))
+
+    def replicas(self, source: str) -> tuple[Figures, Figures]:
+        """N float64 [n, r] and means [n, r, k · dim] of a source; 0 where it lacks a word."""
         there, chosen = self._of(source)
+        return self._pairs(there, chosen), self._means(there, chosen)
+
+    def _pairs(self, there: IntArray, chosen: IntArray) -> Figures:
         pairs = np.zeros((len(self.rows), self.usage.pairs.shape[1]))
         pairs[there] = self.usage.pairs[chosen]
         return pairs
 
-    def means(self, source: str) -> Figures:
-        """Means float64 [n, r, k · dim] of a source; 0 where it lacks a word."""
-        there, chosen = self._of(source)
+    def _means(self, there: IntArray, chosen: IntArray) -> Figures:
         r, dim = self.usage.means.shape[1:]
         means = np.zeros((len(self.rows), r, len(self.axes) * dim))
         for table, axes in enumerate(self.axes):
@@ -79,10 +84,10 @@ class Replicas:
         cls, before: Sequence[tuple[UsedWords, str]], after: Sequence[tuple[UsedWords, str]]
     ) -> Replicas:
         """The windows of both times, each with the source to take."""
-        pairs = [words.pairs(source) for words, source in (*before, *after)]
-        means = [words.means(source) for words, source in (*before, *after)]
-        earlier = sum(each.shape[1] for each in pairs[: len(before)])
-        return cls(np.concatenate(pairs, axis=1), np.concatenate(means, axis=1), earlier)
+        sides = [words.replicas(source) for words, source in (*before, *after)]
+        pairs = np.concatenate([side[0] for side in sides], axis=1)
+        means = np.concatenate([side[1] for side in sides], axis=1)
+        return cls(pairs, means, sum(side[0].shape[1] for side in sides[: len(before)]))
 
     @property
     def truly(self) -> tuple[IntArray, IntArray]:

@@ -66,7 +66,7 @@ def _placed(windows: Sequence[UsedWords]) -> Figures:
     total, summed = np.zeros(n), np.zeros((n, len(windows[0].axes) * dim))
     for window in windows:
         for source in window.usage.by_source:
-            pairs, means = window.pairs(source), window.means(source)
+            pairs, means = window.replicas(source)
             total += pairs.sum(axis=1)
             summed += np.einsum("nr,nrd->nd", pairs, means)
     known = total > 0

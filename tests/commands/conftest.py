@@ -44,8 +44,24 @@ def yeoron(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.fixture
-def process() -> Yeoron:
-    """Call the command line as a process of its own, for what starts others."""
+def process(yeoron: Yeoron, monkeypatch: pytest.MonkeyPatch) -> Yeoron:
+    """Call the command line in this process; the nodes of a training are processes all the same.
+
+    What is about a process itself (signals, exit codes, imports) starts one: `own_process`.
+    """
+
+    def call(*arguments: object, cwd: Path | None = None) -> Done:
+        with monkeypatch.context() as there:
+            if cwd is not None:
+                there.chdir(cwd)
+            return yeoron(*arguments)
+
+    return call
+
+
+@pytest.fixture
+def own_process() -> Yeoron:
+    """Call the command line as a process of its own."""
 
     def call(*arguments: object, cwd: Path | None = None) -> Done:
         done = subprocess.run(

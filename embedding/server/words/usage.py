@@ -92,9 +92,11 @@ class _Sums:
         self, places: IntArray, replica: int, slopes: FloatArray | HalfArray, at: IntArray
     ) -> None:
         """Add some of `slopes` [n, columns] to a replica of their places."""
-        whole = widen(self.slopes[places[at], replica]) + widen(slopes[at])
-        if self.slopes.dtype == np.float16:
-            whole = narrow(np.clip(whole, -_MOST, _MOST))
+        whole = self.slopes[places[at], replica]
+        if whole.dtype == np.float16:
+            whole = narrow(np.clip(widen(whole) + slopes[at], -_MOST, _MOST))
+        else:
+            whole += slopes[at]
         self.slopes[places[at], replica] = whole
 
     def copy(self, key: Key, least: int) -> SourceUsage:
