@@ -72,7 +72,7 @@ def train(
     nodes: int,
     setting: Setting,
     seed: int,
-    block: int | None,
+    block: int,
     before: Sequence[str] = (),
 ) -> dict[str, Any]:
     """One training as a process of its own; its figures, and its vectors judged."""
@@ -80,7 +80,7 @@ def train(
         store, vectors = f"{folder}/store", Path(folder) / "vectors.bin"
         module = [sys.executable, "-m", "embedding.cli"]
         chosen = [*options_of(side), f"--nodes={nodes}", f"--seed={seed}", *setting.options()]
-        chosen.append(f"--block-tokens={block_tokens(nodes, block)}")
+        chosen.append(f"--block-tokens={block}")
         done = run([*before, *module, "train", str(corpus), *chosen, "--json", "--out", store])
         export = ["snapshot", "export", store, "--format=word2vec", f"--out={vectors}"]
         run([*module, *export])
@@ -117,7 +117,7 @@ def measured(
     nodes: int,
     setting: Setting,
     seed: int,
-    block: int | None,
+    block: int,
     gold: Sequence[Path],
 ) -> dict[str, Any]:
     figures = train(corpus, side, nodes, setting, seed, block)
@@ -126,7 +126,7 @@ def measured(
         file.flush()
         quality = judge(Path(file.name), gold)
     sent = figures["bytes_pushed_per_token"] + figures["bytes_pulled_per_token"]
-    ring = dense(figures["vocabulary"], setting.dim, nodes, block_tokens(nodes, block))
+    ring = dense(figures["vocabulary"], setting.dim, nodes, block)
     print(f"{nodes} nodes, {side}, seed {seed}: {sent:.1f} B/token, {quality}", file=sys.stderr)
     return {
         **figures,
@@ -172,9 +172,10 @@ def bench_bytes(
 ) -> dict[str, Any]:
     """Measure; write a dated result file."""
     setting, load = Setting(), hardware()
+    blocks = {n: block_tokens(n, block) for n in (*nodes, 2)}
     with prepared(corpus, words, gold) as plain:
         runs = [
-            measured(plain, side, n, setting, 1 + seed, block, gold)
+            measured(plain, side, n, setting, 1 + seed, blocks[n], gold)
             for seed in range(seeds)
             for n in nodes
             for side in sides
@@ -184,14 +185,14 @@ def bench_bytes(
         with prepared(corpus, throttled_words) as plain, ExitStack() as stack:
             before = stack.enter_context(throttled(int(rate)))
             for side in sides:
-                run_ = train(plain, side, 2, setting, 1, block, before)
+                run_ = train(plain, side, 2, setting, 1, blocks[2], before)
                 del run_["vectors"]
                 speeds.append({"side": side, **run_})
     report = {
         **facts("bytes", PACKAGES, load),
         "corpus": {"file": corpus.name, "words": words, "throttled_words": throttled_words},
         "setting": vars(setting),
-        "blocks": {str(n): block_tokens(n, block) for n in nodes},
+        "blocks": {str(n): blocks[n] for n in nodes},
         "rate": rate,
         "runs": runs,
         "throttled": speeds,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from embedding.exchange.payload import SAID, said
 from embedding.records import FloatArray, IntArray, SnapshotData, Window, WordCounts
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
@@ -90,14 +91,12 @@ def usage(placed: FloatArray, held: IntArray, rng: np.random.Generator) -> Usage
     held    int64 [words, sources], documents with it
     """
     windows, most = REREAD
-    again = tuple(sums(placed, held, most // windows, 2, rng) for _ in range(windows))
-    first = sums(placed, held, SUMS, 2, rng)
+    again = tuple(sums(placed, held, most // windows, rng) for _ in range(windows))
+    first = sums(placed, held, SUMS, rng)
     return Usage(**{**vars(first), "reread": again})
 
 
-def sums(
-    placed: FloatArray, held: IntArray, most: int, beside: int, rng: np.random.Generator
-) -> Usage:
+def sums(placed: FloatArray, held: IntArray, most: int, rng: np.random.Generator) -> Usage:
     """The most frequent of a window's words and sources, in three kinds of vectors."""
     counts = held.reshape(-1)
     chosen = np.sort(np.argsort(-counts, kind="stable")[:most])
@@ -106,16 +105,16 @@ def sums(
     mentions = (counts[chosen] * 1.4).astype(np.int64) + 1
     n, dim = len(chosen), placed.shape[1]
     pairs = np.repeat(2.5 * mentions[:, None], REPLICAS, axis=1).astype(np.float32)
-    said = np.empty((n, REPLICAS, (1 + beside) * dim), np.float16)
+    told = np.empty((n, REPLICAS, said(dim)), np.float16)
     for at in range(REPLICAS):
-        noise = rng.standard_normal((n, (1 + beside) * dim), dtype=np.float32)
+        noise = rng.standard_normal((n, said(dim)), dtype=np.float32)
         noise /= np.sqrt(pairs[:, at])[:, None]
-        said[:, at] = np.tile(placed[rows], (1, 1 + beside)) + noise
+        told[:, at] = np.tile(placed[rows], (1, SAID)) + noise
     return Usage(
         rows=rows.astype(np.int64),
         sources=[SOURCES[at] for at in sources.tolist()],
         mentions=mentions,
         pairs=pairs,
-        means=said[..., :dim],
-        beside=said[..., dim:],
+        means=told[..., :dim],
+        beside=told[..., dim:],
     )
