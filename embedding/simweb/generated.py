@@ -85,10 +85,10 @@ class Style:
 
 
 STYLES = {
-    "politics": Style(FORMAL, (8, 16), "정치 외교 군사 사법 행정 노동"),
-    "society": Style(FORMAL, (8, 16), "범죄 사법 복지 날씨 환경 에너지"),
-    "life": Style(FORMAL, (6, 14), "음식 여행 주거 미용 의류 식물"),
-    "euckr": Style(FORMAL, (6, 14), "역사 종교 농업 어업 산업 과학"),
+    "politics": Style(FORMAL, (10, 16), "정치 외교 군사 사법 행정 노동"),
+    "society": Style(FORMAL, (10, 16), "범죄 사법 복지 날씨 환경 에너지"),
+    "life": Style(FORMAL, (10, 16), "음식 여행 주거 미용 의류 식물"),
+    "euckr": Style(FORMAL, (10, 16), "역사 종교 농업 어업 산업 과학"),
     "board": Style(POLITE, (5, 14), "게임 컴퓨터 방송 체육 동물 유통"),
     "comments": Style(CASUAL, (1, 4), "정치 체육 방송 노동 가족 우주"),
 }

@@ -22,7 +22,7 @@ class Register:
     In a frame {n} is a noun, {v:고} a verb and {p:고} an adjective with that ending (ㅆ is the
     past), {a} an adjective before a noun, {d} an adverb; a particle in brackets is chosen by the
     syllable before it. What a frame says by itself are function words, which the text pipeline
-    leaves out: so neighbours show topics and no frames.
+    leaves out, nearly all: so neighbours show topics and no frames.
     """
 
     openers: tuple[str, ...]
@@ -41,14 +41,14 @@ _SUBJECTS = (
 _OBJECTS = (
     *("{n}[을]", "{n}[과] {n}[을]", "{n}의 {n}[을]", "{a} {n}[을]", "{n}에 {n}[을]", "{n}[으로]"),
     *("{d} {n}[을]", "{n}에서 {n}[을]", "{n} {n}[을]", "{n}[으로] {n}[을]", "{n} 때문에 {n}[을]"),
-    *("{n}부터 {n}까지", "{n}보다 {n}[을]", "{v:던} {n}[을]", "{n}에 대한 {n}[을] {d}"),
+    *("{n}부터 {n}까지", "{v:던} {n}[을]", "{n}에게 {n}[을] {d}"),
 )
 
 FORMAL = Register(
-    openers=("", "", "", "", "{d} ", "그러나 ", "또 ", "그리고 ", "한편 ", "따라서 "),
+    openers=("", "", "", "", "{d} ", "그러나 ", "그래서 ", "그리고 ", "따라서 "),
     finals=(
         *("{v:ㅆ다}.", "{v:ㅆ다}.", "{v:ㅆ다}.", "{v:고} 있다.", "{v:지} 않았다.", "{v:ㅆ다}고 한다."),
-        *("{v:야} 한다.", "{v:는} 것이다.", "{v:기도} 했다.", "{v:ㅆ을} 것이다.", "{p:ㅆ다}."),
+        *("{v:야} 한다.", "{v:는} 것이다.", "{v:ㅆ던} 것이다.", "{v:ㅆ을} 것이다.", "{p:ㅆ다}."),
     ),
 )
 POLITE = Register(

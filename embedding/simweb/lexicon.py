@@ -14,12 +14,12 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-_HEAD = 2.0
+_HEAD = 1.0
 """Added to every rank, as Mandelbrot did: the first words of a list are not far above the rest."""
 
 
 class Ranked(Generic[T]):
-    """Values with a weight each; without weights Zipf's, 1 / (rank + 2) with ranks from 1."""
+    """Values with a weight each; without weights Zipf's, 1 / (rank + 1) with ranks from 1."""
 
     def __init__(self, values: Sequence[T], weights: Iterable[float] | None = None) -> None:
         self.values = tuple(values)
