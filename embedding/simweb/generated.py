@@ -45,7 +45,7 @@ class Planted:
     begin: date = FIRST_DAY
     change: date = FIRST_DAY
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    share: float = 0.25
+    share: float = 0.35
 
     @property
     def topics(self) -> frozenset[str]:
@@ -85,15 +85,15 @@ class Style:
 
 
 STYLES = {
-    "politics": Style(FORMAL, (10, 16), "정치 외교 군사 사법 행정 노동"),
-    "society": Style(FORMAL, (10, 16), "범죄 사법 복지 날씨 환경 에너지"),
-    "life": Style(FORMAL, (10, 16), "음식 여행 주거 미용 의류 식물"),
-    "euckr": Style(FORMAL, (10, 16), "역사 종교 농업 어업 산업 과학"),
-    "board": Style(POLITE, (5, 14), "게임 컴퓨터 방송 체육 동물 유통"),
+    "politics": Style(FORMAL, (11, 18), "정치 외교 군사 사법 행정 노동"),
+    "society": Style(FORMAL, (11, 18), "범죄 사법 복지 날씨 환경 에너지"),
+    "life": Style(FORMAL, (11, 18), "음식 여행 주거 미용 의류 식물"),
+    "euckr": Style(FORMAL, (11, 18), "역사 종교 농업 어업 산업 과학"),
+    "board": Style(POLITE, (8, 18), "게임 컴퓨터 방송 체육 동물 유통"),
     "comments": Style(CASUAL, (1, 4), "정치 체육 방송 노동 가족 우주"),
 }
 
-_WEIGHT_PLANTED = 6.0
+_WEIGHT_PLANTED = 8.0
 _WEIGHT_FAVOURED = 4.0
 _SPREAD = 2.0
 """Shape of the gamma distribution by which a voice's taste differs from its part's; the larger,
