@@ -36,7 +36,13 @@ _LINKS = (
 )
 _SUBJECTS = (
     *("{n}[은]", "{n}[이]", "{n}의 {n}[이]", "{n}[과] {n}[은]", "{a} {n}[이]", "{n} {n}[은]"),
-    *("{n}에서 {n}[이]", "{v:던} {n}[이]", "{v:는} {n}[은]", "{n}에서는 {n}[도]", "{n}[이나] {n}[이]"),
+    *(
+        "{n}에서 {n}[이]",
+        "{v:던} {n}[이]",
+        "{v:는} {n}[은]",
+        "{n}에서는 {n}도",
+        "{n}[이나] {n}[이]",
+    ),
 )
 _OBJECTS = (
     *("{n}[을]", "{n}[과] {n}[을]", "{n}의 {n}[을]", "{a} {n}[을]", "{n}에 {n}[을]", "{n}[으로]"),
@@ -47,14 +53,28 @@ _OBJECTS = (
 FORMAL = Register(
     openers=("", "", "", "", "{d} ", "그러나 ", "그래서 ", "그리고 ", "따라서 "),
     finals=(
-        *("{v:ㅆ다}.", "{v:ㅆ다}.", "{v:ㅆ다}.", "{v:고} 있다.", "{v:지} 않았다.", "{v:ㅆ다}고 한다."),
+        *(
+            "{v:ㅆ다}.",
+            "{v:ㅆ다}.",
+            "{v:ㅆ다}.",
+            "{v:고} 있다.",
+            "{v:지} 않았다.",
+            "{v:ㅆ다}고 한다.",
+        ),
         *("{v:야} 한다.", "{v:는} 것이다.", "{v:ㅆ던} 것이다.", "{v:ㅆ을} 것이다.", "{p:ㅆ다}."),
     ),
 )
 POLITE = Register(
     openers=("", "", "", "근데 ", "그래서 ", "그런데 ", "{d} ", "진짜 ", "그니까 "),
     finals=(
-        *("{v:ㅆ어요}.", "{v:ㅆ어요}.", "{v:네요}.", "{v:고} 있어요.", "{v:ㅆ는데요}.", "{v:지} 않아요."),
+        *(
+            "{v:ㅆ어요}.",
+            "{v:ㅆ어요}.",
+            "{v:네요}.",
+            "{v:고} 있어요.",
+            "{v:ㅆ는데요}.",
+            "{v:지} 않아요.",
+        ),
         *("{v:ㅆ거든요}.", "{v:ㅆ더라고요}.", "{p:네요}.", "{v:ㅆ습니다}.", "{v:ㅆ어요} ㅎㅎ"),
     ),
 )
@@ -70,8 +90,12 @@ _SLOT = re.compile(r"\{(\w)(?::([^}]+))?\}")
 _PARTICLE = re.compile(r"(.)\[([^\]]+)\]")
 # Particle after a consonant, after a vowel.
 _PARTICLES = {
-    **{"은": "는", "이": "가", "을": "를", "과": "와"},
-    **{"으로": "로", "이나": "나", "도": "도"},
+    "은": "는",
+    "이": "가",
+    "을": "를",
+    "과": "와",
+    "으로": "로",
+    "이나": "나",
 }
 _RIEUL = 8
 _SSANGSIOT = 20
@@ -138,7 +162,9 @@ def headline(rng: Random, topic: Topic, replaced: Mapping[str, str] | None = Non
     used: set[str] = set()
     nouns = [_noun(rng, topic, used) for _ in range(3)]
     first, second, third = ((replaced or {}).get(noun, noun) for noun in nouns)
-    return with_particles(rng.choice((f"{first} {second}, {third}", f"{first}[과] {second} {third}")))
+    return with_particles(
+        rng.choice((f"{first} {second}, {third}", f"{first}[과] {second} {third}"))
+    )
 
 
 def conjugate(predicate: Predicate, ending: str) -> str:

@@ -219,7 +219,13 @@ def test_particles_follow_the_last_syllable() -> None:
 
 @pytest.mark.parametrize(
     ("ending", "form"),
-    [("ㅆ다", "만들었다"), ("고", "만들고"), ("는", "만드는"), ("네", "만드네"), ("서", "만들어서")],
+    [
+        ("ㅆ다", "만들었다"),
+        ("고", "만들고"),
+        ("는", "만드는"),
+        ("네", "만드네"),
+        ("서", "만들어서"),
+    ],
 )
 def test_a_verb_takes_its_endings(ending: str, form: str) -> None:
     assert conjugate(Predicate("만들다", "만들", "만들어"), ending) == form
