@@ -125,7 +125,7 @@ def test_the_board_differs_as_the_truth_says(corpus: Corpus) -> None:
     assert there[contrast["topic_there"]] > 0.8 * there.total()
     assert elsewhere[contrast["topic_elsewhere"]] > 0.8 * elsewhere.total()
     for common, own in truth()["own_words"]["board"].items():
-        # 선교사 holds 교사: a word begins after a blank.
+        # Another word may hold it: a word begins after a blank.
         board = [f" {d.title} {d.text}" for d in corpus.documents if d.part == "board"]
         others = [f" {d.title} {d.text}" for d in corpus.documents if d.part != "board"]
         assert not any(f" {common}" in text.replace("\n", " ") for text in board)
