@@ -26,7 +26,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 class CorpusDocument:
     """One dated text. `timed` says that `when` (UTC) has a time of day, not only a date.
 
-    `part` is the part of the simulated web that plays it, None where the shares decide.
+    `part` is the part of the simulated web that plays it, None where the shares decide; `author`
+    is empty where the corpus names none.
     """
 
     when: datetime
@@ -36,6 +37,7 @@ class CorpusDocument:
     source: str = ""
     part: str | None = None
     timed: bool = False
+    author: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,109 +1,204 @@
-"""A small grammar of Korean news sentences: topics, particles, patterns."""
+"""A small grammar of Korean: frames with slots, endings, particles, and the ways people write."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
+from embedding.simweb.lexicon import Predicate, Ranked, Topic, lexicon
+
+TOPICAL = 0.8
+"""Share of nouns that are of the sentence's topic; the rest are general words."""
+TOPICAL_VERBS = 0.6
+"""The same of verbs."""
+
 
 @dataclass(frozen=True)
-class Topic:
-    """Nouns that occur together, with the verbs (past tense, taking an object) they go with."""
+class Register:
+    """A way to write: the frames out of which a sentence is put together.
 
-    name: str
-    nouns: tuple[str, ...]
-    verbs: tuple[str, ...]
+    In a frame {n} is a noun, {v:고} a verb and {p:고} an adjective with that ending (ㅆ is the
+    past), {a} an adjective before a noun, {d} an adverb; a particle in brackets is chosen by the
+    syllable before it. What a frame says by itself are function words, which the text pipeline
+    leaves out, nearly all: so neighbours show topics and no frames.
+    """
+
+    openers: tuple[str, ...]
+    finals: tuple[str, ...]
 
 
-def _topic(name: str, nouns: str, verbs: str) -> Topic:
-    return Topic(name, tuple(nouns.split()), tuple(verbs.split()))
+_LINKS = (
+    *("", "", ""),
+    *("{n}[은] {v:고} ", "{n}[이] {v:지만} ", "{n}[을] {v:서} ", "{n}[이] {v:는데} "),
+    *("{n}[을] {v:기} 때문에 ", "{n}[이] {p:고} ", "{n}[은] {p:지만} ", "{n}[과] {n}[을] {v:고} "),
+)
+_SUBJECTS = (
+    *("{n}[은]", "{n}[이]", "{n}의 {n}[이]", "{n}[과] {n}[은]", "{a} {n}[이]", "{n} {n}[은]"),
+    *(
+        "{n}에서 {n}[이]",
+        "{v:던} {n}[이]",
+        "{v:는} {n}[은]",
+        "{n}에서는 {n}도",
+        "{n}[이나] {n}[이]",
+    ),
+)
+_OBJECTS = (
+    *("{n}[을]", "{n}[과] {n}[을]", "{n}의 {n}[을]", "{a} {n}[을]", "{n}에 {n}[을]", "{n}[으로]"),
+    *("{d} {n}[을]", "{n}에서 {n}[을]", "{n} {n}[을]", "{n}[으로] {n}[을]", "{n} 때문에 {n}[을]"),
+    *("{n}부터 {n}까지", "{v:던} {n}[을]", "{n}에게 {n}[을] {d}"),
+)
 
-
-TOPICS = (
-    _topic(
-        "경제",
-        "금리 물가 은행 대출 환율 수출 기업 투자 주식 세금 예산 소비",
-        "올렸다 내렸다 늘렸다 줄였다 발표했다 조정했다",
+FORMAL = Register(
+    openers=("", "", "", "", "{d} ", "그러나 ", "그래서 ", "그리고 ", "따라서 "),
+    finals=(
+        *(
+            "{v:ㅆ다}.",
+            "{v:ㅆ다}.",
+            "{v:ㅆ다}.",
+            "{v:고} 있다.",
+            "{v:지} 않았다.",
+            "{v:ㅆ다}고 한다.",
+        ),
+        *("{v:야} 한다.", "{v:는} 것이다.", "{v:ㅆ던} 것이다.", "{v:ㅆ을} 것이다.", "{p:ㅆ다}."),
     ),
-    _topic(
-        "교육",
-        "학교 학생 교사 시험 대학 입시 수업 교실 방학 졸업 숙제 장학금",
-        "준비했다 가르쳤다 배웠다 마쳤다 시작했다 평가했다",
+)
+POLITE = Register(
+    openers=("", "", "", "근데 ", "그래서 ", "그런데 ", "{d} ", "진짜 ", "그니까 "),
+    finals=(
+        *(
+            "{v:ㅆ어요}.",
+            "{v:ㅆ어요}.",
+            "{v:네요}.",
+            "{v:고} 있어요.",
+            "{v:ㅆ는데요}.",
+            "{v:지} 않아요.",
+        ),
+        *("{v:ㅆ거든요}.", "{v:ㅆ더라고요}.", "{p:네요}.", "{v:ㅆ습니다}.", "{v:ㅆ어요} ㅎㅎ"),
     ),
-    _topic(
-        "건강",
-        "병원 의사 환자 백신 감염 치료 검사 간호사 약국 증상 수술 보건소",
-        "진단했다 예방했다 확인했다 접종했다 관찰했다 처방했다",
-    ),
-    _topic(
-        "교통",
-        "도로 버스 지하철 운전 정류장 주차장 기차 철도 택시 터널 교차로 승객",
-        "건넜다 막았다 기다렸다 지나갔다 점검했다 정비했다",
-    ),
-    _topic(
-        "체육",
-        "야구 축구 선수 감독 시합 심판 우승 관중 투수 득점 훈련 경기장",
-        "이겼다 던졌다 응원했다 지켰다 격파했다 중계했다",
-    ),
-    _topic(
-        "문화",
-        "영화 미술관 공연 음악 가수 무대 소설 작가 전시회 관객 연극 노래",
-        "불렀다 감상했다 연출했다 출판했다 연주했다 촬영했다",
+)
+CASUAL = Register(
+    openers=("", "", "", "근데 ", "아니 ", "진짜 ", "와 ", "{d} "),
+    finals=(
+        *("{v:네} ㅋㅋ", "{v:ㅆ네}", "{v:ㅆ지}.", "{v:고} 있네 ㅠㅠ", "{v:ㅆ다}!", "{v:지} 마라."),
+        *("{v:자}.", "{v:ㅆ냐}?", "{p:네}.", "{v:ㅆ어}.", "{v:ㅆ다} ㅋㅋㅋ"),
     ),
 )
 
-_OPENINGS = ("어제", "오늘", "지난주", "이번 주", "올해", "최근", "다시", "")
-
-# {0} {1} {2} are nouns; a particle in brackets is chosen by the syllable before it.
-_PATTERNS = (
-    "{0}[은] {1}[과] {2}[을] {verb}.",
-    "{opening} {0}[이] {1}[을] {verb}.",
-    "{0}에 관한 {1}[이] {2}[을] {verb}.",
-    "{opening} {0}[과] {1} 때문에 {2}[을] {verb}.",
-    "{0}의 {1}[은] {2}[을] 모두 {verb}.",
-    "{opening} {0}에서 {1}[이] {2}[을] 새로 {verb}.",
-)
-
+_SLOT = re.compile(r"\{(\w)(?::([^}]+))?\}")
+_PARTICLE = re.compile(r"(.)\[([^\]]+)\]")
 # Particle after a consonant, after a vowel.
-_PARTICLES = {"은": "는", "이": "가", "을": "를", "과": "와"}
+_PARTICLES = {
+    "은": "는",
+    "이": "가",
+    "을": "를",
+    "과": "와",
+    "으로": "로",
+    "이나": "나",
+}
+_RIEUL = 8
+_SSANGSIOT = 20
+
+
+class Writer:
+    """Writes sentences in a register, with habits: how often it uses which frame."""
+
+    def __init__(self, register: Register, rng: Random) -> None:
+        self._parts = [
+            Ranked(frames, [rng.gammavariate(1.0, 1.0) + 0.1 for _ in frames])
+            for frames in (register.openers, _LINKS, _SUBJECTS, _OBJECTS, register.finals)
+        ]
+
+    def sentence(
+        self,
+        rng: Random,
+        topic: Topic,
+        planted: str | None = None,
+        replaced: Mapping[str, str] | None = None,
+    ) -> str:
+        """One sentence of a topic; `planted` takes the place of one of its nouns.
+
+        `replaced` exchanges nouns (a source's own words for things).
+        """
+        opener, link, subject, objects, final = (part.draw(rng) for part in self._parts)
+        # What an adjective says is said of the subject.
+        middle = " " if "{p:" in final else f" {objects} "
+        frame = f"{opener}{link}{subject}{middle}{final}"
+        places = rng.randrange(frame.count("{n}")) if planted is not None else -1
+        used: set[str] = set()
+
+        def fill(slot: re.Match[str]) -> str:
+            nonlocal places
+            kind, ending = slot.groups()
+            if kind == "n":
+                places -= 1
+                if places == -1 and planted is not None:
+                    return planted
+                return (replaced or {}).get(noun := _noun(rng, topic, used), noun)
+            if kind == "d":
+                return lexicon().adverbs.draw(rng)
+            if kind == "v":
+                of = topic if rng.random() < TOPICAL_VERBS else lexicon().general
+                return conjugate(of.verbs.draw(rng), ending)
+            adjective = lexicon().adjectives.draw(rng)
+            return adjective.adnominal if kind == "a" else conjugate(adjective, ending)
+
+        return with_particles(_SLOT.sub(fill, frame))
+
+
+def _noun(rng: Random, topic: Topic, used: set[str]) -> str:
+    """A noun that the sentence does not hold yet."""
+    while True:
+        of = topic if rng.random() < TOPICAL else lexicon().general
+        noun = of.nouns.draw(rng)
+        if noun not in used:
+            used.add(noun)
+            return noun
+
+
+def headline(rng: Random, topic: Topic, replaced: Mapping[str, str] | None = None) -> str:
+    """A headline of a topic."""
+    used: set[str] = set()
+    nouns = [_noun(rng, topic, used) for _ in range(3)]
+    first, second, third = ((replaced or {}).get(noun, noun) for noun in nouns)
+    return with_particles(
+        rng.choice((f"{first} {second}, {third}", f"{first}[과] {second} {third}"))
+    )
+
+
+def conjugate(predicate: Predicate, ending: str) -> str:
+    """A predicate with an ending; one that begins with ㅆ is of the past.
+
+    ㄹ at the end of a stem is left out before ㄴ.
+    """
+    if ending[0] == "ㅆ":
+        return _closed(predicate.infix, _SSANGSIOT) + ending[1:]
+    if ending in ("서", "야"):
+        return predicate.infix + ending
+    stem = predicate.stem
+    if ending[0] in "네는" and _final(stem) == _RIEUL:
+        stem = _closed(stem, 0)
+    return stem + ending
 
 
 def with_particles(text: str) -> str:
-    """Replace [은] [이] [을] [과] by the form that fits the syllable before.
+    """Replace [은] [이] [을] [과] [으로] [이나] by the form that fits the syllable before."""
 
-    A Hangul syllable ends in a consonant where (code − 0xAC00) mod 28 is not 0.
-    """
-    for closed, opened in _PARTICLES.items():
-        pieces = text.split(f"[{closed}]")
-        text = pieces[0]
-        for piece in pieces[1:]:
-            ends_closed = (ord(text[-1]) - 0xAC00) % 28 != 0
-            text += (closed if ends_closed else opened) + piece
-    return text
+    def fit(found: re.Match[str]) -> str:
+        syllable, particle = found.groups()
+        final = _final(syllable)
+        opened = final == 0 or (particle == "으로" and final == _RIEUL)
+        return syllable + (_PARTICLES[particle] if opened else particle)
+
+    return _PARTICLE.sub(fit, text)
 
 
-def sentence(
-    rng: Random,
-    topic: Topic,
-    planted: str | None = None,
-    replaced: Mapping[str, str] | None = None,
-) -> str:
-    """One sentence of a topic; `planted` takes the place of one of its nouns.
-
-    `replaced` exchanges nouns (a source's own words for things).
-    """
-    nouns = rng.sample(topic.nouns, 3)
-    if planted is not None:
-        # One of the first two places: every pattern shows them.
-        nouns[rng.randrange(2)] = planted
-    nouns = [(replaced or {}).get(noun, noun) for noun in nouns]
-    pattern = rng.choice(_PATTERNS)
-    text = pattern.format(*nouns, opening=rng.choice(_OPENINGS), verb=rng.choice(topic.verbs))
-    return with_particles(text.strip())
+def _final(text: str) -> int:
+    """Number of the consonant that ends the last syllable (Unicode's order); 0: it is open."""
+    return (ord(text[-1]) - 0xAC00) % 28
 
 
-def headline(rng: Random, topic: Topic) -> str:
-    """A headline of a topic."""
-    first, second = rng.sample(topic.nouns, 2)
-    return f"{first} {second} {rng.choice(('소식', '현황', '논란', '전망', '이야기'))}"
+def _closed(text: str, final: int) -> str:
+    """The text with this consonant at the end of its last syllable; 0: with none."""
+    return text[:-1] + chr(ord(text[-1]) - _final(text) + final)

@@ -72,7 +72,7 @@ class Library:
                 title=document.title or _headline(document.text),
                 text=document.text,
                 category=document.category,
-                author=handle(digest),
+                author=document.author or handle(digest),
                 titled=bool(document.title),
             )
             parts[part].append(item)
