@@ -27,7 +27,8 @@ ASKED = 500
 FREQUENT = 3_000
 STRATA = (5, 10, 20, 50, 200)
 """Least mentions of each stratum of the words that are asked for."""
-LOWER_IS_BETTER = ("next_loss", "mean_cosine", "first_axis")
+SPREAD = ("mean_cosine", "first_axis")
+"""How far vectors lie from a common direction: low before anything was learnt, too."""
 
 
 @dataclass(frozen=True)
@@ -203,5 +204,5 @@ def summary(runs: Sequence[Mapping[str, float]]) -> dict[str, dict[str, float]]:
 def best(name: str, sides: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str | None:
     """The side with the best median of a figure; None where none has it."""
     medians = {side: found[name]["median"] for side, found in sides.items() if name in found}
-    pick = min if name.startswith(LOWER_IS_BETTER) else max
+    pick = min if name == "next_loss" else max
     return pick(medians, key=lambda side: medians[side]) if medians else None
