@@ -91,20 +91,24 @@ class Peers:
             self._folder / f"{name}{end}" for end in (".bin", ".npy", ".json")
         )
         if not figures.exists():
-            with tempfile.TemporaryDirectory() as scratch:
-                text = Path(scratch) / "text.txt"
+            with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+                scratch = Path(folder)
+                text = scratch / "text.txt"
                 text.write_text("\n".join(lines) + "\n", encoding="utf-8")
+                new = [scratch / path.name for path in (vectors, contexts)]
                 load = os.getloadavg()[0]
                 run, process, cpu = timed(
                     "benchmarks.peers",
                     str(text),
                     *options,
-                    f"--out={vectors}",
-                    f"--contexts={contexts}",
+                    f"--out={new[0]}",
+                    f"--contexts={new[1]}",
                 )
-            run |= {"process_seconds": process, "cpu_seconds": cpu, "load_1min": load}
-            run["options"] = options
-            figures.write_text(json.dumps(run))
+                run |= {"process_seconds": process, "cpu_seconds": cpu, "load_1min": load}
+                for path in new:
+                    path.rename(self._folder / path.name)
+            # Last: where it is, the model is whole.
+            figures.write_text(json.dumps({**run, "options": options}))
         return _gensim(vectors, contexts), json.loads(figures.read_text())
 
 
@@ -367,8 +371,8 @@ def _size_table(size: Run) -> list[str]:
             spent = f"{np.median([run['seconds'] for run in times]):.1f}" if times else ""
             text.append(f"| {place} | {side} | {' | '.join(cells)} | {spent} |")
     about = (
-        "Ours divided by gensim's best number of passes; the mean cosine and the first axis divided "
-        "by those of the passes that agree best:"
+        "Ours divided by gensim's best number of passes; the mean cosine and the first axis "
+        "divided by those of the passes that agree best:"
     )
     text += ["", about, ""]
     text += [f"| end of window | {' | '.join(heads)} |", "|---" * (len(names) + 1) + "|"]
