@@ -365,6 +365,7 @@ def _size_table(size: Run) -> list[str]:
     ]
     for window in size["windows"]:
         place = f"{window['start']}, {window['tokens']:,} tokens, {window['asked']} words asked"
+        place += _covered(window["summary"][OURS])
         for side, found in window["summary"].items():
             cells = [_cell(found.get(name)) for name in names]
             times = window["gensim"].get(side)
@@ -398,6 +399,13 @@ def ratio_of(sides: Mapping[str, Any], name: str) -> tuple[float, str | None]:
     if side is None or name not in sides[OURS]:
         return 0.0, None
     return sides[OURS][name]["median"] / peers[side][rival]["median"], side
+
+
+def _covered(figures: Mapping[str, Mapping[str, float]]) -> str:
+    """How many pairs or questions of the gold sets could be asked: the same of all sides."""
+    prefix = "covered/"
+    found = {name.removeprefix(prefix): each for name, each in figures.items() if prefix in name}
+    return "".join(f", {each['median']:.0f} of {name}" for name, each in sorted(found.items()))
 
 
 def _cell(found: Mapping[str, float] | None) -> str:
