@@ -161,8 +161,8 @@ def snapshot_of(store: SnapshotStore, end: WindowEnd) -> Model:
     if not found:
         raise InputError(f"{store.uri}: no snapshot of the window from {end.start:%Y-%m-%d}.")
     opened = store.open(found[-1].id)
-    tables = (opened.counts, opened.vectors, opened.contexts)
-    return Model(opened.words, *(np.array(table) for table in tables))
+    # Copies: the files are gone before the models of the next window are judged.
+    return Model(opened.words, opened.counts.copy(), opened.vectors.copy(), opened.contexts.copy())
 
 
 def share(

@@ -44,8 +44,7 @@ class Model:
         """The rows of these words, all of which it must know, in their order."""
         place = {word: row for row, word in enumerate(self.words)}
         rows = np.array([place[word] for word in words], dtype=np.int64)
-        tables = (self.counts, self.vectors, self.contexts)
-        return Model(words, *(table[rows] for table in tables))
+        return Model(words, self.counts[rows], self.vectors[rows], self.contexts[rows])
 
 
 @dataclass(frozen=True)
