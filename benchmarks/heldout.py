@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Protocol
 
 import numpy as np
 import torch
 
 from embedding.evaluation.likelihood import nll
-from embedding.snapshots.snapshot import Snapshot
+from embedding.records import FloatArray, IntArray
 
 PAIRS = 100_000
 WINDOW, NEGATIVE = 5, 5
 
 
+class Tables(Protocol):
+    """What is scored; a snapshot is one.
+
+    words, counts      of each row
+    vectors, contexts  float32 [n, dim]
+    """
+
+    @property
+    def words(self) -> Sequence[str]: ...
+
+    @property
+    def counts(self) -> IntArray: ...
+
+    @property
+    def vectors(self) -> FloatArray: ...
+
+    @property
+    def contexts(self) -> FloatArray: ...
+
+
 def held_out_loss(
-    snapshot: Snapshot, lines: Sequence[str], among: Collection[str], *, seed: int = 1
+    snapshot: Tables, lines: Sequence[str], among: Collection[str], *, seed: int = 1
 ) -> float:
     """Mean nats a pair of words `among` those that all sides have rows of.
 

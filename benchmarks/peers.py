@@ -12,6 +12,8 @@ import time
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
+
 from embedding.worker.lifetime import peak_memory
 
 
@@ -43,6 +45,8 @@ def train_gensim(given: argparse.Namespace) -> dict[str, float]:
     )
     marks.append(time.perf_counter())
     model.wv.save_word2vec_format(given.out, binary=True)
+    if given.contexts:
+        np.save(given.contexts, model.syn1neg)
     marks.append(time.perf_counter())
     known = sum(int(model.wv.get_vecattr(word, "count")) for word in model.wv.index_to_key)
     vocabulary, train, save = (after - before for before, after in pairwise(marks))
@@ -62,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("corpus")
     parser.add_argument("--out", required=True)
+    parser.add_argument("--contexts", help="also save the context vectors (.npy), same rows")
     parser.add_argument("--model", required=True, choices=("sgns", "cbow", "fasttext"))
     parser.add_argument("--buckets", type=int, default=200_000, help="as Yeoron's")
     for name in ("dim", "window", "negative", "min-count", "epochs", "workers", "seed"):

@@ -12,6 +12,7 @@ from embedding.commands import (
     bench_page,
     bench_recovery,
     bench_shards,
+    bench_smalltext,
     bench_text,
     bench_trends,
 )
@@ -39,6 +40,7 @@ def register(app: typer.Typer) -> None:
     bench_recovery.register(group)
     bench_text.register(group)
     bench_shards.register(group)
+    bench_smalltext.register(group)
     bench_crawl.register(group)
     bench_trends.register(group)
     bench_page.register(group)
