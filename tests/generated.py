@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 SCALE = float(os.environ.get("EXAMPLES", "0.5"))
-"""`make explore` looks at all that a test names, `make test` at half of them, the same each time."""
+"""`make explore` looks at all that a test names, `make test` at half of them, always the same."""
 USUAL = 100
 """Examples of a test that names no number, before the scale."""
 

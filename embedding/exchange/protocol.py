@@ -216,6 +216,7 @@ class Push:
     minibatches  the block itself, where shards hold columns and learn it
     usage     what stood around all words, for those who compare windows and sources
     reread    the same of texts of the windows before, when a window begins
+    tokens    fresh tokens that have a row; replayed: those that were learnt again, counted nowhere
     """
 
     node: str
@@ -237,6 +238,7 @@ class Push:
     minibatches: Minibatches | None = None
     usage: Usage | None = None
     reread: tuple[Reread, ...] = ()
+    replayed: int = 0
 
     @property
     def nbytes(self) -> int:

@@ -25,7 +25,7 @@ import numpy as np
 
 from embedding.errors import ConfigError, InputError
 from embedding.records import CodeArray, FloatArray, IntArray
-from embedding.stream.replay import Measure, Sample, check_priority
+from embedding.stream.replay import Measure, Sample, check_priority, sample_alike
 from embedding.stream.ring import SentenceRing
 from embedding.stream.sumtree import SumTree, Weights
 
@@ -103,9 +103,11 @@ class PrioritisedReplay:
         self._set(serials, values)
         return serials
 
-    def sample(self, n_tokens: int) -> Sample:
+    def sample(self, n_tokens: int, since: int | None = None) -> Sample:
         """Draw `n_tokens` tokens; an empty memory gives an empty sample."""
         ring, total = self._ring, self._tree.total
+        if since is not None:
+            return sample_alike(ring, n_tokens, self._random, since)
 
         def draw(count: int) -> IntArray:
             leaves = self._tree.find(self._random.random(count) * total)

@@ -51,8 +51,11 @@ class ReplayMemory(Protocol):
         The key of a sentence that was left out (an empty one) is -1.
         """
 
-    def sample(self, n_tokens: int) -> Sample:
-        """Draw sentences of `n_tokens` tokens in all (the last is cut to fit)."""
+    def sample(self, n_tokens: int, since: int | None = None) -> Sample:
+        """Draw sentences of `n_tokens` tokens in all (the last is cut to fit).
+
+        since  draw from those with this key or a later one only, all alike; without any: nothing
+        """
 
     def update(self, keys: IntArray, priority: FloatArray) -> None:
         """Set priorities, as `measure` says; keys that are no longer held are passed over."""
@@ -89,15 +92,9 @@ class UniformReplay:
         check_priority(priority, len(sentences) - 1)
         return self._ring.add(tokens, sentences)
 
-    def sample(self, n_tokens: int) -> Sample:
+    def sample(self, n_tokens: int, since: int | None = None) -> Sample:
         """Draw `n_tokens` tokens; an empty memory gives an empty sample."""
-        ring = self._ring
-
-        def draw(count: int) -> IntArray:
-            return self._random.integers(ring.oldest, ring.next, size=count)
-
-        tokens, sentences, keys = ring.gather(n_tokens, draw)
-        return Sample(tokens, sentences, keys, np.ones(len(keys), np.float32))
+        return sample_alike(self._ring, n_tokens, self._random, since)
 
     def update(self, keys: IntArray, priority: FloatArray) -> None:
         """Has no effect beyond checking its arguments."""
@@ -115,6 +112,19 @@ class UniformReplay:
     def nbytes(self) -> int:
         """Bytes of memory taken."""
         return self._ring.nbytes
+
+
+def sample_alike(
+    ring: SentenceRing, n_tokens: int, random: np.random.Generator, since: int | None = None
+) -> Sample:
+    """Sentences drawn uniformly from a ring, of those from key `since` on."""
+    first = max(ring.oldest, ring.oldest if since is None else since)
+
+    def draw(count: int) -> IntArray:
+        return random.integers(first, ring.next, size=count)
+
+    tokens, sentences, keys = ring.gather(n_tokens if first < ring.next else 0, draw)
+    return Sample(tokens, sentences, keys, np.ones(len(keys), np.float32))
 
 
 def check_priority(priority: FloatArray | None, expected: int) -> None:

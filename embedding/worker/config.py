@@ -56,6 +56,18 @@ class NodeConfig(Config):
     by all nodes together, and from then on in inverse proportion to them. Nothing where
     replay_ratio is 0."""
 
+    rehearsal_passes: float = Field(default=20.0, ge=0, le=1_000)
+    """Most tokens of a window that are learnt again from the replay memory, for each that was read
+    of it. A window is rehearsed for as long as text that is held out is predicted better for it, up
+    to so many passes. 0 rehearses nothing."""
+
+    rehearsal_share: float = Field(default=0.5, ge=0, le=1)
+    """Stream: part of a core's time that a node may spend on rehearsing. Fresh text goes first."""
+
+    held_out: float = Field(default=0.02, ge=0, le=0.5)
+    """Part of the sentences that is never trained on, so that it can be said when a window has been
+    rehearsed enough. 0: a window is rehearsed as often as its budget says."""
+
     past_tokens: int = Field(default=2_000_000, ge=0)
     """Most tokens of the last windows that are remembered (16 bytes each), to be read again when a
     window begins: what moved is judged by both in one space (docs/trends.md). 0 remembers none."""

@@ -21,6 +21,12 @@ def window_starts(block: TokenBlock, unit: WindowUnit) -> IntArray:
     return np.asarray(starts, dtype=np.int64)
 
 
+def window_of(blocks: Sequence[TokenBlock], unit: WindowUnit) -> int:
+    """Start (Unix seconds) of the latest window that a tick holds text of."""
+    latest = max((float(b.published.max()) for b in blocks if len(b.published)), default=0.0)
+    return int(unit.floor(datetime.fromtimestamp(latest, UTC)).timestamp())
+
+
 def count_words(
     blocks: Sequence[TokenBlock],
     tables: Sequence[IntArray],

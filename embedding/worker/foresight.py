@@ -56,7 +56,7 @@ class Foresight:
         """Mentions of a word without a row in ticks of this window behind the last one given."""
         return self._coming[word]
 
-    def ticks(self, ticks: Iterator[Blocks]) -> Iterator[Blocks]:
+    def ticks(self, ticks: Iterator[Blocks | None]) -> Iterator[Blocks | None]:
         """The same ticks in the same order, each when those behind it have been looked at."""
         for blocks in ticks:
             if not blocks:  # nothing came in time

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import psutil
 
@@ -21,6 +23,7 @@ from embedding.exchange.protocol import Welcome
 from embedding.exchange.shards.client import connect
 from embedding.exchange.shards.columns import ColumnsClient
 from embedding.models.base import make_trainer
+from embedding.models.config import Model
 from embedding.records import TokenBlock, WindowUnit
 from embedding.stopping import stop_on_signals
 from embedding.stream.faults import PeerLost, QueueClosed
@@ -28,8 +31,11 @@ from embedding.stream.queue import BlockQueue
 from embedding.stream.replay import make_replay
 from embedding.worker.batch import BatchWork
 from embedding.worker.columns import ColumnLearner
+from embedding.worker.convergence import Convergence, Order
+from embedding.worker.counting import window_of
 from embedding.worker.evidence import EvidenceKeeper
 from embedding.worker.foresight import Foresight
+from embedding.worker.heldout import HeldOut
 from embedding.worker.hogwild import HogwildLearner, MappedTables
 from embedding.worker.intake import ticks
 from embedding.worker.learner import Learner
@@ -62,6 +68,7 @@ class Counters:
     blocks: int = 0
     documents: int = 0
     fresh_tokens: int = 0
+    replayed_tokens: int = 0
     trained_tokens: int = 0
     refused: int = 0
     loss: float = 0.0
@@ -92,7 +99,12 @@ class GradientProcess:
         self._idle = False
         self._warm = False
         self._share = 1.0
-        replay = make_replay(spec.stream, spec.model.seed) if spec.node.replay_ratio else None
+        self.convergence = _convergence(spec, welcome)
+        self._converging = threading.Lock()
+        remembers = spec.node.replay_ratio or self.convergence.passes
+        replay = make_replay(spec.stream, spec.model.seed) if remembers else None
+        self._began = time.monotonic()
+        self._asked = self._rehearsing = 0.0
         self.learner = _kind_of(welcome)(
             self.route,
             make_trainer(spec.model, torch=spec.node.trainer == "torch"),
@@ -114,7 +126,12 @@ class GradientProcess:
             welcome.sequence,
             welcome.min_count,
             welcome.young_mentions,
+            welcome.place,
         )
+        if self.convergence.passes and spec.node.held_out:
+            model = spec.model
+            held = HeldOut(spec.node.held_out, model.window, model.negative, model.seed)
+            self.learner.held_out = held
         # Rows that nodes sum up among themselves cannot be asked for by one of them alone.
         past = PastTexts.of(spec.node, self.learner.unit) if spec.ring is None else None
         self.learner.usage = UsageReader.of(spec.model, self.learner.unit, welcome.usage, past)
@@ -171,16 +188,60 @@ class GradientProcess:
             self.route.close()
             self.client.close()
 
-    def _gather(self) -> Iterator[list[TokenBlock]]:
-        """Blocks for one tick after the other; rests while none come."""
-        given = ticks(self.spec, self.queue, self.stop, lambda: self.block_tokens)
+    def _gather(self) -> Iterator[Sequence[TokenBlock] | Order]:
+        """What each tick learns: fresh blocks first; between them, what is worth learning again.
+
+        A corpus is rehearsed at the end of each window, so that the same text gives the same
+        bytes; a stream whenever no fresh text waits. Rests while there is neither.
+        """
+        corpus = self.spec.corpus is not None
+        given = ticks(
+            self.spec, self.queue, self.stop, lambda: self.block_tokens, self._may_rehearse
+        )
         foresight = self.learner.lexicon.foresight
         for blocks in given if foresight is None else foresight.ticks(given):
             if blocks:
                 self._idle = False
+                window = window_of(blocks, self.learner.unit)
+                if corpus and window != self.convergence.window:
+                    yield from self._rehearsals()
+                self._read(window, sum(block.n_tokens for block in blocks))
                 yield blocks
-            else:
+            elif (order := self._ordered()) is not None:
+                yield order
+            elif blocks is not None:
                 self._rest()
+        if corpus:
+            yield from self._rehearsals()
+
+    def _read(self, window: int, tokens: int) -> None:
+        with self._converging:
+            self.convergence.read(window, tokens)
+        if self.learner.rehearsal is not None:
+            self.learner.rehearsal.begin(window)
+
+    def _rehearsals(self) -> Iterator[Order]:
+        """Until the window of a corpus has settled."""
+        while not self.stop.is_set():
+            with self._converging:
+                order = self.convergence.order()
+            if order is None:
+                return
+            yield order
+
+    def _may_rehearse(self) -> bool:
+        """Whether a node of a stream has something to rehearse, and time left for it."""
+        if self.learner.pace.batch_tokens or self.convergence.settled:
+            return False
+        now = time.monotonic()
+        return self._rehearsing <= self.spec.node.rehearsal_share * (now - self._began)
+
+    def _ordered(self) -> Order | None:
+        if self.spec.corpus is not None or not self._may_rehearse():
+            return None
+        self._asked = time.monotonic()
+        with self._converging:
+            return self.convergence.order()
 
     def _when(self) -> When:
         """When to pull the rows of the next block."""
@@ -204,6 +265,12 @@ class GradientProcess:
         self._acknowledge(learnt.keys)
         self._confirm()
         counters = self.counters
+        if learnt.order is not None:
+            self._rehearsing += time.monotonic() - self._asked
+            counters.replayed_tokens += learnt.trained_tokens
+            with self._converging:
+                self.convergence.measured(learnt.held_loss, learnt.order.tokens)
+            return
         counters.blocks += 1
         counters.fresh_tokens += learnt.fresh_tokens
         counters.trained_tokens += learnt.trained_tokens
@@ -328,6 +395,19 @@ class GradientProcess:
         if ack is not None:
             self.learner.clock, self.learner.sequence = ack.clock, ack.sequence
 
+    def _rehearsal_figures(self) -> dict[str, Any]:
+        """How far the window under way has come."""
+        state = self.convergence
+        with self._converging:
+            return {
+                "window": state.window,
+                "settled": state.settled,
+                "progress": round(state.progress, 3),
+                "tokens": state.rehearsed,
+                "held_out_loss": state.loss,
+                "held_out_loss_first": state.first_loss,
+            }
+
     def _report_forever(self) -> None:
         while not self.stop.wait(self.spec.node.report_seconds):
             self._report()
@@ -341,6 +421,7 @@ class GradientProcess:
                     **crawl,
                     **asdict(self.counters),
                     "setup": self.spec.setup.model_dump(mode="json"),
+                    "rehearsal": self._rehearsal_figures(),
                     "topology": self.route.figures(),
                     **self.client.rows.figures(),
                     "source_weights": self.learner.mixing.weights,
@@ -354,6 +435,16 @@ class GradientProcess:
             )
         except (UnavailableError, RefusedError) as error:
             self.counters.last_error = str(error)
+
+
+def _convergence(spec: NodeSpec, welcome: Welcome) -> Convergence:
+    """What is rehearsed, where sentences are learnt and nodes are not in lockstep by their sums."""
+    corpus = spec.corpus
+    learns = spec.model.model in (Model.SGNS, Model.CBOW, Model.FASTTEXT)
+    apart = spec.ring is None and not spec.aggregator and welcome.split != "columns"
+    windows = corpus is None or corpus.window is not None
+    passes = spec.node.rehearsal_passes if learns and apart and windows else 0.0
+    return Convergence(passes, 4 * spec.node.block_tokens if corpus is not None else 16_384)
 
 
 def _kind_of(welcome: Welcome) -> type[Learner]:

@@ -71,6 +71,8 @@ class HogwildLearner(Learner):
         rows = prepared.rows or self._pull(prepared.planned, prepared.scores)
         tables = {Table.IN: self.tables.vectors, Table.OUT: self.tables.contexts}
         used = self._used(prepared, rows.clock, tables)
+        every = np.arange(len(tables[Table.OUT]), dtype=np.int64)
+        held_loss = None if prepared.held is None else prepared.held.loss(every, tables)
         loss = self.trainer.train(
             prepared.planned.block,
             self.tables.vectors,
@@ -80,7 +82,7 @@ class HogwildLearner(Learner):
         )
         check_loss(self.node, self.model, loss)
         young = self._surroundings(prepared)
-        return Trained(prepared, rows.clock, (), loss, young, usage=used[0], reread=used[1])
+        return Trained(prepared, rows.clock, (), loss, young, None, *used, held_loss=held_loss)
 
     def _ids(self) -> IntArray | None:
         """A row's id is its place; needed where the trainer keeps state between blocks."""

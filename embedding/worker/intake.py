@@ -14,14 +14,21 @@ from embedding.worker.spec import NodeSpec
 
 _LOOK_SECONDS = 0.25
 """How long a wait for a block goes on before the wish to stop is looked at."""
+_SPARE_SECONDS = 0.02
+"""How long a wait for a block goes on before what is remembered may be learnt again."""
 
 
 def ticks(
-    spec: NodeSpec, queue: BlockQueue, stop: threading.Event, enough: Callable[[], int]
-) -> Iterator[list[TokenBlock]]:
+    spec: NodeSpec,
+    queue: BlockQueue,
+    stop: threading.Event,
+    enough: Callable[[], int],
+    spare: Callable[[], bool] = lambda: False,
+) -> Iterator[list[TokenBlock] | None]:
     """Blocks for one tick: until `enough` tokens are there or `flush_seconds` have passed.
 
-    None when none came in that time. Ends when the queue does, or when told to stop.
+    An empty list when none came in that time. Ends when the queue does, or when told to stop.
+    None: the queue is empty for now, and `spare` says that there is something else to do.
     The reader of a corpus has cut ticks already, the same in every run; each ends with the block
     that has a place, and one that is not whole is left.
     """
@@ -36,9 +43,12 @@ def ticks(
             wait = deadline - time.monotonic()
             if wait <= 0:
                 break
+            idle = not corpus and spare()
             try:
-                block = queue.get(min(wait, _LOOK_SECONDS))
+                block = queue.get(min(wait, _SPARE_SECONDS if idle else _LOOK_SECONDS))
             except QueueEmpty:
+                if idle:
+                    yield None
                 continue
             except (PeerLost, QueueClosed):
                 if _whole(blocks) or (blocks and not corpus):

@@ -38,9 +38,11 @@ from embedding.worker.batch import BatchWork
 from embedding.worker.combining import Steps, Usual, share, steps_of
 from embedding.worker.compass import Tables
 from embedding.worker.config import NodeConfig
+from embedding.worker.convergence import Order
 from embedding.worker.counting import count_words
 from embedding.worker.deltas import moved, with_own
 from embedding.worker.grams import WordGrams
+from embedding.worker.heldout import HeldOut, HeldPairs
 from embedding.worker.lexicon import Lexicon
 from embedding.worker.line import Server
 from embedding.worker.mixing import Mixing
@@ -87,6 +89,8 @@ class Learner:
         self.trainer = trainer
         self.mixing = Mixing(config.source_weights)
         self.rehearsal = None if replay is None else Rehearsal(replay, self.mixing)
+        self.held_out: HeldOut | None = None
+        self._place = ""
         self.node = node
         self.model = model
         self.config = config
@@ -123,10 +127,15 @@ class Learner:
         return self.push(self.train(self.prepare(blocks)))
 
     def prepare(
-        self, blocks: Sequence[TokenBlock], *, when: Literal["now", "ahead", "late"] = "now"
+        self,
+        blocks: Sequence[TokenBlock],
+        *,
+        when: Literal["now", "ahead", "late"] = "now",
+        order: Order | None = None,
     ) -> Prepared:
         """Code the words of a tick, have fresh pairs scored and pull the rows.
 
+        order  what to learn again from memory, where there are no blocks: a rehearsal
         when  now: nothing is outstanding. The tick before this one is being trained and not pushed
               yet: ahead pulls before that push, whose delta `train` adds to the rows, so that a
               node always sees what it learnt itself; late leaves the pull to `train`.
@@ -135,7 +144,11 @@ class Learner:
             fresh = self._code(blocks)
             self._prepared += 1
             seed = hash_seed(self.model.seed, self.node, self._prepared)
-            parts, sentences = self._rehearse(blocks, fresh)
+            learnt = self._held_out_of(fresh, seed)
+            held = None if order is None else self._held_pairs()
+            parts, sentences = (
+                self._rehearse(blocks, learnt) if order is None else self._recall(order, held)
+            )
             noise = self._draw(parts, seed)
             scores = self._sampler.of_blocks(blocks, fresh, noise, self.unit, seed)
             # GloVe learns counted cells: it scores with noise words but does not train on them.
@@ -162,9 +175,12 @@ class Learner:
             sightings=self._sight(blocks, planned),
             rows=rows,
             seed=seed,
-            rate=self.model.rate(progress(blocks, self.model.schedule, self.unit)),
+            rate=self._rate(blocks, order),
             usual=self._usual(planned) if self.pooled > 1 else None,
             begun=None if self.usage is None else self.usage.begun(counts, self.lexicon),
+            fresh=sum(len(part.codes) for part in fresh),
+            order=order,
+            held=held,
         )
 
     def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> Plan:
@@ -185,6 +201,8 @@ class Learner:
         clock, base = self._rows(prepared)
         if not len(planned.words):
             return Trained(prepared, clock, (), BlockLoss(0.0, 0))
+        held = prepared.held
+        held_loss = None if held is None else held.loss(planned.contexts, base)
         # The trainer wants n-gram rows behind the words' rows, in one array.
         inputs = np.concatenate([base[table] for table in base if table is not Table.OUT])
         n_words = len(planned.words)
@@ -201,7 +219,7 @@ class Learner:
         young = self._surroundings(prepared)
         used = self._used(prepared, clock, base)
         deltas = self._deltas(prepared, base, local, loss)
-        return Trained(prepared, clock, deltas, loss, young, usage=used[0], reread=used[1])
+        return Trained(prepared, clock, deltas, loss, young, None, *used, held_loss=held_loss)
 
     def push(self, trained: Trained) -> Learnt:
         """Push what was learnt and let the clock go on."""
@@ -214,6 +232,9 @@ class Learner:
     def _deliver(self, work: Work, clock: int, deltas: tuple[RowDelta, ...]) -> Ack:
         """Send a push of rows as they were at `clock`, and follow what the server answers."""
         push = work.push(self.node, self.sequence + 1, clock, deltas, self.unit)
+        # What is learnt again is read nowhere: the reader goes on where it was.
+        self._place = push.place or self._place
+        push = replace(push, place=self._place)
         if self.outstanding is not None:
             push = replace(push, place=self.outstanding.place(work.keys))
         ack = self.server.push(replace(push, busy_s=self.stopwatch.busy()))
@@ -229,8 +250,11 @@ class Learner:
         if self.rehearsal is not None:
             self.rehearsal.learnt(trained.prepared.sentences, trained.loss)
 
-    def begin(self, clock: int, sequence: int, min_count: int, young_mentions: int = 0) -> None:
+    def begin(
+        self, clock: int, sequence: int, min_count: int, young_mentions: int = 0, place: str = ""
+    ) -> None:
         """Begin where the server stands, behind push `sequence` of an earlier process."""
+        self._place = place
         self.young = YoungWords.of(self.model, young_mentions)
         self.clock, self.sequence, self.min_count = clock, sequence, min_count
         self._prepared = self._refreshed = sequence
@@ -302,6 +326,34 @@ class Learner:
         wanted = int(sum(len(part.codes) for part in fresh) * ratio)
         past, held = self.rehearsal.draw(blocks, fresh, wanted)
         return [*fresh, *(replace(p, table=self.lexicon.known(p.table)) for p in past)], held
+
+    def _recall(self, order: Order, held: HeldPairs | None) -> tuple[list[Part], Rehearsed]:
+        """Sentences of the past to learn again, and the words by which the tick is measured."""
+        if self.rehearsal is None:
+            return [], Rehearsed()
+        past, sentences = self.rehearsal.draw_again(order.tokens)
+        parts = [replace(part, table=self.lexicon.known(part.table)) for part in past]
+        if held is None:
+            return parts, sentences
+        # A sentence of one word trains nothing; its rows are there.
+        ids = held.ids
+        parts.append(Part.of_ids(ids, np.arange(len(ids) + 1, dtype=np.int32)))
+        return parts, sentences.longer(len(ids))
+
+    def _held_out_of(self, fresh: list[Part], seed: int) -> list[Part]:
+        """The fresh text without the sentences that are held out of training."""
+        if self.held_out is None or not fresh:
+            return fresh
+        some = partial(self._noise.some, seed=seed, lexicon=self.lexicon)
+        return self.held_out.take(fresh, self._keep, some)
+
+    def _held_pairs(self) -> HeldPairs | None:
+        return None if self.held_out is None else self.held_out.pairs(self.lexicon.known)
+
+    def _rate(self, blocks: Sequence[TokenBlock], order: Order | None) -> float:
+        if order is not None:
+            return order.rate * self.model.learning_rate
+        return self.model.rate(progress(blocks, self.model.schedule, self.unit))
 
     def _sight(self, blocks: Sequence[TokenBlock], planned: Plan) -> Sequence[Sightings]:
         """What the blocks say of words that were read only a few times."""

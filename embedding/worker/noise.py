@@ -33,6 +33,14 @@ class NoiseWords:
             self.table = lexicon.noise(self._model.noise_exponent)
             self._ids = lexicon.ids
 
+    def some(self, n: int, seed: int, lexicon: Lexicon) -> IntArray:
+        """n noise words, int64 ids; none while nothing was counted."""
+        self.follow(lexicon)
+        if self.table is None:
+            return np.empty(0, dtype=np.int64)
+        found: IntArray = self._ids[self.table.draw(n, seed)]
+        return found
+
     def draw(
         self, tokens: int, seed: int, lexicon: Lexicon, read: Sequence[IntArray] = ()
     ) -> IntArray:

@@ -23,6 +23,7 @@ from embedding.exchange.payload import RowDelta
 from embedding.models.base import BlockLoss
 from embedding.records import IntArray, ScorePairs, Table, TokenBlock
 from embedding.worker.combining import share
+from embedding.worker.convergence import Order
 from embedding.worker.learner import Learner, Rowed
 from embedding.worker.localrows import LocalRows, Moved
 from embedding.worker.ticks import Learnt, Prepared, Trained
@@ -49,10 +50,14 @@ class PacedLearner(Learner):
         return not self.pace.every_block or self._work is not None
 
     def prepare(
-        self, blocks: Sequence[TokenBlock], *, when: Literal["now", "ahead", "late"] = "now"
+        self,
+        blocks: Sequence[TokenBlock],
+        *,
+        when: Literal["now", "ahead", "late"] = "now",
+        order: Order | None = None,
     ) -> Prepared:
         """As `Learner.prepare`; rows that are kept are looked at when the block is trained."""
-        return super().prepare(blocks, when="late" if self.keeps_rows else when)
+        return super().prepare(blocks, when="late" if self.keeps_rows else when, order=order)
 
     def train(self, prepared: Prepared) -> Trained:
         """Train on the node's copies."""

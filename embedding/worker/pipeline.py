@@ -17,10 +17,12 @@ from typing import Literal
 
 from embedding.errors import RefusedError
 from embedding.records import TokenBlock
+from embedding.worker.convergence import Order
 from embedding.worker.learner import Learner
 from embedding.worker.ticks import Learnt, Prepared
 
-Blocks = Sequence[TokenBlock]
+Blocks = Sequence[TokenBlock] | Order
+"""Fresh blocks of a tick, or what to learn again."""
 Next = Prepared | RefusedError | None
 
 
@@ -77,6 +79,8 @@ class Pipeline:
         """The next block, or why the server refused it; None when there is none."""
         for blocks in self._blocks:
             try:
+                if isinstance(blocks, Order):
+                    return self._learner.prepare((), when=when, order=blocks)
                 return self._learner.prepare(blocks, when=when)
             except RefusedError as error:
                 # Not told here: whoever hears of it sets the node back, and a push is under way.

@@ -65,6 +65,17 @@ class Rehearsed:
         weights[: len(factors)] *= factors
         return replace(self, weights=weights)
 
+    def longer(self, sentences: int) -> Rehearsed:
+        """With so many sentences behind, of which the memory knows nothing."""
+        if self.weights is None and self.track is Track.NONE:
+            return self
+        weights = np.empty(0, np.float32) if self.weights is None else self.weights
+        return replace(
+            self,
+            keys=np.concatenate([self.keys, np.full(sentences, -1, dtype=np.int64)]),
+            weights=np.concatenate([weights, np.ones(sentences, np.float32)]),
+        )
+
     def into(self, planned: Plan) -> Plan:
         """The plan whose block is weighted and measured."""
         if self.weights is None and self.track is Track.NONE:
@@ -80,6 +91,8 @@ class Rehearsal:
         self._memory = memory
         self._mixing = mixing
         self._lock = threading.Lock()
+        self._window: int | None = None
+        self._since = 0
 
     def draw(
         self, blocks: Sequence[TokenBlock], fresh: Sequence[Part], tokens: int
@@ -93,6 +106,7 @@ class Rehearsal:
             for block, part in zip(blocks, fresh, strict=True):
                 first = of_sentences(block.priority, block.documents)
                 keys = self._memory.add(part.ids, part.sentences, first)
+                self._note(keys)
                 self._mixing.remember(block.source, keys, len(self._memory))
             factors = self._mixing.past(sample.keys)
         past = [Part.of_ids(sample.tokens, sample.sentences)] if len(sample.tokens) else []
@@ -105,6 +119,36 @@ class Rehearsal:
         keys = np.concatenate([np.full(n_fresh, -1, dtype=np.int64), drawn])
         weights = np.concatenate([alike, (sample.weights * factors)[: len(drawn)]])
         return past, Rehearsed(keys, weights, track)
+
+    def begin(self, window: int) -> None:
+        """What is read from now on is of this window (Unix seconds of its start)."""
+        with self._lock:
+            if self._window is None or window > self._window:
+                self._window, self._since = window, -1
+
+    def draw_again(self, tokens: int) -> tuple[list[Part], Rehearsed]:
+        """About `tokens` tokens: half of the window under way, half of all that is remembered."""
+        with self._lock:
+            late = self._memory.sample(tokens // 2, max(self._since, 0))
+            every = self._memory.sample(tokens - tokens // 2)
+            parts, keys, weights = [], [], []
+            for sample in (late, every):
+                if len(sample.tokens):
+                    parts.append(Part.of_ids(sample.tokens, sample.sentences))
+                    keys.append(sample.keys)
+                    weights.append(sample.weights * self._mixing.past(sample.keys))
+        track = _TRACKED[self._memory.measure]
+        if track is Track.NONE and not self._mixing:
+            return parts, Rehearsed()
+        if not parts:
+            return parts, Rehearsed(weights=np.empty(0, np.float32), track=track)
+        return parts, Rehearsed(np.concatenate(keys), np.concatenate(weights), track)
+
+    def _note(self, keys: IntArray) -> None:
+        """The first key of the window under way."""
+        known = keys[keys >= 0]
+        if self._since < 0 and len(known):
+            self._since = int(known[0])
 
     def recall(self, tokens: int) -> Sample:
         """About `tokens` tokens of the past, which are not told of afterwards."""

@@ -155,6 +155,8 @@ class Rereading:
 
         fresh  the tokens of `blocks` alone, rows of `words`; words: int64 [n], their row ids
         """
+        if not blocks:
+            return
         lengths = [len(one.codes) for one in blocks]
         ids = np.full(len(fresh.tokens), -1, dtype=np.int64)
         ids[fresh.tokens >= 0] = words[fresh.tokens[fresh.tokens >= 0]]

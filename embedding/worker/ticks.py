@@ -24,6 +24,8 @@ from embedding.records import (
     WindowUnit,
 )
 from embedding.worker.combining import Usual
+from embedding.worker.convergence import Order
+from embedding.worker.heldout import HeldPairs
 from embedding.worker.place import Place
 from embedding.worker.planning import Plan
 from embedding.worker.rehearsal import Rehearsed
@@ -51,6 +53,8 @@ class Prepared:
     rows  None when they are better pulled after the push before this one: `train` does
     usual  how frequent its words are in everybody's text; None when the node learns alone
     begun  the words there are, when a window begins with this block and use is added up
+    fresh  tokens of the plan that are fresh; those behind them are replayed
+    order  what was asked for where the tick is a rehearsal; held: by which it is measured
     """
 
     blocks: Sequence[TokenBlock]
@@ -64,6 +68,15 @@ class Prepared:
     rate: float
     usual: Usual | None = None
     begun: Begun | None = None
+    fresh: int = 0
+    order: Order | None = None
+    held: HeldPairs | None = None
+
+    @property
+    def known(self) -> tuple[int, int]:
+        """Tokens that have a row: fresh ones, replayed ones."""
+        there = self.planned.block.tokens >= 0
+        return int(there[: self.fresh].sum()), int(there[self.fresh :].sum())
 
 
 @dataclass(frozen=True)
@@ -74,6 +87,7 @@ class Trained:
     minibatches  the block as it was learnt on shards that hold columns; then there are no deltas
     usage  what stood around all words, by rows of the tick's counts
     reread  the same of texts of the windows before
+    held_loss  of a rehearsal: loss of held-out pairs before it trained
     """
 
     prepared: Prepared
@@ -84,6 +98,7 @@ class Trained:
     minibatches: Minibatches | None = None
     usage: Usage | None = None
     reread: tuple[Reread, ...] = ()
+    held_loss: float | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +108,8 @@ class Learnt:
     keys      documents that the server has now: who waits for them may be told
     progress  share of the reading that is done, 0 for a stream
     ack       what the server said; None when the tick is kept for a later push
+    order     what was ordered, where the tick was a rehearsal
+    held_loss  loss of held-out pairs before it trained; None: not measured
     """
 
     keys: tuple[str, ...]
@@ -102,6 +119,8 @@ class Learnt:
     pairs: int
     progress: float
     ack: Ack | None
+    order: Order | None = None
+    held_loss: float | None = None
 
     @classmethod
     def of(cls, trained: Trained, keys: tuple[str, ...], ack: Ack | None) -> Learnt:
@@ -115,6 +134,8 @@ class Learnt:
             pairs=loss.pairs,
             progress=reading(prepared.blocks),
             ack=ack,
+            order=prepared.order,
+            held_loss=trained.held_loss,
         )
 
 
@@ -158,6 +179,8 @@ def pacing(blocks: Sequence[TokenBlock], model: ModelConfig, unit: WindowUnit) -
     one rate: no window is followed, or the model weighs no sentence.
     """
     if model.schedule is not Schedule.WINDOW or model.model is Model.GLOVE:
+        return None
+    if not blocks:
         return None
     whole = model.rate(progress(blocks, model.schedule, unit))
     each = [np.ones(0, dtype=np.float64)]

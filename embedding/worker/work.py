@@ -28,7 +28,8 @@ from embedding.worker.ticks import Trained
 class Work:
     """Blocks learnt, with what was counted in them.
 
-    tokens    tokens that have a row, replayed ones too
+    tokens    fresh tokens that have a row
+    replayed  tokens that were learnt again
     loss_sum  nats over `pairs` pairs
     young     what stood around words that were read only a few times
     minibatches  one tick as it was learnt on shards that hold columns
@@ -45,12 +46,13 @@ class Work:
     minibatches: Minibatches | None = None
     usage: Usage | None = None
     reread: tuple[Reread, ...] = ()
+    replayed: int = 0
 
     @classmethod
     def of(cls, trained: Trained) -> Work:
         """One tick."""
         prepared, loss = trained.prepared, trained.loss
-        tokens = int((prepared.planned.block.tokens >= 0).sum())
+        tokens, replayed = prepared.known
         return cls(
             tuple(prepared.blocks),
             prepared.counts,
@@ -61,6 +63,7 @@ class Work:
             trained.minibatches,
             trained.usage,
             trained.reread,
+            replayed,
         )
 
     def then(self, other: Work) -> Work:
@@ -74,6 +77,7 @@ class Work:
             summed([part for part in (self.young, other.young) if part is not None]),
             usage=_both(self.usage, other.usage, len(self.counts.ids)),
             reread=self.reread + other.reread,
+            replayed=self.replayed + other.replayed,
         )
 
     def push(
@@ -102,6 +106,7 @@ class Work:
             minibatches=self.minibatches,
             usage=self.usage,
             reread=self.reread,
+            replayed=self.replayed,
         )
 
     @property

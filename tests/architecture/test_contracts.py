@@ -1,4 +1,4 @@
-"""The walls of the house: rooms, dependencies, what loads what. `make check` holds the contracts."""
+"""The walls of the house: rooms, dependencies, what loads what; `make check` holds contracts."""
 
 from __future__ import annotations
 

@@ -99,7 +99,9 @@ def test_a_word_that_two_sources_use_differently_is_found(
     assert {each["source"] for each in json.loads(done.out)["sources"]} == {NEWS, BOARD, "corpus"}
 
 
-def test_sources_beyond_the_most_are_counted_as_one(own_process, posts: Path, tmp_path: Path) -> None:
+def test_sources_beyond_the_most_are_counted_as_one(
+    own_process, posts: Path, tmp_path: Path
+) -> None:
     done = own_process("train", posts, "--out", tmp_path / "some", "--sources", "1", *OPTIONS)
     assert done.code == 0, done.err
     assert "3 sources; the 1 with the most text are told apart" in done.err
