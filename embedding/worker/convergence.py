@@ -2,30 +2,37 @@
 
 The crawl is slow and text is little: after one pass a model has hardly left its random start. So a
 node learns the text of a window again from its replay memory, until text that it does not learn
-from is predicted no better. Some sentences are held out of training. With L the mean loss of their
-pairs under the tables (`heldout.py`), measured at each rehearsal before it trains, and one pass as
-many tokens as were read of the window,
+from is predicted no better. Some sentences are held out of training. L is the mean loss of their
+pairs under the tables (`heldout.py`), measured at each rehearsal before it trains.
 
-    gain = (L at the last look - L now) / L at the last look,    one look a pass,
+    budget   passes · fresh · max(fresh / read, 1 / SHORTEST)   tokens, of a window of `fresh` tokens
+    rate     falls in a straight line, with what is left of the budget, to 0
+    a look   each `fresh` tokens: where the mean of L since the last look is not by ENOUGH of itself
+             below the one before, a part (GIVEN_UP) of what is left is given up
 
-    gain < ENOUGH:  the rate is halved, for the steps are too large to get nearer
-    rate < model.learning_rate / FINEST, or the budget is spent:  the window has settled
-
-(reduce on plateau; held-out loss as the criterion: Prechelt 1998, "Early stopping - but when?").
-The budget is `most` tokens for each token of the window. A rate that is halved FINEST times would
-move nothing, so also without a budget this ends.
+`read` is what was read of all windows: the more is known already, the less there is to learn. The
+first window starts at FIRST times the learning rate, for a model without any text leaves its start
+slowly. Held-out loss as the criterion: Prechelt 1998, "Early stopping - but when?".
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-ENOUGH = 0.003
-"""Relative gain of a pass that is worth another one at the same rate."""
-FINEST = 8.0
-"""How many times smaller than at the start the rate becomes."""
+ENOUGH = 0.001
+"""Part of the held-out loss that a pass has to take off it."""
+GIVEN_UP = 0.25
+"""Part of what is left of the budget that a pass without a gain costs."""
+FIRST = 2.0
+"""How many times larger than the learning rate the first rehearsals of a model are."""
+SHORTEST = 10.0
+"""A window is rehearsed for this part of the passes at least."""
 LEAST = 64
-"""Tokens below which a window is too short to be rehearsed."""
+"""Tokens below which a window is too short to be rehearsed, or too little is left."""
+DECAY = 0.15
+"""By which part of itself, times its rate, a row shrinks in one pass over all that is remembered:
+without it rows of little text go on growing, and predict what was not learnt ever worse (weight
+decay; Krogh and Hertz 1992)."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +46,8 @@ class Order:
 class Convergence:
     """A pure state machine: told what was read and measured, it orders what is rehearsed.
 
-    passes  most tokens rehearsed for each token of a window; 0: none
-    tick    tokens of one rehearsal
+    passes  most tokens rehearsed for each token of a model's first window; 0: none
+    tick    tokens of one rehearsal, at most
     """
 
     def __init__(self, passes: float, tick: int) -> None:
@@ -49,68 +56,57 @@ class Convergence:
         self.loss: float | None = None
         self.first_loss: float | None = None
         self.rehearsed = 0
-        self._fresh = 0
-        self._rate = 1.0
+        self._read = self._fresh = 0
+        self._budget = self._left = 0.0
         self._since = 0
-        self._ordered = 0
+        self._losses: list[float] = []
 
     @property
     def settled(self) -> bool:
         """Whether nothing more is to be rehearsed of what was read so far."""
-        return (
-            self._fresh < LEAST
-            or self._rate < 1.0 / FINEST
-            or self._ordered >= self.passes * self._fresh
-        )
+        return self._left < LEAST
 
     @property
     def progress(self) -> float:
-        """Part of the way to rest, 0 to 1: by the budget or by the rate, whichever is farther."""
-        if self.settled:
-            return 1.0
-        spent = self._ordered / (self.passes * self._fresh)
-        halved = (1.0 / self._rate - 1.0) / (2.0 * FINEST - 1.0)
-        return min(max(spent, halved), 1.0)
+        """Part of the way to rest, 0 to 1."""
+        return 1.0 if self.settled else 1.0 - self._left / self._budget
 
     def read(self, window: int, tokens: int) -> None:
-        """Fresh tokens of a window (Unix seconds of its start) were learnt."""
+        """Fresh tokens of a window (Unix seconds of its start) were learnt.
+
+        Text of an earlier window, that came late, counts with the window under way.
+        """
         if self.window is None or window > self.window:
             self.window, self.loss, self.first_loss = window, None, None
-            self._fresh = self._ordered = self._since = self.rehearsed = 0
-            self._rate = 1.0
+            self._fresh = self._since = self.rehearsed = 0
+            self._losses = []
+            self._budget = self._left = 0.0
+        self._read += tokens
         self._fresh += tokens
-        if self._rate < 1.0:
-            # New text: the rate rises again, the more the more there is of it.
-            self._rate = max(self._rate, min(1.0, 2.0 * tokens / self._fresh))
+        known = max(self._fresh / self._read, 1.0 / SHORTEST) if self._read else 0.0
+        self._left += self.passes * tokens * known
+        self._budget = max(self._budget, self._left)
 
     def order(self) -> Order | None:
         """The next rehearsal; None: rest."""
         if self.settled:
             return None
-        most = int(self.passes * self._fresh) - self._ordered
-        tokens = min(self.tick, self._fresh, max(most, LEAST))
-        self._ordered += tokens
-        return Order(tokens, self._rate)
+        start = FIRST if self._fresh == self._read else 1.0
+        tokens = max(min(self.tick, self._fresh, int(self._left)), LEAST)
+        rate = start * (self._left - tokens / 2) / self._budget
+        self._left -= tokens
+        return Order(tokens, max(rate, 0.01))
 
     def measured(self, loss: float | None, tokens: int) -> None:
-        """A rehearsal of so many tokens began at this held-out loss; None: nothing to measure by.
-
-        Without a loss the rate falls with the budget, so that the end comes all the same.
-        """
+        """A rehearsal of so many tokens began at this held-out loss; None: nothing to measure by."""
         self.rehearsed += tokens
         self._since += tokens
-        if loss is None:
-            self._rate = max(
-                1.0 - self._ordered / max(self.passes * self._fresh, 1.0), 1.0 / FINEST
-            )
+        if loss is not None:
+            self._losses.append(loss)
+            self.first_loss = loss if self.first_loss is None else self.first_loss
+        if self._since < self._fresh or not self._losses:
             return
-        if self.loss is None:
-            self.loss = self.first_loss = loss
-            self._since = tokens
-            return
-        if self._since <= self._fresh:
-            return
-        gain = (self.loss - loss) / self.loss if self.loss else 0.0
-        self.loss, self._since = loss, tokens
-        if gain < ENOUGH:
-            self._rate /= 2.0
+        mean = sum(self._losses) / len(self._losses)
+        if self.loss is not None and self.loss - mean < ENOUGH * self.loss:
+            self._left *= 1.0 - GIVEN_UP
+        self.loss, self._since, self._losses = mean, 0, []

@@ -38,7 +38,7 @@ from embedding.worker.batch import BatchWork
 from embedding.worker.combining import Steps, Usual, share, steps_of
 from embedding.worker.compass import Tables
 from embedding.worker.config import NodeConfig
-from embedding.worker.convergence import Order
+from embedding.worker.convergence import DECAY, Order
 from embedding.worker.counting import count_words
 from embedding.worker.deltas import moved, with_own
 from embedding.worker.grams import WordGrams
@@ -216,6 +216,8 @@ class Learner:
             seed=prepared.seed,
         )
         check_loss(self.node, self.model, loss)
+        if prepared.order is not None:
+            self._shrink(local, prepared.order)
         young = self._surroundings(prepared)
         used = self._used(prepared, clock, base)
         deltas = self._deltas(prepared, base, local, loss)
@@ -339,6 +341,13 @@ class Learner:
         ids = held.ids
         parts.append(Part.of_ids(ids, np.arange(len(ids) + 1, dtype=np.int32)))
         return parts, sentences.longer(len(ids))
+
+    def _shrink(self, rows: Rowed, order: Order) -> None:
+        """Weight decay of the rows of a rehearsal, in place."""
+        held = 0 if self.rehearsal is None else self.rehearsal.tokens
+        part = min(1.0, order.tokens / max(held, 1))
+        for values in rows.values():
+            values *= np.float32(1.0 - DECAY * order.rate * part)
 
     def _held_out_of(self, fresh: list[Part], seed: int) -> list[Part]:
         """The fresh text without the sentences that are held out of training."""

@@ -120,6 +120,11 @@ class Rehearsal:
         weights = np.concatenate([alike, (sample.weights * factors)[: len(drawn)]])
         return past, Rehearsed(keys, weights, track)
 
+    @property
+    def tokens(self) -> int:
+        """Tokens that are remembered."""
+        return self._memory.tokens
+
     def begin(self, window: int) -> None:
         """What is read from now on is of this window (Unix seconds of its start)."""
         with self._lock:
