@@ -1,4 +1,12 @@
-"""How near a word is to another: cosine, less what its own vector is unsure by.
+"""How near a word is to another: cosine of what tells words apart, less what is unsure.
+
+All vectors of a model have a direction in common, the more the less text it has read; cosines then
+say how much of it a word has, which is how frequent it is, and everything is near the same few
+words. So the mean of the unit vectors of frequent words is taken out before words are compared (Mu
+and Viswanath 2018, "All-but-the-top", equation 1; taking leading directions out as well found no
+more of a larger model's neighbours, ADR 21):
+
+    d(x) = unit(unit(x) − m),    m = mean of unit(x) over the `CENTRED` most frequent words
 
 A vector learnt from c mentions is partly what the word means and partly what happened to stand
 around it. A cosine with such a vector says too much: of two measurements of which one has the
@@ -6,7 +14,7 @@ reliability r, the expected correlation with what was to be measured is √r of 
 (Spearman 1904). Among many candidates the unsure ones win by chance, and the nearest words of a
 word would be rare ones. So words are ranked by
 
-    nearness(x, y) = cos(x, y) · √(c_y / (c_y + UNSURE)),
+    nearness(x, y) = d(x)·d(y) · √(c_y / (c_y + UNSURE)),
 
 c_y the running count of the word that is looked for (benchmarks/results/nearness-2026-11-23.md).
 """
@@ -18,6 +26,10 @@ import numpy.typing as npt
 
 from embedding.records import FloatArray
 
+CENTRED = 3_000
+"""Most frequent words whose mean is taken out."""
+FEWEST = 100
+"""Words below which nothing is taken out: their mean would be the words themselves."""
 UNSURE = 20.0
 """Mentions after which half of a vector's variance is chance."""
 
@@ -26,4 +38,36 @@ def sureness(counts: npt.ArrayLike) -> FloatArray:
     """float32 [n]: √(c / (c + UNSURE)) of running counts [n]; one below 1 counts as 1."""
     known = np.maximum(np.asarray(counts, dtype=np.float64), 1.0)
     found: FloatArray = np.sqrt(known / (known + UNSURE)).astype(np.float32)
+    return found
+
+
+def frequent(counts: npt.ArrayLike, most: int = CENTRED) -> npt.NDArray[np.int64]:
+    """Increasing rows int64 [≤ most] of the words with the highest counts [n]."""
+    known = np.asarray(counts)
+    if len(known) <= most:
+        return np.arange(len(known), dtype=np.int64)
+    return np.sort(np.argsort(-known, kind="stable")[:most]).astype(np.int64)
+
+
+def centre_of(vectors: FloatArray) -> FloatArray:
+    """m float32 [d] of the vectors [n, d] of frequent words; zeros of fewer than `FEWEST`."""
+    units = unit_rows(np.asarray(vectors, dtype=np.float32))
+    if len(units) < FEWEST:
+        return np.zeros(units.shape[1], dtype=np.float32)
+    mean: FloatArray = units.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return mean
+
+
+def directions_of(vectors: FloatArray, centre: FloatArray) -> FloatArray:
+    """d(x) float32 [n, d] of vectors [n, d]; zeros for a vector of zeros."""
+    rows = np.asarray(vectors, dtype=np.float32)
+    there = rows.any(axis=1, keepdims=True)
+    found: FloatArray = unit_rows((unit_rows(rows) - centre) * there)
+    return found
+
+
+def unit_rows(rows: FloatArray) -> FloatArray:
+    """Rows [n, d] at length 1; zeros stay."""
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    found: FloatArray = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
     return found

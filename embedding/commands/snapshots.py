@@ -138,6 +138,9 @@ def neighbours(
     """
     snapshot = open_snapshot(id, snapshots)
     found = snapshot.neighbours(word, n)
+    if why := snapshot.unreadable:
+        errors.print(f"snapshot {snapshot.id}: {why}", highlight=False, markup=False)
+        found = []
     if as_json:
         print_json([{"word": other, "nearness": near} for other, near in found])
         return

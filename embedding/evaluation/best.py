@@ -11,11 +11,13 @@ from embedding.evaluation.lookup import unit
 class NearestRows:
     """Keeps the n rows nearest to one query (embedding/nearness.py).
 
-    query  float [d] on any device; blocks that are shown come from the same device
+    query   float [d] on any device; blocks that are shown come from the same device
+    centre  float [d], what all words have in common; None: nothing
     """
 
-    def __init__(self, query: Tensor, n: int) -> None:
-        self._query = unit(query.unsqueeze(0))[0]
+    def __init__(self, query: Tensor, n: int, centre: Tensor | None = None) -> None:
+        self._centre = query.new_zeros(len(query)) if centre is None else centre
+        self._query = unit(unit(query.unsqueeze(0)) - self._centre)[0]
         self._n = n
         self._near = query.new_empty(0)
         self._rows = torch.empty(0, dtype=torch.int64, device=query.device)
@@ -25,7 +27,7 @@ class NearestRows:
 
         Zeros are left out.
         """
-        near = (unit(vectors) @ self._query) * sure
+        near = (unit(unit(vectors) - self._centre) @ self._query) * sure
         near[~vectors.any(dim=1)] = -torch.inf
         near = torch.cat([self._near, near])
         rows = torch.cat([self._rows, rows])

@@ -1,5 +1,7 @@
 """The quality gate: floors that a snapshot must keep before an alias may name it.
 
+A model that cannot be read (embedding/readability.py), collapsed or untrained, passes no gate.
+
 A floor is pinned to what it was measured on: the SHA-256 of the corpus file that `yeoron train`
 read, and that of the gold file. On another corpus the same figure means something else, so such a
 floor is left aside there, with a sentence. A figure that a floor asks for and that could not be
@@ -18,6 +20,7 @@ from pydantic import Field, ValidationError, model_validator
 from embedding.config import Config, explain
 from embedding.durable import sha256
 from embedding.errors import InputError
+from embedding.readability import unreadable
 from embedding.snapshots.format import Manifest
 
 LOWER_IS_BETTER = ("nll", "pip")
@@ -111,6 +114,8 @@ def judge(
     """
     digests = {path.stem: _digest(path) for path in gold}
     failed, aside = [], []
+    if why := unreadable(metrics):
+        failed.append(why)
     for floor in floors:
         if why := _elsewhere(floor, corpus, digests):
             aside.append(why)

@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 BLOCK = 16_384
-UNSURE = 20.0
-"""As in embedding/nearness.py, which cannot be imported here; a test compares the answers."""
+CENTRED, FEWEST, UNSURE, COLLAPSED = 3_000, 100, 20.0, 0.6
+"""As in embedding/nearness.py and readability.py, which cannot be imported here; a test compares
+the answers."""
 COLUMNS = ("word", "neighbour", "nearness", "rank", "reason")
 
 
@@ -35,10 +36,13 @@ class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
         self.words = batch.column("word")
         table = batch.column("in").flatten().to_numpy()
         self.vectors = table.reshape(batch.num_rows, -1) if batch.num_rows else table[:0, None]
-        norms = np.linalg.norm(self.vectors, axis=1)
-        self.inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
         counts = np.maximum(batch.column("count").to_numpy(), 1).astype(np.float64)
-        self.scale = self.inverse * np.sqrt(counts / (counts + UNSURE)).astype(np.float32)
+        self.sure = np.sqrt(counts / (counts + UNSURE)).astype(np.float32)
+        frequent = np.argsort(-counts, kind="stable")[:CENTRED]
+        self.centre = np.zeros(self.vectors.shape[1], dtype=np.float32)
+        if len(frequent) >= FEWEST:
+            self.centre = _unit(self.vectors[frequent]).mean(axis=0, dtype=np.float64)
+            self.centre = self.centre.astype(np.float32)
 
     def predict(
         self,
@@ -55,6 +59,11 @@ class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
         """
         n = max(1, int((params or {}).get("n", 10)))
         lines: list[tuple[str, str, float, int, str]] = []
+        spread = self.manifest.get("quality", {})
+        if max(spread.get("mean_cosine", 0.0), spread.get("first_axis", 0.0)) > COLLAPSED:
+            reason = f"snapshot {self.manifest['id']} has read too little text to be read"
+            lines = [(word, "", float("nan"), 0, reason) for word in model_input]
+            return pd.DataFrame(lines, columns=list(COLUMNS))
         for word in model_input:
             row = pc.index(self.words, word).as_py()
             if row < 0:
@@ -68,15 +77,28 @@ class NearestWords(mlflow.pyfunc.PythonModel):  # type: ignore[misc]
 
     def _nearest(self, row: int, n: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
         """Rows of the n nearest words, nearest first, and how near they are."""
-        query = self.vectors[row] * self.inverse[row]
+        query = self._directions(self.vectors[row : row + 1])[0]
         starts = range(0, len(self.vectors), BLOCK)
-        parts = [self.vectors[at : at + BLOCK] @ query for at in starts]
-        near = np.concatenate(parts) * self.scale
+        parts = [self._directions(self.vectors[at : at + BLOCK]) @ query for at in starts]
+        near = np.concatenate(parts) * self.sure
         near[row] = -np.inf
         n = min(n, len(near) - 1)
         best = np.argpartition(-near, n)[:n] if n < len(near) else np.arange(len(near))
         best = best[np.lexsort((best, -near[best]))]
         return best, near[best]
+
+    def _directions(self, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Unit rows less what all words have in common, at length 1."""
+        there = vectors.any(axis=1, keepdims=True)
+        return _unit((_unit(vectors) - self.centre) * there)
+
+
+def _unit(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    found: npt.NDArray[np.float32] = np.divide(
+        rows, norms, out=np.zeros_like(rows), where=norms > 0
+    )
+    return found
 
 
 mlflow.models.set_model(NearestWords())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from embedding.nearness import directions_of
 from embedding.records import FloatArray, IntArray
 
 BLOCK = 16_384
@@ -26,21 +27,27 @@ def nearest(
     n: int,
     *,
     exclude: IntArray | None = None,
+    centre: FloatArray | None = None,
 ) -> tuple[IntArray, FloatArray]:
     """The n rows nearest to each query.
 
     vectors  float32 [m, d], may be memory-mapped
-    scale    float32 [m]: `inverse_norms` for cosines, times `sureness` for nearness
+    scale    float32 [m]: `inverse_norms` for cosines; with a centre `sureness`, for nearness
+    centre   float32 [d] of embedding/nearness.py, which is taken out; None: plain cosines
     queries  float32 [q, d]
     exclude  int64 [q]: one row left out for each query (-1: none)
     returns  rows int64 [q, k] and figures float32 [q, k], k = min(n, m), highest first and by row
              where equal; an excluded row has -inf and can only be last
     """
-    units = queries * inverse_norms(queries)[:, None]
+    if centre is None:
+        units = queries * inverse_norms(queries)[:, None]
+    else:
+        units = directions_of(queries, centre)
     best_rows = np.empty((len(queries), 0), np.int64)
     best = np.empty((len(queries), 0), np.float32)
     for at in range(0, len(vectors), BLOCK):
         block = vectors[at : at + BLOCK]
+        block = block if centre is None else directions_of(block, centre)
         # One query is bound by memory: the threads of BLAS would cost more than they save.
         figures = np.vecdot(block, units)[None] if len(units) == 1 else units @ block.T
         figures *= scale[at : at + BLOCK]

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from embedding.errors import InputError, SnapshotError
-from embedding.nearness import sureness
+from embedding.nearness import centre_of, frequent, sureness
+from embedding.readability import unreadable
 from embedding.records import FloatArray, IntArray, SnapshotRef, TimeArray, WordCounts
 from embedding.snapshots import query
 from embedding.snapshots.files import entry
@@ -97,11 +98,15 @@ class Snapshot:
         """float32 [n]: 1/‖vector‖, 0 where the vector is 0."""
         return query.inverse_norms(self.vectors)
 
+    @property
+    def unreadable(self) -> str | None:
+        """Why the vectors cannot be read yet, in a sentence; None: they can."""
+        return unreadable(self.manifest.quality)
+
     @cached_property
-    def scale(self) -> FloatArray:
-        """float32 [n]: by which products with unit rows become nearness."""
-        scale: FloatArray = self.inverse_norms * sureness(self.counts)
-        return scale
+    def centre(self) -> FloatArray:
+        """float32 [dim]: what all words have in common (embedding/nearness.py)."""
+        return centre_of(self.read_vectors(frequent(self.counts)))
 
     @cached_property
     def counts_table(self) -> pa.RecordBatch:
@@ -194,7 +199,12 @@ class Snapshot:
                     f"{list(vector.shape)}."
                 )
         rows, figures = query.nearest(
-            self.vectors, self.scale, vector[None], n, exclude=np.array([row])
+            self.vectors,
+            sureness(self.counts),
+            vector[None],
+            n,
+            exclude=np.array([row]),
+            centre=self.centre,
         )
         column = self._batch.column("word")
         return [

@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.nearness import sureness
+from embedding.nearness import directions_of, sureness
 from embedding.records import CodeArray, FloatArray
-from embedding.snapshots.query import inverse_norms
 from embedding.snapshots.snapshot import Snapshot
 
 
@@ -102,11 +101,10 @@ class Compass:
         """
         frequent = self.of(snapshot)
         vector = np.asarray(snapshot.vectors[row], dtype=np.float32)
-        length = float(np.linalg.norm(vector))
-        if not length:
+        if not vector.any():
             return np.empty(0, np.int32), np.empty(0, np.float32)
         # Not a product of BLAS: for so little, its threads cost more than they save.
-        near = np.vecdot(frequent.rows, vector / length)
+        near = np.vecdot(frequent.rows, directions_of(vector[None], snapshot.centre)[0])
         own = self.names.code(snapshot.word_column[row].as_py())
         if own >= 0:
             near[frequent.codes == own] = -np.inf
@@ -122,7 +120,7 @@ class Compass:
         if len(counts) > self._words:
             rows = np.sort(np.argsort(-counts, kind="stable")[: self._words])
         vectors = snapshot.read_vectors(rows)
-        vectors *= (inverse_norms(vectors) * sureness(counts[rows]))[:, None]
+        vectors = directions_of(vectors, snapshot.centre) * sureness(counts[rows])[:, None]
         column = snapshot.word_column
         codes = self.names.number(column.take(pa.array(rows)).to_pylist())
         held = np.zeros(len(self.names), dtype=bool)

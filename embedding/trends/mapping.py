@@ -15,14 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from embedding.nearness import sureness
+from embedding.nearness import directions_of, sureness
 from embedding.records import FloatArray, IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.compass import Compass
 from embedding.trends.config import TrendsConfig
 from embedding.trends.lineage import lineage
 from embedding.trends.material import Snapshots
-from embedding.trends.pair import unit
 
 Plane = npt.NDArray[np.float64]
 
@@ -121,7 +120,8 @@ def _window(
     earlier: dict[str, Plane],
 ) -> tuple[MapWindow, dict[str, Plane]]:
     here = np.flatnonzero(rows >= 0)
-    vectors = unit(np.asarray(snapshot.vectors[np.concatenate([[row], rows[here]])]))
+    held = np.asarray(snapshot.vectors[np.concatenate([[row], rows[here]])])
+    vectors = directions_of(held, snapshot.centre)
     plane, kept = scaled(vectors)
     names = [words[at] for at in here.tolist()]
     common = [at for at, name in enumerate(names) if name in earlier]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.bias import bias_of
 from embedding.trends.config import TrendsConfig
 from embedding.trends.frequency import add
 from embedding.trends.material import Material, Snapshots, figures, gather
-from embedding.trends.moved import held_out_of, pair_in, rank_moved
+from embedding.trends.moved import Moved, held_out_of, pair_in, rank_moved
 from embedding.trends.rows import Note, TrendReport
 from embedding.trends.writer import RowWriter
 
@@ -29,7 +30,8 @@ def build_report(
     before = material.earlier[-1]
     baseline = add(material.past[-config.baseline_windows :])
     writer = RowWriter(material, material.past[-1], config)
-    moved = rank_moved(material, pair_in(material, config), writer, config)
+    unread = [s for s in (before, material.snapshot) if s.unreadable is not None]
+    moved = Moved() if unread else rank_moved(material, pair_in(material, config), writer, config)
     for snapshot in (before, material.snapshot):
         snapshot.release()
     arrivals = rank_arrivals(material, baseline, writer, config)
@@ -43,7 +45,7 @@ def build_report(
         born=arrivals.born,
         risen=arrivals.risen,
         fallen=arrivals.fallen,
-        notes=(*material.notes, *_remarks(material, arrivals.pooled)),
+        notes=(*material.notes, *map(_unread, unread), *_remarks(material, arrivals.pooled)),
         windows=writer.windows,
         floor=moved.floor,
         halves=moved.halves,
@@ -55,6 +57,11 @@ def build_report(
         },
         bias=bias_of(material.snapshot.manifest),
     )
+
+
+def _unread(snapshot: Snapshot) -> Note:
+    label = snapshot.manifest.window.label
+    return Note("unread_model", f"{label}: {snapshot.unreadable} No word is compared with it.")
 
 
 def _remarks(material: Material, pooled: bool) -> list[Note]:

@@ -5,7 +5,7 @@ node learns the text of a window again from its replay memory, until text that i
 from is predicted no better. Some sentences are held out of training. L is the mean loss of their
 pairs under the tables (`heldout.py`), measured at each rehearsal before it trains.
 
-    budget   passes · fresh · max(fresh / read, 1 / SHORTEST)   tokens, of a window of `fresh` tokens
+    budget   passes · fresh · max(fresh / read, 1 / SHORTEST) tokens, for a window of `fresh` tokens
     rate     falls in a straight line, with what is left of the budget, to 0
     a look   each `fresh` tokens: where the mean of L since the last look is not by ENOUGH of itself
              below the one before, a part (GIVEN_UP) of what is left is given up
@@ -98,7 +98,7 @@ class Convergence:
         return Order(tokens, max(rate, 0.01))
 
     def measured(self, loss: float | None, tokens: int) -> None:
-        """A rehearsal of so many tokens began at this held-out loss; None: nothing to measure by."""
+        """A rehearsal of so many tokens began at this held-out loss; None: it was not measured."""
         self.rehearsed += tokens
         self._since += tokens
         if loss is not None:

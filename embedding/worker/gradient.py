@@ -24,6 +24,7 @@ from embedding.exchange.shards.client import connect
 from embedding.exchange.shards.columns import ColumnsClient
 from embedding.models.base import make_trainer
 from embedding.models.config import Model
+from embedding.readability import reference_losses
 from embedding.records import TokenBlock, WindowUnit
 from embedding.stopping import stop_on_signals
 from embedding.stream.faults import PeerLost, QueueClosed
@@ -398,6 +399,7 @@ class GradientProcess:
     def _rehearsal_figures(self) -> dict[str, Any]:
         """How far the window under way has come."""
         state = self.convergence
+        untrained, unigram = reference_losses(self.spec.model.negative)
         with self._converging:
             return {
                 "window": state.window,
@@ -406,6 +408,8 @@ class GradientProcess:
                 "tokens": state.rehearsed,
                 "held_out_loss": state.loss,
                 "held_out_loss_first": state.first_loss,
+                "held_out_untrained": untrained,
+                "held_out_unigram": unigram,
             }
 
     def _report_forever(self) -> None:

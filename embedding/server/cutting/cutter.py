@@ -19,7 +19,9 @@ from embedding.errors import RefusedError, UnavailableError, YeoronError
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import SAID
 from embedding.exchange.protocol import no_counts
+from embedding.nearness import frequent
 from embedding.positions import positions
+from embedding.readability import spread
 from embedding.records import (
     FloatArray,
     HalfArray,
@@ -32,7 +34,7 @@ from embedding.records import (
 )
 from embedding.server.config import ServerConfig
 from embedding.server.cutting.gold import measure_gold
-from embedding.server.figures.reports import read_setup, read_weights
+from embedding.server.figures.reports import read_held_out, read_setup, read_weights
 from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import TablesCopy
 from embedding.server.shards.leading import RemoteCopy
@@ -276,7 +278,7 @@ class Cutter:
             if self._config.gold is not None:
                 device = state.tables.device
                 quality |= measure_gold(self._config.gold, data.words, data.vectors, device)
-            quality |= self._weights()
+            quality |= self._weights() | self._readability(data)
             if self._store is None:
                 raise RefusedError("cut: the server has no snapshot store.")
             ref = self._store.publish(replace(data, quality=quality), copied.usage())
@@ -298,6 +300,17 @@ class Cutter:
         with self._state.lock:
             told = self._reports()
         return {f"weight.{name}": weight for name, weight in read_weights(told).items()}
+
+    def _readability(self, data: SnapshotData) -> dict[str, float]:
+        """Whether the snapshot can be read (embedding/readability.py)."""
+        with self._state.lock:
+            told = self._reports()
+        vectors = np.asarray(data.vectors[frequent(data.counts)])
+        return {
+            "words_read": float(np.asarray(data.counts).sum()),
+            **spread(vectors),
+            **read_held_out(told),
+        }
 
     def _reports(self) -> list[dict[str, Any]]:
         """What the nodes that are there told last (under the lock)."""

@@ -23,7 +23,8 @@ from embedding.evaluation.analogy import analogy
 from embedding.evaluation.best import NearestRows
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.evaluation.similarity import similarity
-from embedding.nearness import sureness
+from embedding.nearness import centre_of, frequent, sureness
+from embedding.readability import spread, unreadable
 from embedding.records import IntArray, Table, TimeArray
 from embedding.server.state import ServerState
 from embedding.server.words.reading import Held, IdRows, Reading
@@ -68,7 +69,13 @@ class LiveModel:
                 self._refuse_unknown(word)
                 own = state.vocabulary.ids([word])
                 ids = state.vocabulary.alive()
-            nearest = NearestRows(self._copied(own, Table.IN)[0], n)
+            known = ids[frequent(self._counts(ids))]
+            rows = self._copied(known, Table.IN).cpu().numpy()
+            if why := unreadable({"words_read": float(self._counts(ids).sum()), **spread(rows)}):
+                raise RefusedError(f"word {word[:80]!r}: {why}", kind="control")
+            centre = torch.from_numpy(centre_of(rows))
+            query = self._copied(own, Table.IN)[0]
+            nearest = NearestRows(query, n, centre.to(query.device))
             for part, vectors in self._blocks(ids[ids != own[0]], Table.IN):
                 sure = torch.from_numpy(sureness(self._counts(part))).to(vectors.device)
                 nearest.show(torch.from_numpy(part).to(vectors.device), vectors, sure)

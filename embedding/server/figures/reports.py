@@ -50,6 +50,25 @@ def read_weights(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
     return {name: sum(each) / len(each) for name, each in sorted(told.items())}
 
 
+def read_held_out(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """Figures of held-out text by name, the mean over the nodes that told of them; else empty."""
+    names = {
+        "held_out": "held_out_loss",
+        "held_out_untrained": "held_out_untrained",
+        "held_out_unigram": "held_out_unigram",
+    }
+    told: dict[str, list[float]] = {}
+    for report in reports:
+        figures = report.get("rehearsal")
+        for name, key in names.items():
+            value = figures.get(key) if isinstance(figures, dict) else None
+            if isinstance(value, (int, float)) and 0 < value < 1e6:
+                told.setdefault(name, []).append(float(value))
+    if "held_out" not in told:
+        return {}
+    return {name: sum(each) / len(each) for name, each in told.items()}
+
+
 def read_setup(reports: Iterable[dict[str, Any]]) -> dict[str, object]:
     """What the nodes that told of it train with (`Setup`), by name; else empty.
 

@@ -1,0 +1,72 @@
+"""Whether the vectors of a model can be read yet: a model of too little text has learnt nothing.
+
+Until it has, all vectors point nearly the same way, every word is near the same few, and what seems
+to move is the model leaving its start. Figures, kept with each snapshot:
+
+    mean_cosine       of all pairs of the `CENTRED` most frequent words: (‖Σu‖² − n) / (n·(n − 1))
+    first_axis        part of the energy of their unit vectors on one axis, not centred: s₁² / Σ s²
+    words_read        running count of all words
+    held_out          loss of held-out pairs in nats (worker/heldout.py), and what it is of a model
+    held_out_untrained, held_out_unigram   without any training: (1 + k)·ln 2, and of one that knows
+                      how frequent words are and no more: ln(1 + k) + k·ln(1 + 1/k), k noise words
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from embedding.nearness import FEWEST, unit_rows
+from embedding.records import FloatArray
+
+COLLAPSED = 0.6
+"""Mean cosine, or share of the first axis, above which vectors say next to nothing."""
+LEARNT = 0.97
+"""Held-out loss as a part of that of a model which knows frequencies alone, above which a model
+has learnt no more than these."""
+USUAL_WORDS = 50_000
+"""Words that a model has to read, as a rule of thumb, before its vectors can be read."""
+
+
+def spread(vectors: FloatArray) -> dict[str, float]:
+    """mean_cosine and first_axis of vectors [n, d] of frequent words; nothing of a few words."""
+    rows = np.asarray(vectors, dtype=np.float32)
+    units = unit_rows(rows[rows.any(axis=1)]).astype(np.float64)
+    n = len(units)
+    if n < FEWEST:
+        return {}
+    energy = np.linalg.eigvalsh(units.T @ units)
+    mean = (float(np.square(units.sum(axis=0)).sum()) - n) / (n * (n - 1))
+    return {"mean_cosine": mean, "first_axis": float(energy[-1] / energy.sum())}
+
+
+def reference_losses(negative: int) -> tuple[float, float]:
+    """Loss in nats of a pair with so many noise words: untrained, and by frequencies alone."""
+    untrained = (1 + negative) * math.log(2.0)
+    unigram = math.log(1 + negative) + negative * math.log(1 + 1 / negative)
+    return untrained, unigram
+
+
+def unreadable(figures: Mapping[str, float]) -> str | None:
+    """Why vectors with these figures cannot be read yet, and what is missing; None: they can.
+
+    Figures that are not there are passed over: stores of before have none.
+    """
+    reasons = []
+    cosine, axis = figures.get("mean_cosine", 0.0), figures.get("first_axis", 0.0)
+    if max(cosine, axis) > COLLAPSED:
+        reasons.append(f"its vectors point nearly the same way (mean cosine {cosine:.2f})")
+    held, unigram = figures.get("held_out"), figures.get("held_out_unigram")
+    if held is not None and unigram is not None and held > LEARNT * unigram:
+        reasons.append("it predicts held-out text no better than word frequencies do")
+    if not reasons:
+        return None
+    missing = USUAL_WORDS - figures.get("words_read", 0.0)
+    wanted = (
+        f"about {math.ceil(missing / 1000) * 1000:,} more words are needed"
+        if missing > 0
+        else "its text has to be rehearsed longer (node.rehearsal_passes)"
+    )
+    return f"the model cannot be read yet: {' and '.join(reasons)}; {wanted}."
