@@ -1,0 +1,121 @@
+"""How long a window is rehearsed: the state machine, told of losses."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from embedding.worker.convergence import ENOUGH, FIRST, LEAST, Convergence
+from generated import examples
+
+losses = st.none() | st.floats(0.0, 50.0)
+
+
+def rehearsed(machine: Convergence, loss) -> list:
+    """All orders until it rests; `loss` of the n-th rehearsal."""
+    found = []
+    while (order := machine.order()) is not None:
+        found.append(order)
+        machine.measured(loss(len(found)), order.tokens)
+        assert len(found) < 50_000
+    return found
+
+
+def test_while_it_helps_the_whole_budget_is_used_and_the_rate_falls_to_nothing() -> None:
+    machine = Convergence(30.0, 10_000)
+    machine.read(0, 10_000)
+    orders = rehearsed(machine, lambda n: 3.0 * 0.95**n)
+    assert sum(order.tokens for order in orders) == 300_000
+    rates = [order.rate for order in orders]
+    assert rates == sorted(rates, reverse=True)
+    assert 0.9 * FIRST < rates[0] <= FIRST
+    assert rates[-1] < 0.1
+    assert machine.settled
+    assert machine.progress == 1.0
+
+
+def test_where_nothing_is_gained_it_rests_early() -> None:
+    machine = Convergence(30.0, 10_000)
+    machine.read(0, 10_000)
+    assert sum(order.tokens for order in rehearsed(machine, lambda n: 2.0)) < 110_000
+    worse = Convergence(30.0, 10_000)
+    worse.read(0, 10_000)
+    assert sum(order.tokens for order in rehearsed(worse, lambda n: 2.0 + n)) < 110_000
+
+
+def test_without_anything_to_measure_the_budget_ends_it() -> None:
+    machine = Convergence(5.0, 4_000)
+    machine.read(0, 10_000)
+    assert sum(order.tokens for order in rehearsed(machine, lambda n: None)) == 50_000
+    assert machine.loss is None
+
+
+def test_later_windows_are_rehearsed_less_and_more_gently() -> None:
+    machine = Convergence(30.0, 10_000)
+    tokens = []
+    for window in range(20):
+        machine.read(window, 10_000)
+        orders = rehearsed(machine, lambda n: 3.0 * 0.95**n)
+        tokens.append(sum(order.tokens for order in orders))
+        assert max(order.rate for order in orders) <= (FIRST if window == 0 else 1.0)
+    assert tokens == sorted(tokens, reverse=True)
+    assert tokens[-1] == 30_000
+
+
+def test_a_gain_just_below_enough_costs_a_part_of_what_is_left() -> None:
+    def used(gain: float) -> int:
+        machine = Convergence(30.0, 10_000)
+        machine.read(0, 10_000)
+        return sum(o.tokens for o in rehearsed(machine, lambda n: 3.0 * (1 - gain) ** n))
+
+    assert used(1.1 * ENOUGH) == 300_000
+    assert used(0.9 * ENOUGH) < 150_000
+
+
+def test_text_that_comes_while_it_rehearses_adds_to_the_budget() -> None:
+    machine = Convergence(10.0, 1_000)
+    machine.read(7, 1_000)
+    assert machine.order() is not None
+    before = machine._left
+    machine.read(7, 1_000)
+    assert machine._left == before + 10_000
+    machine.read(3, 500)  # late text, of a window before
+    assert machine.window == 7
+
+
+def test_nothing_is_ordered_of_nothing() -> None:
+    for passes, tokens in ((0.0, 10_000), (30.0, 0), (30.0, 1)):
+        machine = Convergence(passes, 1_000)
+        assert machine.order() is None
+        machine.read(0, tokens)
+        assert machine.order() is None
+        assert machine.settled
+
+
+@settings(max_examples=examples(200))
+@given(
+    st.floats(0.0, 100.0),
+    st.integers(2_000, 50_000),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 20_000), st.lists(losses)), max_size=12),
+)
+def test_whatever_it_is_told_it_ends_within_its_budget(passes, tick, steps) -> None:
+    machine = Convergence(passes, tick)
+    allowed = 0.0
+    for window, tokens, told in steps:
+        machine.read(window, tokens)
+        allowed += passes * tokens
+        for loss in told:
+            order = machine.order()
+            if order is None:
+                break
+            assert LEAST <= order.tokens <= max(tick, LEAST)
+            assert 0.0 < order.rate <= FIRST
+            assert math.isfinite(machine.progress)
+            assert 0.0 <= machine.progress <= 1.0
+            allowed -= order.tokens
+            assert allowed > -LEAST
+            machine.measured(loss, order.tokens)
+    rehearsed(machine, lambda n: None)
+    assert machine.settled
