@@ -227,6 +227,8 @@ class GradientProcess:
             with self._converging:
                 order = self.convergence.order()
             if order is None:
+                # What the window came to goes into its snapshot.
+                self._report()
                 return
             yield order
 

@@ -304,7 +304,7 @@ class Cutter:
     def _readability(self, data: SnapshotData) -> dict[str, float]:
         """Whether the snapshot can be read (embedding/readability.py)."""
         with self._state.lock:
-            told = self._reports()
+            told = self._reports() or list(self._state.reports.values())
         vectors = np.asarray(data.vectors[frequent(data.counts)])
         return {
             "words_read": float(np.asarray(data.counts).sum()),

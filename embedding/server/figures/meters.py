@@ -85,6 +85,7 @@ class Meters:
     refused: int = 0
     refusals: Counter[str] = field(default_factory=Counter)
     dropped_pushes: int = 0
+    replayed_tokens: int = 0
     dropped_tokens: int = 0
     dropped_rows: int = 0
     dropped_counts: int = 0

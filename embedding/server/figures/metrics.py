@@ -27,7 +27,8 @@ from embedding.server.figures.textmetrics import is_number, text_metrics
 _BUCKETS = (0, 1, 2, 4, 8, 16, 32, 64, 128)
 
 _TOTALS = {
-    "tokens": ("tokens", "Tokens learnt"),
+    "tokens": ("tokens", "Fresh tokens learnt"),
+    "replayed_tokens": ("replayed_tokens", "Tokens learnt again from replay memories"),
     "documents": ("documents", "Documents learnt"),
     "pushes": ("pushes", "Pushes applied"),
     "duplicate_pushes": ("duplicates", "Pushes that had been taken before, counted once"),

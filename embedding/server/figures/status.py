@@ -36,6 +36,7 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
             "candidates": len(state.vocabulary.candidates),
             "witnessed": {"words": len(state.witnesses), "withheld": state.witnesses.withheld},
             "tokens": meters.tokens,
+            "replayed_tokens": meters.replayed_tokens,
             "documents": meters.documents,
             "pushes": meters.pushes,
             "duplicates": meters.duplicates,

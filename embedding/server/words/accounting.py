@@ -74,6 +74,7 @@ class Accounts:
         self.windows.add(push.counts, self.cut)
         self.usage.learnt(push, self.cut)
         self.meters.learnt(push.node, push.tokens, now)
+        self.meters.replayed_tokens += push.replayed
         self.meters.loss_sum += push.loss_sum
         self.meters.pairs += push.pairs
         if push.tokenizer_digest:
