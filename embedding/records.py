@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,18 @@ class Table(StrEnum):
     SUB = "sub"
 
 
+_DAY = 86_400
+_THURSDAY = 3
+"""Days from Monday to that of 1 January 1970."""
+
+
+@cache
+def _month(day: int) -> int:
+    """Unix seconds of the first of the month that holds a day, counted from 1970."""
+    first = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)).replace(day=1)
+    return int(first.timestamp())
+
+
 class WindowUnit(StrEnum):
     """How event time is cut into windows."""
 
@@ -53,6 +66,33 @@ class WindowUnit(StrEnum):
         if self is WindowUnit.WEEK:
             return day - timedelta(days=day.weekday())
         return day.replace(day=1) if self is WindowUnit.MONTH else day
+
+    def start(self, when: float) -> int:
+        """As `floor`, both in Unix seconds."""
+        days = math.floor(when / _DAY)
+        match self:
+            case WindowUnit.HOUR:
+                return math.floor(when / 3600) * 3600
+            case WindowUnit.DAY:
+                return days * _DAY
+            case WindowUnit.WEEK:
+                return (days - (days + _THURSDAY) % 7) * _DAY
+        return _month(days)
+
+    def starts(self, when: TimeArray) -> IntArray:
+        """int64 [n]: `start` of each of float64 [n]."""
+        days = np.floor(np.asarray(when, dtype=np.float64) / _DAY).astype(np.int64)
+        found: IntArray
+        if self is WindowUnit.HOUR:
+            found = np.floor(np.asarray(when, dtype=np.float64) / 3600).astype(np.int64) * 3600
+        elif self is WindowUnit.DAY:
+            found = days * _DAY
+        elif self is WindowUnit.WEEK:
+            found = (days - (days + _THURSDAY) % 7) * _DAY
+        else:
+            months = days.astype("datetime64[D]").astype("datetime64[M]")
+            found = months.astype("datetime64[s]").astype(np.int64)
+        return found
 
     def next(self, start: datetime) -> datetime:
         """Start of the window after the one that starts at `start`."""

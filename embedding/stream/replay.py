@@ -123,7 +123,7 @@ def sample_alike(
     def draw(count: int) -> IntArray:
         return random.integers(first, ring.next, size=count)
 
-    tokens, sentences, keys = ring.gather(n_tokens if first < ring.next else 0, draw)
+    tokens, sentences, keys = ring.gather(n_tokens if first < ring.next else min(n_tokens, 0), draw)
     return Sample(tokens, sentences, keys, np.ones(len(keys), np.float32))
 
 

@@ -170,7 +170,7 @@ def passing(share: CorpusShare, unit: WindowUnit, since: int = 0) -> Iterator[Li
     A second reader goes ahead, to the end of each window, and measures its text; it keeps none.
     """
     windows = _windows(share, unit, since)
-    window: datetime | None = None
+    window: int | None = None
     read = whole = 0
     for line in dated_lines(share, since):
         own = _window(line, unit)
@@ -193,8 +193,8 @@ def _windows(share: CorpusShare, unit: WindowUnit, since: int) -> Iterator[tuple
             yield before, whole
 
 
-def _window(line: Line, unit: WindowUnit) -> datetime:
-    return unit.floor(datetime.fromtimestamp(line.when, UTC))
+def _window(line: Line, unit: WindowUnit) -> int:
+    return unit.start(line.when)
 
 
 def dated_line(number: int, text: str, done: float) -> Line:

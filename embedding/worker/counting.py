@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import numpy as np
 
@@ -14,17 +13,13 @@ from embedding.worker.authors import Authors
 
 def window_starts(block: TokenBlock, unit: WindowUnit) -> IntArray:
     """int64 [n_documents]: start (Unix seconds) of the window each document belongs to."""
-    starts = [
-        int(unit.floor(datetime.fromtimestamp(when, UTC)).timestamp())
-        for when in block.published.tolist()
-    ]
-    return np.asarray(starts, dtype=np.int64)
+    return unit.starts(block.published)
 
 
 def window_of(blocks: Sequence[TokenBlock], unit: WindowUnit) -> int:
     """Start (Unix seconds) of the latest window that a tick holds text of."""
     latest = max((float(b.published.max()) for b in blocks if len(b.published)), default=0.0)
-    return int(unit.floor(datetime.fromtimestamp(latest, UTC)).timestamp())
+    return unit.start(latest)
 
 
 def count_words(

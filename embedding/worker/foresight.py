@@ -12,7 +12,6 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import numpy as np
 
@@ -26,7 +25,7 @@ class _Held:
     """A tick that waits to be learnt: its window, and its words that had no row."""
 
     blocks: Blocks
-    window: datetime
+    window: int
     unknown: dict[str, int]
     tokens: int
 
@@ -100,7 +99,7 @@ class Foresight:
         tokens = sum(block.n_tokens for block in blocks)
         return _Held(blocks, self._window(blocks), dict(unknown), tokens)
 
-    def _window(self, blocks: Blocks) -> datetime:
+    def _window(self, blocks: Blocks) -> int:
         """That of a tick's first document: no tick of a dated corpus holds those of two."""
         first = next((block.published[0] for block in blocks if len(block.published)), 0.0)
-        return self._unit.floor(datetime.fromtimestamp(float(first), UTC))
+        return self._unit.start(float(first))

@@ -179,6 +179,7 @@ class Learner:
             usual=self._usual(planned) if self.pooled > 1 else None,
             begun=None if self.usage is None else self.usage.begun(counts, self.lexicon),
             fresh=sum(len(part.codes) for part in fresh),
+            read=sum(int((part.table >= 0)[part.codes].sum()) for part in fresh),
             order=order,
             held=held,
         )

@@ -151,9 +151,9 @@ class _Cutter:
         """Characters that the next block shall have at least."""
         return self._wanted() * self.characters
 
-    def _window(self, line: Line) -> datetime | None:
+    def _window(self, line: Line) -> int | None:
         unit = self._share.window
-        return unit.floor(datetime.fromtimestamp(line.when, UTC)) if unit is not None else None
+        return None if unit is None else unit.start(line.when)
 
     def _plain(self, texts: list[str], first: int, done: float) -> TokenBlock:
         text = "".join(texts)

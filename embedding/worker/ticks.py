@@ -54,6 +54,7 @@ class Prepared:
     usual  how frequent its words are in everybody's text; None when the node learns alone
     begun  the words there are, when a window begins with this block and use is added up
     fresh  tokens of the plan that are fresh; those behind them are replayed
+    read   fresh tokens that have a row, also those that are held out of training
     order  what was asked for where the tick is a rehearsal; held: by which it is measured
     """
 
@@ -69,14 +70,14 @@ class Prepared:
     usual: Usual | None = None
     begun: Begun | None = None
     fresh: int = 0
+    read: int = 0
     order: Order | None = None
     held: HeldPairs | None = None
 
     @property
     def known(self) -> tuple[int, int]:
         """Tokens that have a row: fresh ones, replayed ones."""
-        there = self.planned.block.tokens >= 0
-        return int(there[: self.fresh].sum()), int(there[self.fresh :].sum())
+        return self.read, int((self.planned.block.tokens[self.fresh :] >= 0).sum())
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from embedding.evaluation.best import NearestRows
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.exchange.channel import Channel
 from embedding.exchange.payload import RowDelta
-from embedding.nearness import sureness
+from embedding.nearness import centre_of, frequent, sureness
 from embedding.records import ScorePairs, Table
 from embedding.server.config import ServerConfig
 from embedding.server.cutting.live import LiveModel
@@ -74,8 +74,8 @@ def test_nearest_words_are_those_of_the_whole_table(server, node, block):
     vectors = rows(server)
     counts = server.state.vocabulary.counts(node.ids)
     assert len(np.unique(counts)) > 20
-    scale = inverse_norms(vectors) * sureness(counts)
-    at, near = nearest(vectors, scale, vectors[:1], 12, exclude=ints(0))
+    centre = centre_of(vectors[frequent(counts)])
+    at, near = nearest(vectors, sureness(counts), vectors[:1], 12, exclude=ints(0), centre=centre)
     found = live.neighbours("w0", 12)
     assert [each.word for each in found] == [WORDS[i] for i in at[0]]
     assert np.allclose([each.nearness for each in found], near[0], atol=1e-5)
