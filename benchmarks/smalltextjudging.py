@@ -18,7 +18,7 @@ from benchmarks.heldout import held_out_loss
 from embedding.evaluation.analogy import analogy
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.evaluation.similarity import similarity
-from embedding.nearness import sureness
+from embedding.nearness import centre_of, frequent, sureness
 from embedding.records import FloatArray, IntArray
 from embedding.snapshots.query import inverse_norms, nearest
 
@@ -71,15 +71,16 @@ class Shared:
         return ranked(self.reference, self.asked)
 
 
-def ranked(vectors: FloatArray, asked: IntArray, sure: FloatArray | None = None) -> IntArray:
+def ranked(vectors: FloatArray, asked: IntArray, counts: IntArray | None = None) -> IntArray:
     """int64 [q, NEAREST]: the nearest rows of each asked row, itself left out.
 
-    sure  float32 [n] of embedding/nearness.py, as a snapshot ranks its neighbours; None: by cosine
+    counts  int64 [n]: by nearness, as a snapshot ranks its neighbours; None: by cosine
     """
-    scale = inverse_norms(vectors)
-    if sure is not None:
-        scale = scale * sure
-    return nearest(vectors, scale, vectors[asked], NEAREST, exclude=asked)[0]
+    queries = vectors[asked]
+    if counts is None:
+        return nearest(vectors, inverse_norms(vectors), queries, NEAREST, exclude=asked)[0]
+    centre = centre_of(vectors[frequent(counts)])
+    return nearest(vectors, sureness(counts), queries, NEAREST, exclude=asked, centre=centre)[0]
 
 
 def shares(found: IntArray, wanted: IntArray) -> FloatArray:
@@ -148,7 +149,7 @@ def judge(model: Model, shared: Shared) -> dict[str, float]:
     """
     own = model.among(shared.words)
     same = shares(ranked(own.vectors, shared.asked), shared.nearest)
-    shown = ranked(own.vectors, shared.asked, sureness(own.counts))
+    shown = ranked(own.vectors, shared.asked, own.counts)
     found = {
         "agreement": float(same.mean()),
         "agreement_shown": float(shares(shown, shared.nearest).mean()),

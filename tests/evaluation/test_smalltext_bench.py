@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from embedding.evaluation.gold import PairGold
+from embedding.nearness import centre_of, directions_of, frequent, sureness
 from embedding.records import WindowUnit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,10 +66,13 @@ def test_a_model_agrees_with_itself_and_by_chance_with_another(judging, model, s
 
 
 def test_neighbours_as_shown_are_ranked_by_nearness(judging, model, shared):
-    sure = np.full(len(WORDS), 1e-3, dtype=np.float32)
-    sure[:20] = 1.0
-    ranked = judging.ranked(np.abs(model.vectors), shared.asked, sure)
-    assert (ranked < 20).all()
+    counts = np.where(np.arange(len(WORDS)) < 20, 10_000, 3)
+    ranked = judging.ranked(model.vectors, shared.asked, counts)
+    directions = directions_of(model.vectors, centre_of(model.vectors[frequent(counts)]))
+    near = (directions[shared.asked] @ directions.T) * sureness(counts)
+    near[np.arange(len(near)), shared.asked] = -np.inf
+    wanted = np.argsort(-near, axis=1, kind="stable")[:, : judging.NEAREST]
+    assert (ranked == wanted).mean() > 0.99
 
 
 def test_the_order_of_words_in_a_model_does_not_matter(judging, model, shared):
