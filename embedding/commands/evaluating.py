@@ -65,14 +65,16 @@ def evaluate(
         pinned = gate.pin(found.metrics, corpus=corpus, gold=files, margin=margin)
         pin.write_text(gate.written(pinned), encoding="utf-8")
     if as_json:
-        told = {"passed": verdict.passed, "failed": verdict.failed, "aside": verdict.aside}
+        told = {"passed": verdict.passed, "failed": verdict.reasons, "aside": verdict.aside}
         figures = {"id": snapshot.id, "corpus": corpus, "metrics": found.metrics}
         print_json({**figures, "skipped": found.skipped, "gate": told if bounds else None})
     else:
         _print(snapshot.id, found, verdict if bounds else None)
         if pin is not None:
             console.print(f"{len(pinned)} floors written to {pin}.", highlight=False)
-    if not verdict.passed:
+    if verdict.unread:
+        errors.print(verdict.unread, highlight=False, markup=False, soft_wrap=True)
+    if verdict.failed:
         raise typer.Exit(GATE_FAILED)
     if gold and found.skipped:
         raise typer.Exit(GOLD_FAILED)

@@ -70,15 +70,23 @@ class Verdict:
 
     failed  one sentence for each bound that does not hold; empty when the snapshot passes
     aside   one sentence for each floor that was measured on something else
+    unread  why the snapshot cannot be read yet; "" when it can. It passes no more than one that
+            failed, but nothing went wrong: more text is needed
     """
 
     failed: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
+    unread: str = ""
 
     @property
     def passed(self) -> bool:
-        """Whether no bound is broken."""
-        return not self.failed
+        """Whether no bound is broken, and the snapshot can be read."""
+        return not self.failed and not self.unread
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it did not pass."""
+        return (*self.failed, *([self.unread] if self.unread else []))
 
 
 def read_floors(path: Path) -> tuple[Floor, ...]:
@@ -114,8 +122,6 @@ def judge(
     """
     digests = {path.stem: _digest(path) for path in gold}
     failed, aside = [], []
-    if why := unreadable(metrics):
-        failed.append(why)
     for floor in floors:
         if why := _elsewhere(floor, corpus, digests):
             aside.append(why)
@@ -124,7 +130,7 @@ def judge(
         elif why := floor.broken_by(metrics[floor.metric]):
             failed.append(why)
     failed += _risen(metrics, before or {}, max_rise)
-    return Verdict(tuple(failed), tuple(aside))
+    return Verdict(tuple(failed), tuple(aside), unreadable(metrics) or "")
 
 
 def pin(

@@ -86,7 +86,7 @@ def move_aliases(
     """
     end = window_end.isoformat()
     told = {GATE: "passed" if verdict.passed else "failed", WINDOW_END: end}
-    told[f"{GATE}.failed"] = "; ".join(verdict.failed)[:4_000]
+    told[f"{GATE}.failed"] = "; ".join(verdict.reasons)[:4_000]
     for tag, value in told.items():
         client.set_model_version_tag(model_name, version, tag, value)
     named = []

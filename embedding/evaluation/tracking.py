@@ -144,7 +144,7 @@ class _Gate:
 
 
 def _said(verdict: Verdict) -> str:
-    return "passed" if verdict.passed else f"failed: {'; '.join(verdict.failed)}"[:4_000]
+    return "passed" if verdict.passed else f"failed: {'; '.join(verdict.reasons)}"[:4_000]
 
 
 def lineage(manifest: Manifest) -> dict[str, str]:

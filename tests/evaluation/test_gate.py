@@ -112,3 +112,13 @@ def test_losses_are_better_when_lower():
     assert gate.better("nll", 1.0, 2.0)
     assert gate.better("nll/뉴스", 1.0, 2.0)
     assert gate.better("similarity/ws", 2.0, 1.0)
+
+
+def test_a_model_that_cannot_be_read_does_not_pass_though_no_floor_is_broken() -> None:
+    figures = {"mean_cosine": 0.98, "first_axis": 0.98, "words_read": 40_000.0}
+    verdict = gate.judge(figures, (), corpus=None)
+    assert not verdict.passed
+    assert verdict.failed == ()
+    assert "about 10,000 more words are needed" in verdict.unread
+    assert verdict.reasons == (verdict.unread,)
+    assert gate.judge({**figures, "mean_cosine": 0.2, "first_axis": 0.2}, (), corpus=None).passed
