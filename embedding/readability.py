@@ -33,7 +33,9 @@ USUAL_WORDS = 50_000
 def spread(vectors: FloatArray) -> dict[str, float]:
     """mean_cosine and first_axis of vectors [n, d] of frequent words; nothing of a few words."""
     rows = np.asarray(vectors, dtype=np.float32)
-    units = unit_rows(rows[rows.any(axis=1)]).astype(np.float64)
+    # Rows that are not finite are refused when the snapshot is written.
+    known = rows.any(axis=1) & np.isfinite(rows).all(axis=1)
+    units = unit_rows(rows[known]).astype(np.float64)
     n = len(units)
     if n < FEWEST:
         return {}
