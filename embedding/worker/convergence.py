@@ -8,7 +8,8 @@ pairs under the tables (`heldout.py`), measured at each rehearsal before it trai
     budget   passes · fresh · max(fresh / read, 1 / SHORTEST) tokens, for a window of `fresh` tokens
     rate     falls in a straight line, with what is left of the budget, to 0
     a look   each `fresh` tokens: where the mean of L since the last look is not by ENOUGH of itself
-             below the one before, a part (GIVEN_UP) of what is left is given up
+             below the one before, a part (GIVEN_UP) of what is left is given up; not while L is
+             above that of a model which knows frequencies alone: it has yet to leave its start
 
 `read` is what was read of all windows: the more is known already, the less there is to learn. The
 first window starts at FIRST times the learning rate, for a model without any text leaves its start
@@ -17,6 +18,7 @@ slowly. Held-out loss as the criterion: Prechelt 1998, "Early stopping - but whe
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 ENOUGH = 0.001
@@ -48,10 +50,11 @@ class Convergence:
 
     passes  most tokens rehearsed for each token of a model's first window; 0: none
     tick    tokens of one rehearsal, at most
+    start   loss above which a model has not left its start
     """
 
-    def __init__(self, passes: float, tick: int) -> None:
-        self.passes, self.tick = passes, tick
+    def __init__(self, passes: float, tick: int, start: float = math.inf) -> None:
+        self.passes, self.tick, self.start = passes, tick, start
         self.window: int | None = None
         self.loss: float | None = None
         self.first_loss: float | None = None
@@ -107,6 +110,7 @@ class Convergence:
         if self._since < self._fresh or not self._losses:
             return
         mean = sum(self._losses) / len(self._losses)
-        if self.loss is not None and self.loss - mean < ENOUGH * self.loss:
+        learning = mean < self.start
+        if self.loss is not None and learning and self.loss - mean < ENOUGH * self.loss:
             self._left *= 1.0 - GIVEN_UP
         self.loss, self._since, self._losses = mean, 0, []

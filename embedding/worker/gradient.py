@@ -450,7 +450,8 @@ def _convergence(spec: NodeSpec, welcome: Welcome) -> Convergence:
     apart = spec.ring is None and not spec.aggregator and welcome.split != "columns"
     windows = corpus is None or corpus.window is not None
     passes = spec.node.rehearsal_passes if learns and apart and windows else 0.0
-    return Convergence(passes, 4 * spec.node.block_tokens if corpus is not None else 16_384)
+    tick = 4 * spec.node.block_tokens if corpus is not None else 16_384
+    return Convergence(passes, tick, reference_losses(spec.model.negative)[1])
 
 
 def _kind_of(welcome: Welcome) -> type[Learner]:

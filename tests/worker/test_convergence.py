@@ -45,6 +45,12 @@ def test_where_nothing_is_gained_it_rests_early() -> None:
     assert sum(order.tokens for order in rehearsed(worse, lambda n: 2.0 + n)) < 110_000
 
 
+def test_a_model_that_has_not_left_its_start_gives_nothing_up() -> None:
+    machine = Convergence(30.0, 10_000, start=2.7)
+    machine.read(0, 10_000)
+    assert sum(order.tokens for order in rehearsed(machine, lambda n: 3.0)) == 300_000
+
+
 def test_without_anything_to_measure_the_budget_ends_it() -> None:
     machine = Convergence(5.0, 4_000)
     machine.read(0, 10_000)
