@@ -126,7 +126,7 @@ def print_summary(summary: dict[str, Any], console: Console) -> None:
     lag = summary["lag"]
     console.print(
         f"{summary['documents']:,} documents, {summary['tokens']:,} tokens read, "
-        f"{summary['tokens_trained']:,} trained (with replay), up to "
+        f"{summary['tokens_trained']:,} of them of words with a row, up to "
         f"{summary['words_per_second']:,.0f} words/s, lag p50 {lag['p50_s'] or 0:.1f} s, "
         f"p95 {lag['p95_s'] or 0:.1f} s, {summary['seconds']:.0f} s, "
         f"peak memory {summary['peak_memory_gb']:.1f} GB"
