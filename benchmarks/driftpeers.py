@@ -12,9 +12,10 @@ import numpy as np
 from benchmarks.driftjudging import MIN_COUNT, Compared, judgement
 from embedding.evaluation.detection import Judgement
 from embedding.evaluation.planting import PlantedCorpus
+from embedding.nearness import unit_rows
 from embedding.records import FloatArray
 from embedding.trends.nearest import nearest
-from embedding.trends.pair import Pair, unit
+from embedding.trends.pair import Pair
 from embedding.trends.shift import cosine_distance, fit_rotation, overlap_shift
 
 NEIGHBOURS = 50
@@ -72,8 +73,8 @@ def _paired(
     new = np.array([after[0][word] for word in words])
     return Pair(
         words=tuple(words),
-        before=unit(before[1][old]),
-        after=unit(after[1][new]),
+        before=unit_rows(before[1][old]),
+        after=unit_rows(after[1][new]),
         seen_before=before[2][old],
         seen_after=after[2][new],
     )

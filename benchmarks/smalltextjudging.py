@@ -19,6 +19,7 @@ from embedding.evaluation.analogy import analogy
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.evaluation.similarity import similarity
 from embedding.nearness import centre_of, frequent, sureness
+from embedding.readability import first_axis, mean_cosine
 from embedding.records import FloatArray, IntArray
 from embedding.snapshots.query import inverse_norms, nearest
 
@@ -88,30 +89,6 @@ def shares(found: IntArray, wanted: IntArray) -> FloatArray:
     same = (found[:, :, None] == wanted[:, None, :]).any(axis=1)
     mean: FloatArray = same.mean(axis=1, dtype=np.float32)
     return mean
-
-
-def mean_cosine(vectors: FloatArray) -> float:
-    """Mean cosine of all pairs of two different rows: (‖Σu‖² − n) / (n·(n − 1)), u the unit rows.
-
-    0 for directions by chance, 1 when all rows point the same way.
-    """
-    units = _units(vectors)
-    n = len(units)
-    return float((np.square(units.sum(axis=0)).sum() - n) / (n * (n - 1)))
-
-
-def first_axis(vectors: FloatArray) -> float:
-    """Share of the energy of unit rows that lies on one axis: s₁² / Σ s², s the singular values.
-
-    The rows are not centred, so that a direction that all have in common counts. 1/dim for
-    directions by chance, 1 when all rows lie on one line.
-    """
-    energy = np.linalg.eigvalsh(_units(vectors).T @ _units(vectors))
-    return float(energy[-1] / energy.sum())
-
-
-def _units(vectors: FloatArray) -> np.ndarray:
-    return vectors.astype(np.float64) * inverse_norms(vectors)[:, None]
 
 
 def stratum(count: int) -> int:

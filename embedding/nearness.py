@@ -67,7 +67,8 @@ def directions_of(vectors: FloatArray, centre: FloatArray) -> FloatArray:
 
 
 def unit_rows(rows: FloatArray) -> FloatArray:
-    """Rows [n, d] at length 1; zeros stay."""
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    found: FloatArray = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
+    """float32 [n, d]: rows divided by their length; rows of zeros stay zero."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    found = np.zeros(rows.shape, dtype=np.float32)
+    np.divide(rows, lengths, out=found, where=lengths > 0)
     return found

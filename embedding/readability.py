@@ -34,14 +34,24 @@ def spread(vectors: FloatArray) -> dict[str, float]:
     """mean_cosine and first_axis of vectors [n, d] of frequent words; nothing of a few words."""
     rows = np.asarray(vectors, dtype=np.float32)
     # Rows that are not finite are refused when the snapshot is written.
-    known = rows.any(axis=1) & np.isfinite(rows).all(axis=1)
-    units = unit_rows(rows[known]).astype(np.float64)
-    n = len(units)
-    if n < FEWEST:
+    known = rows[rows.any(axis=1) & np.isfinite(rows).all(axis=1)]
+    if len(known) < FEWEST:
         return {}
+    return {"mean_cosine": mean_cosine(known), "first_axis": first_axis(known)}
+
+
+def mean_cosine(vectors: FloatArray) -> float:
+    """Of all pairs of two different rows: 0 for directions by chance, 1 when all point one way."""
+    units = unit_rows(vectors).astype(np.float64)
+    n = len(units)
+    return float((np.square(units.sum(axis=0)).sum() - n) / (n * (n - 1)))
+
+
+def first_axis(vectors: FloatArray) -> float:
+    """Share of the energy of unit rows on one axis: 1/d by chance, 1 when all lie on one line."""
+    units = unit_rows(vectors).astype(np.float64)
     energy = np.linalg.eigvalsh(units.T @ units)
-    mean = (float(np.square(units.sum(axis=0)).sum()) - n) / (n * (n - 1))
-    return {"mean_cosine": mean, "first_axis": float(energy[-1] / energy.sum())}
+    return float(energy[-1] / energy.sum())
 
 
 def reference_losses(negative: int) -> tuple[float, float]:

@@ -93,11 +93,6 @@ class Snapshot:
         """float32 [n, dim] `out` table, mapped, read-only."""
         return self._table("out")
 
-    @cached_property
-    def inverse_norms(self) -> FloatArray:
-        """float32 [n]: 1/‖vector‖, 0 where the vector is 0."""
-        return query.inverse_norms(self.vectors)
-
     @property
     def unreadable(self) -> str | None:
         """Why the vectors cannot be read yet, in a sentence; None: they can."""

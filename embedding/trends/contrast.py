@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from embedding.errors import InputError
+from embedding.nearness import unit_rows
 from embedding.records import FloatArray, IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import Snapshots, signs
-from embedding.trends.pair import unit
 from embedding.trends.replicas import UsedWords
 from embedding.trends.rows import Neighbour
 from embedding.trends.usage import usage_between
@@ -117,7 +117,7 @@ class Likeness:
         chosen = means[often][order]
         none = np.zeros(means.shape[1], dtype=np.float32)
         self._centre: FloatArray = chosen.mean(axis=0) if len(chosen) else none
-        self._means = unit(chosen - self._centre)
+        self._means = unit_rows(chosen - self._centre)
 
     def sides(
         self, row: int, first: str, second: str, n: int
@@ -133,7 +133,7 @@ class Likeness:
         if not len(at):
             return []
         mean = pooled(self._usage, at)[1][0]
-        cosines = self._means @ unit(mean[None] - self._centre)[0]
+        cosines = self._means @ unit_rows(mean[None] - self._centre)[0]
         cosines[self._rows == row] = -np.inf
         best = np.argsort(-cosines, kind="stable")[:n]
         return [

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from embedding.nearness import unit_rows
 from embedding.records import FloatArray, IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.replicas import UsedWords
@@ -128,7 +129,7 @@ def pair_of(before: Snapshot, after: Snapshot, past: Sequence[Snapshot] = ()) ->
     here = np.flatnonzero(there >= 0)
     here = here[np.argsort(-np.asarray(after.counts)[here], kind="stable")]
     there = there[here]
-    old, new = unit(before.vectors[there]), unit(after.vectors[here])
+    old, new = unit_rows(before.vectors[there]), unit_rows(after.vectors[here])
     alive = np.flatnonzero(old.any(axis=1) & new.any(axis=1))
     here, there = here[alive], there[alive]
     again = _reread(after, here)
@@ -179,11 +180,3 @@ def _past(past: Sequence[Snapshot], before: Snapshot, words: pa.Array) -> tuple[
 def _used(snapshot: Snapshot, rows: IntArray) -> UsedWords | None:
     usage = snapshot.usage
     return None if usage is None or not len(usage) else UsedWords(usage, rows)
-
-
-def unit(vectors: FloatArray) -> FloatArray:
-    """Rows divided by their length; rows of zeros stay zero."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    out = np.zeros(vectors.shape, dtype=np.float32)
-    np.divide(vectors, lengths, out=out, where=lengths > 0)
-    return out

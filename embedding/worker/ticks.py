@@ -179,9 +179,7 @@ def pacing(blocks: Sequence[TokenBlock], model: ModelConfig, unit: WindowUnit) -
     A window may be a few ticks, or one, and shall fall within them. None where all are learnt at
     one rate: no window is followed, or the model weighs no sentence.
     """
-    if model.schedule is not Schedule.WINDOW or model.model is Model.GLOVE:
-        return None
-    if not blocks:
+    if not blocks or model.schedule is not Schedule.WINDOW or model.model is Model.GLOVE:
         return None
     whole = model.rate(progress(blocks, model.schedule, unit))
     each = [np.ones(0, dtype=np.float64)]

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from embedding.errors import InputError
+from embedding.nearness import unit_rows
 from embedding.trends.config import EstimatorName, TrendsConfig
 from embedding.trends.nearest import nearest, shared
-from embedding.trends.pair import Pair, unit
+from embedding.trends.pair import Pair
 from embedding.trends.shift import ESTIMATORS, SCALES, fit_rotation, shift
 
 CONFIG = TrendsConfig(neighbours=25)
@@ -71,7 +72,7 @@ def test_too_few_common_words_are_refused(pair, name):
 
 
 def test_other_dimensions_are_refused_by_procrustes_only(pair):
-    other = replace(pair, after=unit(pair.after[:, :10]))
+    other = replace(pair, after=unit_rows(pair.after[:, :10]))
     rows = np.asarray([0], dtype=np.int64)
     with pytest.raises(InputError, match="24 and 10"):
         shift(other, rows, CONFIG, "procrustes")
@@ -80,10 +81,10 @@ def test_other_dimensions_are_refused_by_procrustes_only(pair):
 
 def test_anchors_that_moved_do_not_bend_the_rotation():
     rng = np.random.default_rng(3)
-    before = unit(rng.standard_normal((400, 16)).astype(np.float32))
+    before = unit_rows(rng.standard_normal((400, 16)).astype(np.float32))
     turn = np.linalg.qr(rng.standard_normal((16, 16)))[0].astype(np.float32)
     after = before @ turn
-    after[:60] = unit(rng.standard_normal((60, 16)).astype(np.float32))
+    after[:60] = unit_rows(rng.standard_normal((60, 16)).astype(np.float32))
     counts = np.full(400, 100, dtype=np.int64)
     moved = Pair(tuple(map(str, range(400))), before, after, counts, counts)
     rows = np.arange(400, dtype=np.int64)
@@ -101,7 +102,7 @@ def test_the_fitted_rotation_is_orthogonal():
 
 def test_nearest_agrees_with_brute_force_and_leaves_the_word_out():
     rng = np.random.default_rng(0)
-    vectors = unit(rng.standard_normal((90, 12)).astype(np.float32))
+    vectors = unit_rows(rng.standard_normal((90, 12)).astype(np.float32))
     sure = rng.random(90).astype(np.float32)
     candidates = np.asarray(sorted(rng.choice(90, 40, replace=False)), dtype=np.int64)
     queries = np.arange(90, dtype=np.int64)
