@@ -56,7 +56,9 @@ class TrainBar:
         if not at.tokens:
             return
         loss = "" if at.loss is None else f", loss {at.loss:.3f}"
-        self.progress.update(self._task, description=f"{at.words_per_second:,.0f} words/s{loss}")
+        again = f", {at.replayed:,} learnt again" if at.replayed else ""
+        told = f"{at.words_per_second:,.0f} words/s{again}{loss}"
+        self.progress.update(self._task, description=told)
         if at.share is None:
             return
         self.progress.update(self._task, total=1.0, completed=at.share)

@@ -107,6 +107,7 @@ def train(
 
     request = options.request_of(chosen, _named(context), taken(given_settings()))
     result = _train(request, out, state_dir)
+    _say_unreadable(result, out)
     if as_json:
         print_json(result.to_dict())
     else:
@@ -148,11 +149,23 @@ def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> T
     return result
 
 
+def _say_unreadable(result: TrainResult, out: Path | None) -> None:
+    """What the last snapshot lacks, where its vectors cannot be read yet."""
+    if out is None or not result.snapshots:
+        return
+    from embedding.snapshots.store import SnapshotStore
+
+    last = result.snapshots[-1].id
+    if why := SnapshotStore(str(out)).open(last).unreadable:
+        errors.print(f"snapshot {last}: {why}", highlight=False, markup=False)
+
+
 def _print(result: TrainResult, *, kept: bool) -> None:
     loss = f", loss {result.loss:.3f}" if math.isfinite(result.loss) else ""
+    again = f", {result.replayed_tokens:,} learnt again" if result.replayed_tokens else ""
     console.print(
         f"{result.tokens_trained:,} tokens in {result.train_seconds:.1f} s "
-        f"({result.words_per_second:,.0f} words/s), {result.vocabulary:,} words{loss}",
+        f"({result.words_per_second:,.0f} words/s{again}), {result.vocabulary:,} words{loss}",
         highlight=False,
     )
     if not kept:

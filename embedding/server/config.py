@@ -160,6 +160,11 @@ class ServerConfig(Config):
     cut: Literal["manual", "watermark"] = "manual"
     """watermark: a window is cut as soon as every live source has passed its end."""
 
+    settle_seconds: float = Field(default=60.0, ge=0, le=86_400)
+    """A window that is complete waits so long at most until its nodes have rehearsed it to the end;
+    then it is cut all the same, and its snapshot says so. 0: none waits. A corpus is rehearsed
+    before its next window is read."""
+
     allowed_lateness_s: float = Field(default=0.0, ge=0)
     """Event time that a window is held open for after the watermark has passed its end."""
 

@@ -88,6 +88,7 @@ class ServerState(AppliesPushes, HoldsRows):
         self.scores = ScoreKeeper(config, self.tables, self.composer)
         self.config_digest = config.config_digest
         self.reports: dict[str, dict[str, Any]] = {}
+        self.reported_at: dict[str, float] = {}
         self.rounds = Rounds(self, sync)
         self.balance = Balance()
         self.groups = LedGroups()
@@ -297,8 +298,19 @@ class ServerState(AppliesPushes, HoldsRows):
         with self.lock:
             now = time.monotonic()
             self.machine.seen(node, now=now)
-            self.reports[node] = report
+            self.reports[node], self.reported_at[node] = report, now
             self.accounts.tracker.report(node, pending, now=now, event_now=event_now)
+
+    def living(self) -> set[str]:
+        """Nodes that take part or rest, those of other groups too (under the lock)."""
+        led = {name for name, node in self.groups.nodes().items() if node.get("state") != "gone"}
+        return led | {name for name, one in self.machine.board.members.items() if one.present}
+
+    def told(self) -> list[tuple[float, dict[str, Any]]]:
+        """When (monotonic seconds) and what each node that is there told last."""
+        with self.lock:
+            there = self.living() & set(self.reports)
+            return [(self.reported_at.get(each, 0.0), self.reports[each]) for each in there]
 
     def configure(self, sync: SyncConfig) -> None:
         """Another policy, or other settings of it, from now on."""

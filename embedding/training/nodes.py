@@ -213,7 +213,7 @@ class ProgressReader:
         with self._state.lock:
             meters = self._state.meters
             tokens, rate = meters.tokens, meters.words.value(time.monotonic())
-            loss_sum, pairs = meters.loss_sum, meters.pairs
+            loss_sum, pairs, replayed = meters.loss_sum, meters.pairs, meters.replayed_tokens
             reports = [report.get("progress") for report in self._state.reports.values()]
         before, self._loss = self._loss, (loss_sum, pairs)
         new = pairs - before[1]
@@ -222,6 +222,7 @@ class ProgressReader:
             tokens=tokens,
             words_per_second=rate,
             loss=(loss_sum - before[0]) / new if new else None,
+            replayed=replayed,
         )
 
     def _share(self, tokens: int, reports: Sequence[object]) -> float | None:

@@ -148,12 +148,16 @@ def set_of(config: Config) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class TrainProgress:
-    """How far a training is: share (0 to 1, None when unknown), words/s, loss of late."""
+    """How far a training is: share (0 to 1, None when unknown), words/s, loss of late.
+
+    replayed  tokens learnt again so far
+    """
 
     share: float | None
     tokens: int
     words_per_second: float
     loss: float | None
+    replayed: int = 0
 
 
 Progress = Callable[[TrainProgress], None]
@@ -166,6 +170,7 @@ class TrainResult:
     tokens_trained    tokens learnt that have a row (before subsampling), all epochs
     seconds           from the call to the last snapshot
     train_seconds     from the first pull of rows to the last push
+    replayed_tokens   tokens learnt again from replay memories; counted nowhere else
     resumed_tokens    of these, tokens that interrupted calls before this one had learnt
     loss              mean over all pairs, in nats; NaN when there was none
     vocabulary        words with a row
@@ -194,6 +199,7 @@ class TrainResult:
     ways: dict[str, Any] = field(default_factory=dict)
     snapshots: list[SnapshotRef] = field(default_factory=list)
     resumed_tokens: int = 0
+    replayed_tokens: int = 0
     bytes_per_entry: float | None = None
     bytes_by_part: dict[str, int] = field(default_factory=dict)
     sync: dict[str, Any] = field(default_factory=dict)

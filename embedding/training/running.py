@@ -157,6 +157,7 @@ def _result(server: ParameterServer, seconds: float, before: int) -> TrainResult
         ways=status["topology"],
         snapshots=server.cutter.refs(),
         resumed_tokens=before,
+        replayed_tokens=int(status["replayed_tokens"]),
         sync=_sync(status["sync"], meters.staleness),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embedding.snapshots.format import Manifest
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.bias import bias_of
@@ -64,9 +65,19 @@ def _unread(snapshot: Snapshot) -> Note:
     return Note("unread_model", f"{label}: {snapshot.unreadable} No word is compared with it.")
 
 
+def _unsettled(manifest: Manifest) -> list[Note]:
+    if manifest.quality.get("settled") != 0.0:
+        return []
+    sentence = (
+        f"{manifest.window.label} was cut before the model had learnt it to the end: its vectors "
+        "are less sure (server.settle_seconds)."
+    )
+    return [Note("unsettled_window", sentence)]
+
+
 def _remarks(material: Material, pooled: bool) -> list[Note]:
-    notes = []
     before, after = material.earlier[-1].manifest, material.snapshot.manifest
+    notes = _unsettled(after)
     if material.past[-1].empty:
         notes.append(
             Note("empty_before", f"nothing was read in the window before, {before.window.label}.")
@@ -90,7 +101,7 @@ def _remarks(material: Material, pooled: bool) -> list[Note]:
 def _bare(material: Material, config: TrendsConfig) -> TrendReport:
     """A report with nothing to compare: what was read, and why there is no ranking."""
     label = material.snapshot.manifest.window.label
-    notes = list(material.notes)
+    notes = [*material.notes, *_unsettled(material.snapshot.manifest)]
     if material.now.empty:
         notes.append(Note("empty_window", f"nothing was read in the window {label}."))
     if not material.earlier:

@@ -134,6 +134,7 @@ KO: Mapping[str, str] = {
     "note_one_snapshot": "{window}이 첫 창입니다. 두 번째 창이 닫히면 무엇이 달라졌는지 보입니다.",
     "note_unread_model": "아직 글이 모자라 낱말의 뜻을 배우지 못했습니다. 더 모이면 무엇이 "
     "달라졌는지 보입니다.",
+    "note_unsettled_window": "글을 다 익히기 전에 창을 닫아 벡터가 덜 확실합니다.",
     "note_empty_window": "{window}에는 읽은 문서가 없습니다.",
     "note_empty_before": "바로 앞 창에는 읽은 문서가 없어 빈도를 견주기 어렵습니다.",
     "note_tokenizer_changed": "두 창 사이에 형태소 분석기가 바뀌었습니다. 달리 나뉜 낱말이 "
@@ -280,6 +281,8 @@ EN: Mapping[str, str] = {
     "closes.",
     "note_unread_model": "Too little text has been read for the model to have learnt what words "
     "mean. What changed shows when there is more.",
+    "note_unsettled_window": "The window was cut before its text had been learnt to the end, so "
+    "its vectors are less sure.",
     "note_empty_window": "No document was read in {window}.",
     "note_empty_before": "No document was read in the window before, so frequencies compare badly.",
     "note_tokenizer_changed": "The tokenizer changed between the two windows: words that it splits "

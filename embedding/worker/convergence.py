@@ -7,9 +7,12 @@ pairs under the tables (`heldout.py`), measured at each rehearsal before it trai
 
     budget   passes · fresh · max(fresh / read, 1 / SHORTEST) tokens, for a window of `fresh` tokens
     rate     falls in a straight line, with what is left of the budget, to 0
-    a look   each `fresh` tokens: where the mean of L since the last look is not by ENOUGH of itself
-             below the one before, a part (GIVEN_UP) of what is left is given up; not while L is
-             above that of a model which knows frequencies alone: it has yet to leave its start
+    a look   each `fresh` tokens, `tick` at least: where the mean of L since the last look is not by
+             ENOUGH of itself below the one before, a part (GIVEN_UP) of what is left is given up;
+             not while L is above that of a model which knows frequencies alone: it has yet to
+             leave its start. Fresh text changes what is held out: looks begin anew with it
+    a window that another one follows has what is left of its own budget rehearsed first, and is
+             `unsettled` until then; what windows before it had left is forgotten
 
 `read` is what was read of all windows: the more is known already, the less there is to learn. The
 first window starts at FIRST times the learning rate, for a model without any text leaves its start
@@ -61,6 +64,9 @@ class Convergence:
         self.rehearsed = 0
         self._read = self._fresh = 0
         self._budget = self._left = 0.0
+        self._before: int | None = None
+        self._owed = 0.0
+        self._last: float | None = None
         self._since = 0
         self._losses: list[float] = []
 
@@ -68,6 +74,13 @@ class Convergence:
     def settled(self) -> bool:
         """Whether nothing more is to be rehearsed of what was read so far."""
         return self._left < LEAST
+
+    @property
+    def unsettled(self) -> int | None:
+        """The first window (Unix seconds of its start) that is to be rehearsed still; else None."""
+        if self.settled:
+            return None
+        return self.window if self._before is None else self._before
 
     @property
     def progress(self) -> float:
@@ -80,10 +93,12 @@ class Convergence:
         Text of an earlier window, that came late, counts with the window under way.
         """
         if self.window is None or window > self.window:
+            self._owed = max(self._left - self._owed, 0.0)
+            self._before = self.window if self._owed >= LEAST else None
+            self._budget = self._left = self._owed
             self.window, self.loss, self.first_loss = window, None, None
-            self._fresh = self._since = self.rehearsed = 0
-            self._losses = []
-            self._budget = self._left = 0.0
+            self._fresh = self.rehearsed = 0
+        self._look_anew()
         self._read += tokens
         self._fresh += tokens
         known = max(self._fresh / self._read, 1.0 / SHORTEST) if self._read else 0.0
@@ -95,9 +110,9 @@ class Convergence:
         if self.settled:
             return None
         start = FIRST if self._fresh == self._read else 1.0
-        tokens = max(min(self.tick, self._fresh, int(self._left)), LEAST)
+        tokens = max(min(self.tick, self._read, int(self._left)), LEAST)
         rate = start * (self._left - tokens / 2) / self._budget
-        self._left -= tokens
+        self._spend(tokens)
         return Order(tokens, max(rate, 0.01))
 
     def measured(self, loss: float | None, tokens: int) -> None:
@@ -107,10 +122,20 @@ class Convergence:
         if loss is not None:
             self._losses.append(loss)
             self.first_loss = loss if self.first_loss is None else self.first_loss
-        if self._since < self._fresh or not self._losses:
+        if self._since < max(self._fresh, self.tick) or not self._losses:
             return
         mean = sum(self._losses) / len(self._losses)
         learning = mean < self.start
-        if self.loss is not None and learning and self.loss - mean < ENOUGH * self.loss:
-            self._left *= 1.0 - GIVEN_UP
-        self.loss, self._since, self._losses = mean, 0, []
+        if self._last is not None and learning and self._last - mean < ENOUGH * self._last:
+            self._spend(self._left * GIVEN_UP)
+        self.loss = self._last = mean
+        self._since, self._losses = 0, []
+
+    def _spend(self, tokens: float) -> None:
+        self._left -= tokens
+        self._owed -= tokens
+        if self._owed < LEAST:
+            self._before, self._owed = None, 0.0
+
+    def _look_anew(self) -> None:
+        self._last, self._since, self._losses = None, 0, []

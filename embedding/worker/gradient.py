@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -102,10 +104,11 @@ class GradientProcess:
         self._share = 1.0
         self.convergence = _convergence(spec, welcome)
         self._converging = threading.Lock()
+        self._rehearsed: dict[str, Any] = {}
         remembers = spec.node.replay_ratio or self.convergence.passes
         replay = make_replay(spec.stream, spec.model.seed) if remembers else None
-        self._began = time.monotonic()
-        self._asked = self._rehearsing = 0.0
+        self._asked: deque[float] = deque()
+        self._over = self._rest_until = 0.0
         self.learner = _kind_of(welcome)(
             self.route,
             make_trainer(spec.model, torch=spec.node.trainer == "torch"),
@@ -197,7 +200,7 @@ class GradientProcess:
         """
         corpus = self.spec.corpus is not None
         given = ticks(
-            self.spec, self.queue, self.stop, lambda: self.block_tokens, self._may_rehearse
+            self.spec, self.queue, self.stop, lambda: self.block_tokens, self._until_rehearsal
         )
         foresight = self.learner.lexicon.foresight
         for blocks in given if foresight is None else foresight.ticks(given):
@@ -209,6 +212,7 @@ class GradientProcess:
                 self._read(window, sum(block.n_tokens for block in blocks))
                 yield blocks
             elif (order := self._ordered()) is not None:
+                self._idle = False
                 yield order
             elif blocks is not None:
                 self._rest()
@@ -228,23 +232,34 @@ class GradientProcess:
                 order = self.convergence.order()
             if order is None:
                 # What the window came to goes into its snapshot.
+                self._rehearsed = self._rehearsal_figures()
                 self._report()
                 return
             yield order
 
-    def _may_rehearse(self) -> bool:
-        """Whether a node of a stream has something to rehearse, and time left for it."""
-        if self.learner.pace.batch_tokens or self.convergence.settled:
-            return False
-        now = time.monotonic()
-        return self._rehearsing <= self.spec.node.rehearsal_share * (now - self._began)
+    def _until_rehearsal(self) -> float:
+        """Seconds until a node of a stream may rehearse; infinite where there is nothing to."""
+        share = self.spec.node.rehearsal_share
+        if not share or self.learner.pace.batch_tokens or self.convergence.settled:
+            return math.inf
+        return max(0.0, self._rest_until - time.monotonic())
 
     def _ordered(self) -> Order | None:
-        if self.spec.corpus is not None or not self._may_rehearse():
+        if self.spec.corpus is not None or self._until_rehearsal():
             return None
-        self._asked = time.monotonic()
         with self._converging:
-            return self.convergence.order()
+            order = self.convergence.order()
+        if order is not None:
+            self._asked.append(time.monotonic())
+        return order
+
+    def _took_turn(self) -> None:
+        """A rehearsal of a stream is over: rest for as long as its share of a core leaves over."""
+        now, share = time.monotonic(), self.spec.node.rehearsal_share
+        if self._asked:
+            took = now - max(self._asked.popleft(), self._over)
+            self._over = now
+            self._rest_until = max(self._rest_until, now) + took * (1.0 / share - 1.0)
 
     def _when(self) -> When:
         """When to pull the rows of the next block."""
@@ -269,11 +284,12 @@ class GradientProcess:
         self._confirm()
         counters = self.counters
         if learnt.order is not None:
-            self._rehearsing += time.monotonic() - self._asked
+            self._took_turn()
             counters.replayed_tokens += learnt.trained_tokens
             with self._converging:
                 self.convergence.measured(learnt.held_loss, learnt.order.tokens)
             return
+        self._over = time.monotonic()
         counters.blocks += 1
         counters.fresh_tokens += learnt.fresh_tokens
         counters.trained_tokens += learnt.trained_tokens
@@ -335,6 +351,7 @@ class GradientProcess:
         if self.spec.corpus is not None or isinstance(error, (BehindError, ReplacedError)):
             raise error
         logger.warning("%s: the server refused a block: %s", self.spec.name, error)
+        self._asked.clear()
         self.counters.refused += 1
         self.counters.last_error = str(error)
         welcome = self.client.hello()
@@ -405,6 +422,8 @@ class GradientProcess:
         with self._converging:
             return {
                 "window": state.window,
+                "rehearses": bool(state.passes),
+                "unsettled": state.unsettled,
                 "settled": state.settled,
                 "progress": round(state.progress, 3),
                 "tokens": state.rehearsed,
@@ -428,6 +447,7 @@ class GradientProcess:
                     **asdict(self.counters),
                     "setup": self.spec.setup.model_dump(mode="json"),
                     "rehearsal": self._rehearsal_figures(),
+                    "rehearsed": self._rehearsed,
                     "topology": self.route.figures(),
                     **self.client.rows.figures(),
                     "source_weights": self.learner.mixing.weights,

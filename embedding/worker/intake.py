@@ -23,12 +23,13 @@ def ticks(
     queue: BlockQueue,
     stop: threading.Event,
     enough: Callable[[], int],
-    spare: Callable[[], bool] = lambda: False,
+    spare: Callable[[], float] = lambda: math.inf,
 ) -> Iterator[list[TokenBlock] | None]:
     """Blocks for one tick: until `enough` tokens are there or `flush_seconds` have passed.
 
     An empty list when none came in that time. Ends when the queue does, or when told to stop.
-    None: the queue is empty for now, and `spare` says that there is something else to do.
+    None: the queue is empty for now, and there is something else to do: `spare` says in how many
+    seconds.
     The reader of a corpus has cut ticks already, the same in every run; each ends with the block
     that has a place, and one that is not whole is left.
     """
@@ -43,11 +44,11 @@ def ticks(
             wait = deadline - time.monotonic()
             if wait <= 0:
                 break
-            idle = not corpus and spare()
+            other = math.inf if corpus else spare()
             try:
-                block = queue.get(min(wait, _SPARE_SECONDS if idle else _LOOK_SECONDS))
+                block = queue.get(min(wait, max(other, _SPARE_SECONDS), _LOOK_SECONDS))
             except QueueEmpty:
-                if idle:
+                if other <= 0:
                     yield None
                 continue
             except (PeerLost, QueueClosed):

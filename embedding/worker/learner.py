@@ -149,6 +149,7 @@ class Learner:
             parts, sentences = (
                 self._rehearse(blocks, learnt) if order is None else self._recall(order, held)
             )
+            decay = self._decay(order)
             noise = self._draw(parts, seed)
             scores = self._sampler.of_blocks(blocks, fresh, noise, self.unit, seed)
             # GloVe learns counted cells: it scores with noise words but does not train on them.
@@ -182,6 +183,7 @@ class Learner:
             read=sum(int((part.table >= 0)[part.codes].sum()) for part in fresh),
             order=order,
             held=held,
+            decay=decay,
         )
 
     def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> Plan:
@@ -217,8 +219,9 @@ class Learner:
             seed=prepared.seed,
         )
         check_loss(self.node, self.model, loss)
-        if prepared.order is not None:
-            self._shrink(local, prepared.order)
+        if prepared.decay:
+            for values in local.values():
+                values *= np.float32(1.0 - prepared.decay)
         young = self._surroundings(prepared)
         used = self._used(prepared, clock, base)
         deltas = self._deltas(prepared, base, local, loss)
@@ -343,12 +346,14 @@ class Learner:
         parts.append(Part.of_ids(ids, np.arange(len(ids) + 1, dtype=np.int32)))
         return parts, sentences.longer(len(ids))
 
-    def _shrink(self, rows: Rowed, order: Order) -> None:
-        """Weight decay of the rows of a rehearsal, in place."""
-        held = 0 if self.rehearsal is None else self.rehearsal.tokens
-        part = min(1.0, order.tokens / max(held, 1))
-        for values in rows.values():
-            values *= np.float32(1.0 - DECAY * order.rate * part)
+    def _decay(self, order: Order | None) -> float:
+        """By which part of itself a row of this tick shrinks (weight decay).
+
+        Told when the tick is prepared: by the time it is trained the next may have been read.
+        """
+        if order is None or self.rehearsal is None:
+            return 0.0
+        return DECAY * order.rate * min(1.0, order.tokens / max(self.rehearsal.tokens, 1))
 
     def _held_out_of(self, fresh: list[Part], seed: int) -> list[Part]:
         """The fresh text without the sentences that are held out of training."""

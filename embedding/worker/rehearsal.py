@@ -92,7 +92,7 @@ class Rehearsal:
         self._mixing = mixing
         self._lock = threading.Lock()
         self._window: int | None = None
-        self._since = 0
+        self._since = self._fresh = 0
 
     def draw(
         self, blocks: Sequence[TokenBlock], fresh: Sequence[Part], tokens: int
@@ -106,7 +106,7 @@ class Rehearsal:
             for block, part in zip(blocks, fresh, strict=True):
                 first = of_sentences(block.priority, block.documents)
                 keys = self._memory.add(part.ids, part.sentences, first)
-                self._note(keys)
+                self._note(keys, len(part.codes))
                 self._mixing.remember(block.source, keys, len(self._memory))
             factors = self._mixing.past(sample.keys)
         past = [Part.of_ids(sample.tokens, sample.sentences)] if len(sample.tokens) else []
@@ -129,13 +129,17 @@ class Rehearsal:
         """What is read from now on is of this window (Unix seconds of its start)."""
         with self._lock:
             if self._window is None or window > self._window:
-                self._window, self._since = window, -1
+                self._window, self._since, self._fresh = window, -1, 0
 
     def draw_again(self, tokens: int) -> tuple[list[Part], Rehearsed]:
-        """About `tokens` tokens: half of the window under way, half of all that is remembered."""
+        """About `tokens` tokens: half of the window under way, half of all that is remembered.
+
+        Of a window that has just begun no more than there is of it.
+        """
         with self._lock:
-            late = self._memory.sample(tokens // 2, max(self._since, 0))
-            every = self._memory.sample(tokens - tokens // 2)
+            ours = min(tokens // 2, self._fresh)
+            late = self._memory.sample(ours, max(self._since, 0))
+            every = self._memory.sample(tokens - ours)
             parts, keys, weights = [], [], []
             for sample in (late, every):
                 if len(sample.tokens):
@@ -149,9 +153,10 @@ class Rehearsal:
             return parts, Rehearsed(weights=np.empty(0, np.float32), track=track)
         return parts, Rehearsed(np.concatenate(keys), np.concatenate(weights), track)
 
-    def _note(self, keys: IntArray) -> None:
-        """The first key of the window under way."""
+    def _note(self, keys: IntArray, tokens: int) -> None:
+        """The first key of the window under way, and how much there is of it."""
         known = keys[keys >= 0]
+        self._fresh += tokens
         if self._since < 0 and len(known):
             self._since = int(known[0])
 

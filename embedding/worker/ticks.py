@@ -55,7 +55,8 @@ class Prepared:
     begun  the words there are, when a window begins with this block and use is added up
     fresh  tokens of the plan that are fresh; those behind them are replayed
     read   fresh tokens that have a row, also those that are held out of training
-    order  what was asked for where the tick is a rehearsal; held: by which it is measured
+    order  what was asked for where the tick is a rehearsal; held: by which it is measured; decay:
+           by which part of itself each row shrinks
     """
 
     blocks: Sequence[TokenBlock]
@@ -73,6 +74,7 @@ class Prepared:
     read: int = 0
     order: Order | None = None
     held: HeldPairs | None = None
+    decay: float = 0.0
 
     @property
     def known(self) -> tuple[int, int]:

@@ -34,7 +34,7 @@ def show(
 
 STEPS = [
     (10.0, TrainProgress(share=0.2, tokens=200, words_per_second=98_765.4, loss=2.5)),
-    (20.0, TrainProgress(share=0.6, tokens=600, words_per_second=123_456.7, loss=1.25)),
+    (20.0, TrainProgress(0.6, 600, words_per_second=123_456.7, loss=1.25, replayed=7_200)),
 ]
 
 
@@ -42,7 +42,7 @@ def test_share_speed_loss_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None
     shown = show(monkeypatch, STEPS, force_terminal=True)
     assert "Starting" in shown
     assert "98,765 words/s, loss 2.500" in shown
-    assert "123,457 words/s, loss 1.250" in shown
+    assert "123,457 words/s, 7,200 learnt again, loss 1.250" in shown
     assert "60%" in shown
     # 0.4 took ten seconds, so the 0.4 that are left will take ten more.
     assert "0:00:10 left" in shown

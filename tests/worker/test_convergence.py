@@ -91,6 +91,49 @@ def test_text_that_comes_while_it_rehearses_adds_to_the_budget() -> None:
     assert machine.window == 7
 
 
+def test_a_window_that_another_follows_is_rehearsed_first_and_settles() -> None:
+    machine = Convergence(10.0, 1_000)
+    machine.read(7, 1_000)
+    assert machine.unsettled == 7
+    machine.read(9, 1_000)
+    assert machine.unsettled == 7
+    left = machine._left
+    spent = 0
+    while machine.unsettled == 7:
+        order = machine.order()
+        spent += order.tokens
+        machine.measured(None, order.tokens)
+    assert 9_000 < spent <= 10_000 < left
+    assert machine.unsettled == 9
+    rehearsed(machine, lambda n: None)
+    assert machine.unsettled is None
+
+
+def test_what_windows_long_before_had_left_is_forgotten() -> None:
+    machine = Convergence(10.0, 1_000)
+    for window in range(100):
+        machine.read(window, 1_000)
+    assert machine.unsettled == 98
+    assert machine._left < 2 * 10 * 1_000
+
+
+def test_fresh_text_begins_a_look_anew() -> None:
+    def left(fresh: int) -> float:
+        machine = Convergence(30.0, 10_000)
+        machine.read(0, 10_000)
+        for _ in range(6):
+            machine.measured(2.0, machine.order().tokens)
+            machine.read(0, fresh)
+        return machine._left
+
+    machine = Convergence(30.0, 10_000)
+    machine.read(0, 10_000)
+    for _ in range(6):
+        machine.measured(2.0, machine.order().tokens)
+    assert machine._left < 240_000 - 10_000  # looks without a gain
+    assert left(0) == 240_000
+
+
 def test_nothing_is_ordered_of_nothing() -> None:
     for passes, tokens in ((0.0, 10_000), (30.0, 0), (30.0, 1)):
         machine = Convergence(passes, 1_000)

@@ -34,6 +34,7 @@ from embedding.records import (
 )
 from embedding.server.config import ServerConfig
 from embedding.server.cutting.gold import measure_gold
+from embedding.server.cutting.settling import Settling
 from embedding.server.figures.reports import read_held_out, read_setup, read_weights
 from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import TablesCopy
@@ -53,6 +54,8 @@ _TRIES = 3
 """A shard that was started again while it copied its rows has to copy them again."""
 LEAST_MENTIONS = 5
 """The use of a word that was read less often in a window says nothing that could be judged."""
+_SETTLING_S = 0.1
+"""Seconds between two looks whether a window has settled."""
 _ROWS = 1024
 """Sums that are divided at a time, so that they stay in a core's cache."""
 _NONE: FloatArray = np.empty((0, 0), dtype=np.float32)
@@ -140,6 +143,7 @@ class Cutter:
         self._lock = threading.Lock()
         self._futures: dict[Key, Future[SnapshotRef]] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="cut")
+        self._settling = Settling(state, 0.0 if config.in_step else config.settle_seconds)
         for ref in [] if self._store is None else self._store.list():
             future: Future[SnapshotRef] = Future()
             future.set_result(ref)
@@ -166,12 +170,21 @@ class Cutter:
 
     def cut(self, window: Window) -> SnapshotRef:
         """Publish the window, or wait for whoever does, or return what was published before."""
+        while not self._published(window) and not self._settling.may_cut(window):
+            if self._state.closing:
+                raise UnavailableError(f"cut {window.label}: the server is ending.")
+            time.sleep(_SETTLING_S)
         for _ in range(_TRIES - 1):
             try:
                 return self.start(window).result()
             except UnavailableError as error:
                 logger.warning("window %s is cut again: %s", window.label, error)
         return self.start(window).result()
+
+    def _published(self, window: Window) -> bool:
+        """Whether the window is being published, or was."""
+        with self._lock:
+            return (window.start.timestamp(), window.end.timestamp()) in self._futures
 
     def start(self, window: Window) -> Future[SnapshotRef]:
         """Begin to publish; the copy is taken before this returns."""
@@ -190,7 +203,9 @@ class Cutter:
             return future
 
     def complete(self, window: Window) -> None:
-        """Begin to publish a window that is complete; what cannot be is tried again later."""
+        """Begin to publish a complete window that has settled; else it is tried again later."""
+        if not self._settling.may_cut(window):
+            return
         try:
             self.start(window)
         except YeoronError as error:
@@ -278,7 +293,7 @@ class Cutter:
             if self._config.gold is not None:
                 device = state.tables.device
                 quality |= measure_gold(self._config.gold, data.words, data.vectors, device)
-            quality |= self._weights() | self._readability(data)
+            quality |= self._weights() | self._readability(data) | self._settling.ended(window)
             if self._store is None:
                 raise RefusedError("cut: the server has no snapshot store.")
             ref = self._store.publish(replace(data, quality=quality), copied.usage())

@@ -51,7 +51,10 @@ def read_weights(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
 
 
 def read_held_out(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
-    """Figures of held-out text by name, the mean over the nodes that told of them; else empty."""
+    """Figures of held-out text by name, the mean over the nodes that told of them; else empty.
+
+    Of a corpus those of the last window that was rehearsed to the end: the next one is under way.
+    """
     names = {
         "held_out": "held_out_loss",
         "held_out_untrained": "held_out_untrained",
@@ -59,7 +62,7 @@ def read_held_out(reports: Iterable[dict[str, Any]]) -> dict[str, float]:
     }
     told: dict[str, list[float]] = {}
     for report in reports:
-        figures = report.get("rehearsal")
+        figures = report.get("rehearsed") or report.get("rehearsal")
         for name, key in names.items():
             value = figures.get(key) if isinstance(figures, dict) else None
             if isinstance(value, (int, float)) and 0 < value < 1e6:

@@ -73,16 +73,10 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
             "nodes": nodes,
             "alarms": standing_alarms(nodes),
             "sources": _sources(state, now),
-            "reading": reading(state.reports, _living(state)),
+            "reading": reading(state.reports, state.living()),
             "windows": state.accounts.describe(),
             "snapshots": [ref.to_dict() for ref in snapshots],
         }
-
-
-def _living(state: ServerState) -> set[str]:
-    """Nodes that take part or rest, those of other groups too."""
-    led = {name for name, node in state.groups.nodes().items() if node.get("state") != "gone"}
-    return led | {name for name, one in state.machine.board.members.items() if one.present}
 
 
 def _total(shards: Sequence[Mapping[str, Any]], figure: str) -> int:

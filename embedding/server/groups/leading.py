@@ -338,6 +338,7 @@ class LedGroups:
         for name, each in led.nodes.items():
             report = each.get("report")
             state.reports[name] = report if isinstance(report, dict) else {}
+            state.reported_at[name] = led.seen
             if each.get("state") == "gone":
                 state.accounts.tracker.leave(name)
                 continue

@@ -1,0 +1,80 @@
+"""Whether a window that is complete may be cut: when its nodes have learnt it as far as they will.
+
+Nodes go on rehearsing a window after its last text came (worker/convergence.py), and say in each
+report which window is the first that has not settled. A cut waits for that, within a limit.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from embedding.records import Window
+
+logger = logging.getLogger(__name__)
+
+
+class Reports(Protocol):
+    """What the nodes told last."""
+
+    def told(self) -> Iterable[tuple[float, dict[str, Any]]]:
+        """When (monotonic seconds) and what each node that is there told last."""
+
+
+class Settling:
+    """Remembers since when each window could be cut, and how its wait ended.
+
+    limit_s  seconds that a window waits at most; 0: none does
+    """
+
+    def __init__(self, reports: Reports, limit_s: float) -> None:
+        self._reports = reports
+        self._limit_s = limit_s
+        self._since: dict[Window, float] = {}
+        self._settled: dict[Window, bool] = {}
+
+    def may_cut(self, window: Window, now: float | None = None) -> bool:
+        """Whether a complete window waits no longer; asked again and again until it is so."""
+        now = time.monotonic() if now is None else now
+        if not self._limit_s:
+            return True
+        since = self._since.setdefault(window, now)
+        settled = all(
+            _has_settled(report, window) and (at >= since or not _rehearses(report))
+            for at, report in self._reports.told()
+        )
+        if not settled and now - since < self._limit_s:
+            return False
+        if self._settled.get(window) is None and not settled:
+            logger.warning(
+                "window %s is cut before its nodes had learnt it to the end: %g s are over "
+                "(server.settle_seconds)",
+                window.label,
+                self._limit_s,
+            )
+        self._settled[window] = settled
+        return True
+
+    def ended(self, window: Window) -> dict[str, float]:
+        """`settled` of a window that is cut, 1 or 0; nothing where it was not waited for."""
+        self._since.pop(window, None)
+        settled = self._settled.pop(window, None)
+        return {} if settled is None else {"settled": float(settled)}
+
+
+def _rehearses(report: dict[str, Any]) -> bool:
+    """Whether a node rehearses at all: from others no news is waited for."""
+    told = report.get("rehearsal")
+    return isinstance(told, dict) and told.get("rehearses") is True
+
+
+def _has_settled(report: dict[str, Any], window: Window) -> bool:
+    """Whether a node has no window before this one's end left to rehearse."""
+    told = report.get("rehearsal")
+    first = told.get("unsettled") if isinstance(told, dict) else None
+    if not isinstance(first, (int, float)) or not math.isfinite(first):
+        return True
+    return float(first) >= window.end.timestamp()
