@@ -32,20 +32,27 @@ FIRST = 2.0
 """How many times larger than the learning rate the first rehearsals of a model are."""
 SHORTEST = 10.0
 """A window is rehearsed for this part of the passes at least."""
+LEFT = 0.9
+"""Part of the loss of frequencies alone below which a model has left its start."""
 LEAST = 64
 """Tokens below which a window is too short to be rehearsed, or too little is left."""
 DECAY = 0.15
-"""By which part of itself, times its rate, a row shrinks in one pass over all that is remembered:
-without it rows of little text go on growing, and predict what was not learnt ever worse (weight
-decay; Krogh and Hertz 1992)."""
+"""By which part of itself, times its rate, a row shrinks in one pass over all that is remembered,
+by all nodes together, once the model has left its start: without it rows of little text go on
+growing, and predict what was not learnt ever worse (weight decay; Krogh and Hertz 1992). Before, it
+would keep the model there."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What to learn next from the memory: so many tokens, at this part of the learning rate."""
+    """What to learn next from the memory: so many tokens, at this part of the learning rate.
+
+    decay  by which part of itself, times its rate, a row shrinks in a pass over all that is remembered
+    """
 
     tokens: int
     rate: float
+    decay: float = 0.0
 
 
 class Convergence:
@@ -62,6 +69,7 @@ class Convergence:
         self.loss: float | None = None
         self.first_loss: float | None = None
         self.rehearsed = 0
+        self._lately: float | None = None
         self._read = self._fresh = 0
         self._budget = self._left = 0.0
         self._before: int | None = None
@@ -113,7 +121,8 @@ class Convergence:
         tokens = max(min(self.tick, self._read, int(self._left)), LEAST)
         rate = start * (self._left - tokens / 2) / self._budget
         self._spend(tokens)
-        return Order(tokens, max(rate, 0.01))
+        left = self._lately is not None and self._lately < LEFT * self.start
+        return Order(tokens, max(rate, 0.01), DECAY if left else 0.0)
 
     def measured(self, loss: float | None, tokens: int) -> None:
         """A rehearsal of so many tokens began at this held-out loss; None: it was not measured."""
@@ -121,6 +130,7 @@ class Convergence:
         self._since += tokens
         if loss is not None:
             self._losses.append(loss)
+            self._lately = loss
             self.first_loss = loss if self.first_loss is None else self.first_loss
         if self._since < max(self._fresh, self.tick) or not self._losses:
             return

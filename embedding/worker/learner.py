@@ -38,7 +38,7 @@ from embedding.worker.batch import BatchWork
 from embedding.worker.combining import Steps, Usual, share, steps_of
 from embedding.worker.compass import Tables
 from embedding.worker.config import NodeConfig
-from embedding.worker.convergence import DECAY, Order
+from embedding.worker.convergence import Order
 from embedding.worker.counting import count_words
 from embedding.worker.deltas import moved, with_own
 from embedding.worker.grams import WordGrams
@@ -353,7 +353,8 @@ class Learner:
         """
         if order is None or self.rehearsal is None:
             return 0.0
-        return DECAY * order.rate * min(1.0, order.tokens / max(self.rehearsal.tokens, 1))
+        held = max(self.rehearsal.tokens * max(self.active, 1), 1)
+        return order.decay * order.rate * min(1.0, order.tokens / held)
 
     def _held_out_of(self, fresh: list[Part], seed: int) -> list[Part]:
         """The fresh text without the sentences that are held out of training."""
