@@ -47,7 +47,7 @@ would keep the model there."""
 class Order:
     """What to learn next from the memory: so many tokens, at this part of the learning rate.
 
-    decay  by which part of itself, times its rate, a row shrinks in a pass over all that is remembered
+    decay  by which part of itself, times its rate, a row shrinks in a pass over all that is held
     """
 
     tokens: int
