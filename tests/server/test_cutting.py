@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from grouped import until
 from named import joined, named
 
 from embedding.errors import RefusedError
@@ -155,6 +157,42 @@ def test_the_watermark_cuts_windows_by_itself(tmp_path, connect):
         (ref,) = server.cutter.refs()
         assert ref.window_start == START
         assert node.client.cut(WINDOW) == ref
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_window_waits_until_its_nodes_have_rehearsed_it(tmp_path, connect, by_hand):
+    chosen = config(tmp_path, cut="watermark", source_idle_s=60.0)
+    with running_server(chosen, dim=DIM) as server:
+        node = connect(server)
+        node.words("말")
+        node.client.report({"rehearsal": {"rehearses": True, "unsettled": AT}})
+        node.push(counts=counted(["말"]), window=AT, published=AT + 10.0)
+        node.push(
+            counts=counted(["말"], window=AT + DAY), window=AT + DAY, published=AT + DAY + 10.0
+        )
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(server.cutter.cut, WINDOW) if by_hand else None
+            time.sleep(1.0)
+            assert not server.cutter.refs()
+            node.client.report({"rehearsal": {"rehearses": True, "unsettled": AT + DAY}})
+            if asked is not None:
+                asked.result(timeout=60)
+            until(lambda: server.cutter.refs())
+        (ref,) = server.cutter.refs()
+        quality = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id).manifest.quality
+        assert quality["settled"] == 1.0
+
+
+def test_a_window_that_does_not_settle_in_time_is_cut_and_says_so(tmp_path, connect):
+    chosen = config(tmp_path, settle_seconds=0.5)
+    with running_server(chosen, dim=DIM) as server:
+        node = connect(server)
+        node.words("말")
+        node.client.report({"rehearsal": {"rehearses": True, "unsettled": AT}})
+        node.push(counts=counted(["말"]), window=AT, published=AT + 10.0)
+        ref = node.client.cut(WINDOW)
+        quality = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id).manifest.quality
+        assert quality["settled"] == 0.0
 
 
 def test_a_complete_window_is_cut_before_the_push_that_shows_it(tmp_path, connect):

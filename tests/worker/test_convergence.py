@@ -7,7 +7,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.worker.convergence import ENOUGH, FIRST, LEAST, Convergence
+from embedding.worker.convergence import DECAY, ENOUGH, FIRST, LEAST, LEFT, Convergence
 from generated import examples
 
 losses = st.none() | st.floats(0.0, 50.0)
@@ -49,6 +49,16 @@ def test_a_model_that_has_not_left_its_start_gives_nothing_up() -> None:
     machine = Convergence(30.0, 10_000, start=2.7)
     machine.read(0, 10_000)
     assert sum(order.tokens for order in rehearsed(machine, lambda n: 3.0)) == 300_000
+
+
+def test_rows_shrink_only_once_a_model_has_left_its_start() -> None:
+    machine = Convergence(30.0, 10_000, start=2.7)
+    machine.read(0, 10_000)
+    orders = rehearsed(machine, lambda n: 3.0 - 0.1 * n)
+    shrunk = [order.decay > 0 for order in orders]
+    left = next(n for n in range(1, 31) if 3.0 - 0.1 * n < LEFT * 2.7)
+    assert shrunk == [False] * left + [True] * (len(orders) - left)
+    assert {order.decay for order in orders} == {0.0, DECAY}
 
 
 def test_without_anything_to_measure_the_budget_ends_it() -> None:
