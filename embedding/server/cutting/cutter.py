@@ -147,7 +147,7 @@ class Cutter:
         for ref in [] if self._store is None else self._store.list():
             future: Future[SnapshotRef] = Future()
             future.set_result(ref)
-            self._futures[ref.window_start.timestamp(), ref.window_end.timestamp()] = future
+            self._futures[_key(Window(ref.window_start, ref.window_end))] = future
         self.forget_published()
 
     def refs(self) -> list[SnapshotRef]:
@@ -184,11 +184,11 @@ class Cutter:
     def _published(self, window: Window) -> bool:
         """Whether the window is being published, or was."""
         with self._lock:
-            return (window.start.timestamp(), window.end.timestamp()) in self._futures
+            return _key(window) in self._futures
 
     def start(self, window: Window) -> Future[SnapshotRef]:
         """Begin to publish; the copy is taken before this returns."""
-        key = (window.start.timestamp(), window.end.timestamp())
+        key = _key(window)
         # The state's lock goes first: a push that completes a window holds it already.
         with self._state.lock, self._lock:
             known = self._futures.get(key)
@@ -336,6 +336,11 @@ class Cutter:
     def _parent(self, window: Window) -> str | None:
         before = [ref for ref in self.refs() if ref.window_end <= window.start]
         return before[-1].id if before else None
+
+
+def _key(window: Window) -> Key:
+    """Start and end in Unix seconds: equal for equal windows, however their zone is told."""
+    return window.start.timestamp(), window.end.timestamp()
 
 
 def _usage(parts: Sequence[tuple[IntArray, SourceUsage, IntArray]]) -> Usage:

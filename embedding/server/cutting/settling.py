@@ -48,7 +48,7 @@ class Settling:
         )
         if not settled and now - since < self._limit_s:
             return False
-        if self._settled.get(window) is None and not settled:
+        if window not in self._settled and not settled:
             logger.warning(
                 "window %s is cut before its nodes had learnt it to the end: %g s are over "
                 "(server.settle_seconds)",
