@@ -85,7 +85,7 @@ def run(
     found = []
     with tempfile.TemporaryDirectory() as folder:
         config = ServerConfig(
-            snapshots=folder, cut="manual", window="day", usage_replicas=0, half_life_tokens=None
+            snapshots=folder, cut="manual", window="day", usage=False, half_life_tokens=None
         )
         with running_server(config, SyncConfig(policy="asp"), dim=given.dim, seed=seed) as server:
             client = ParameterClient(server.location, node="n0", config=ExchangeConfig())

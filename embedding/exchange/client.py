@@ -197,13 +197,17 @@ class ParameterClient:
         """As `durable`, as far as the server has told."""
         return self.log.confirmed
 
-    def report(self, report: dict[str, object]) -> None:
+    def report(self, report: dict[str, object]) -> int | None:
         """The node's own figures, shown in the server's status; also a sign of life.
+
+        Returns the latest window (Unix seconds of its start) that is complete and waits to be cut.
 
         Known keys: `sources`: {SOURCE: {"pending": documents found and not learnt yet}} holds the
         watermark; `event_now` (Unix seconds): event time now; `queue`: tokens waiting.
         """
-        self._action("report", {"node": self.node, "report": report})
+        answer = self._action("report", {"node": self.node, "report": report})
+        closing = answer.get("closing") if isinstance(answer, dict) else None
+        return closing if isinstance(closing, int) else None
 
     def idle(self) -> None:
         """Nothing to learn at the moment: the policy waits for this node no longer.

@@ -15,10 +15,10 @@ import numpy as np
 
 from embedding.errors import RefusedError
 from embedding.exchange.contextsums import (
-    reread_header,
     surroundings_arrays,
     surroundings_of,
     usage_arrays,
+    usage_header,
     usage_of,
 )
 from embedding.exchange.pace import EVERY_BLOCK, Pace
@@ -54,7 +54,7 @@ def encode_push(push: Push) -> Message:
     batch = push.minibatches
     if batch is not None:
         arrays |= minibatch_arrays(batch)
-    arrays |= usage_arrays(push.usage, push.reread)
+    arrays |= usage_arrays(push.usage)
     counts = push.counts
     arrays["counted"] = np.asarray(counts.ids, dtype=np.int64)
     arrays["counts"] = np.asarray(counts.counts, dtype=np.int64)
@@ -81,7 +81,7 @@ def encode_push(push: Push) -> Message:
             [p.source, p.documents, p.tokens, p.published, p.window, list(p.lags)]
             for p in push.progress
         ],
-        **({"reread": reread_header(push.reread)} if push.reread else {}),
+        **({"usage": usage_header(push.usage)} if push.usage else {}),
         **({} if batch is None else {"batch": minibatch_header(batch)}),
     }
     return Message(header, arrays, texts)
@@ -105,7 +105,6 @@ def decode_push(message: Message) -> Push:
     if not _finite(busy_s) or busy_s < 0:
         raise RefusedError("push: `busy_s` must be a number of seconds.")
     counts = _counts(message)
-    usage, reread = usage_of(message, len(counts.ids))
     return Push(
         node=string(header, "node"),
         sequence=whole(header, "sequence", least=1),
@@ -125,8 +124,7 @@ def decode_push(message: Message) -> Push:
         busy_s=float(busy_s),
         minibatches=decode_minibatches(message),
         young=surroundings_of(message),
-        usage=usage,
-        reread=reread,
+        usage=usage_of(message),
     )
 
 

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from embedding.errors import RefusedError
-from embedding.exchange.payload import Reread, Surroundings, Usage
+from embedding.exchange.payload import ContextSums, Surroundings
 from embedding.exchange.wire import Array, Message
-from embedding.records import IntArray
 
-USED = ("used_at", "used_values", "used_pairs")
+USED = ("used_ids", "used_sums", "used_documents")
 _HEAVIEST = 60_000.0
 """Within float16."""
-MOST_REREAD = 10_000
-"""Parts in a push; of a part one needs a source and eight parts of its documents."""
+MOST_PARTS = 50_000
+"""Parts in a push; a source has UNITS parts for each of three times."""
 
 
 def surroundings_arrays(young: Surroundings) -> dict[str, Array]:
@@ -51,64 +50,51 @@ def surroundings_of(message: Message) -> Surroundings | None:
     return found
 
 
-def usage_arrays(usage: Usage | None, reread: Sequence[Reread] = ()) -> dict[str, Array]:
-    """As they travel, beside the counts of a push; what was read again stands behind the rest."""
-    told: list[Usage | Reread] = [*([] if usage is None else [usage]), *reread]
-    if not told:
+def usage_arrays(parts: Sequence[ContextSums]) -> dict[str, Array]:
+    """As they travel: all parts behind each other."""
+    if not parts:
         return {}
-    places = [each.at if isinstance(each, Usage) else each.ids for each in told]
     columns = (
-        np.concatenate([np.asarray(at, np.int64) for at in places]),
-        np.concatenate([each.slopes for each in told]),
-        np.concatenate([np.asarray(each.pairs, np.float32) for each in told]),
+        np.concatenate([np.asarray(part.ids, np.int64) for part in parts]),
+        np.concatenate([part.sums for part in parts]),
+        np.concatenate([np.asarray(part.documents, np.float32) for part in parts]),
     )
     return dict(zip(USED, columns, strict=True))
 
 
-def reread_header(parts: Sequence[Reread]) -> list[list[object]]:
-    """What a header says of texts that were read again: window, source, part, words."""
+def usage_header(parts: Sequence[ContextSums]) -> list[list[object]]:
+    """What a header says of them: window, source, part, words."""
     return [[part.window, part.source, part.part, len(part.ids)] for part in parts]
 
 
-def usage_of(message: Message, counted: int) -> tuple[Usage | None, tuple[Reread, ...]]:
-    """Inverse of `usage_arrays`; `counted` rows of counts are there to belong to."""
-    rows = message.header.get("reread", [])
-    if not isinstance(rows, list) or len(rows) > MOST_REREAD:
-        raise RefusedError(f"push: `reread` must be a list of at most {MOST_REREAD:,} rows.")
+def usage_of(message: Message) -> tuple[ContextSums, ...]:
+    """Inverse of `usage_arrays`."""
+    rows = message.header.get("usage", [])
+    if not isinstance(rows, list) or len(rows) > MOST_PARTS:
+        raise RefusedError(f"push: `usage` must be a list of at most {MOST_PARTS:,} rows.")
     sizes = [_size(row) for row in rows]
     if not any(name in message.arrays for name in USED):
         if sum(sizes):
-            raise RefusedError("push: `reread` names words whose columns are missing.")
-        return None, ()
-    at = message.array("used_at", "i8", 1)
-    values, pairs = message.array("used_values", "f4 f2", 2), message.array("used_pairs", "f4", 1)
-    if not len(at) == len(values) == len(pairs):
-        raise RefusedError("push: the columns of `used` differ in length.")
-    first = len(at) - sum(sizes)
-    if first < 0:
-        raise RefusedError("push: `reread` names more words than its columns hold.")
-    found, start = [], first
+            raise RefusedError("push: `usage` names words whose columns are missing.")
+        return ()
+    ids = message.array("used_ids", "i8", 1)
+    sums = message.array("used_sums", "f4 f2", 2)
+    documents = message.array("used_documents", "f4", 1)
+    if not len(ids) == len(sums) == len(documents) == sum(sizes):
+        raise RefusedError("push: the columns of `usage` differ in length.")
+    found, start = [], 0
     for (window, source, part, _), size in zip(rows, sizes, strict=True):
         own = slice(start, start + size)
-        found.append(Reread(window, source, part, at[own], values[own], pairs[own]))
+        found.append(ContextSums(window, source, part, ids[own], sums[own], documents[own]))
         start += size
-    usage = Usage(at[:first], values[:first], pairs[:first])
-    _check_places(usage.at, counted)
-    return usage if first or not rows else None, tuple(found)
-
-
-def _check_places(at: IntArray, counted: int) -> None:
-    if len(at) and (int(at[0]) < 0 or int(at[-1]) >= counted or not bool((np.diff(at) > 0).all())):
-        raise RefusedError(
-            f"push: `used_at` must name rows of the {counted} counts, each once, in order."
-        )
+    return tuple(found)
 
 
 def _size(row: object) -> int:
-    """The number of words of a row of `reread` that is as it should be."""
+    """The number of words of a row of `usage` that is as it should be."""
     if isinstance(row, list) and len(row) == 4:
         window, source, part, size = row
         whole = all(type(number) is int for number in (window, part, size))
         if whole and isinstance(source, str) and part >= 0 and size >= 0:
             return int(size)
-    raise RefusedError("push: a row of `reread` must be [window, source, part, words].")
+    raise RefusedError("push: a row of `usage` must be [window, source, part, words].")

@@ -94,55 +94,40 @@ def summed(parts: Sequence[Surroundings]) -> Surroundings | None:
     return Surroundings.told(ids, added_up(owners, contexts, weights, mentions))
 
 
-SAID = 3
-"""Vectors of a context that sums of usage hold, one behind the other: its row of `out`, its row of
-`in`, and what stands around it (`worker/secondorder.py`)."""
-
-
-def said(dim: int) -> int:
-    """Columns of a sum of usage; dim: of a row."""
-    return SAID * dim
+UNITS = 16
+"""Groups of documents whose uses of words are added up apart, so that chance can be told."""
+TIMES = 3
+"""What a node reads when a window closes: the window, the one before it, all older ones."""
 
 
 @dataclass(frozen=True)
-class Usage:
-    """What stood around the words of a push, added up by word, source and window.
+class ContextSums:
+    """How words were used in some documents of a source, read when a window closed.
 
-    at      int64 [n], increasing: rows of the push's `BlockCounts`, all of words with a row
-    slopes  float32 or float16 [n, said(dim)], g of `worker/usage.py`; pairs float32 [n], N
-    """
-
-    at: IntArray
-    slopes: FloatArray | HalfArray
-    pairs: FloatArray
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes as they are sent."""
-        return self.at.nbytes + self.slopes.nbytes + self.pairs.nbytes
-
-
-@dataclass(frozen=True)
-class Reread:
-    """What stood around words in texts of windows before, by the tables that a window began with.
-
-    window  start of the window (Unix seconds) that is compared with them
-    part    which part of the documents, from 0 on; the parts of a source hold different ones
-    ids     int64 [n], distinct row ids
-    slopes  float32 or float16 [n, said(dim)], g of `worker/usage.py`; pairs float32 [n], N
+    window     start of the window (Unix seconds) that closed
+    part       which documents: UNITS parts for each of TIMES
+    ids        int64 [n], distinct row ids
+    sums       float32 or float16 [n, dim], sums of one unit vector a document
+    documents  float32 [n], how many documents use each word
     """
 
     window: int
     source: str
     part: int
     ids: IntArray
-    slopes: FloatArray | HalfArray
-    pairs: FloatArray
+    sums: FloatArray | HalfArray
+    documents: FloatArray
+
+    @classmethod
+    def none(cls, window: int, source: str, part: int) -> ContextSums:
+        """Of no word."""
+        one = np.empty(0, dtype=np.float32)
+        return cls(window, source, part, np.empty(0, np.int64), one[:, None], one)
 
     @property
     def nbytes(self) -> int:
         """Bytes as they are sent."""
-        return self.ids.nbytes + self.slopes.nbytes + self.pairs.nbytes
+        return self.ids.nbytes + self.sums.nbytes + self.documents.nbytes
 
 
 @dataclass(frozen=True)

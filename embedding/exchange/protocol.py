@@ -14,11 +14,10 @@ import numpy as np
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import (
     BlockCounts,
+    ContextSums,
     PackedDelta,
-    Reread,
     RowDelta,
     Surroundings,
-    Usage,
 )
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.records import (
@@ -31,7 +30,7 @@ from embedding.records import (
     WordCounts,
 )
 
-VERSION = 11
+VERSION = 12
 """Version of the wire protocol; another version is refused at the greeting."""
 
 
@@ -214,8 +213,7 @@ class Push:
     busy_s    seconds that it took, without those that the policy held it back; 0: not measured
     young     what stood around words that were read only a few times
     minibatches  the block itself, where shards hold columns and learn it
-    usage     what stood around all words, for those who compare windows and sources
-    reread    the same of texts of the windows before, when a window begins
+    usage     how words were used in a window that closed and in those before it
     tokens    fresh tokens that have a row; replayed: those that were learnt again, counted nowhere
     """
 
@@ -236,14 +234,13 @@ class Push:
     busy_s: float = 0.0
     young: Surroundings | None = None
     minibatches: Minibatches | None = None
-    usage: Usage | None = None
-    reread: tuple[Reread, ...] = ()
+    usage: tuple[ContextSums, ...] = ()
     replayed: int = 0
 
     @property
     def nbytes(self) -> int:
         """Bytes of the rows and ids, as they are sent."""
         plain = sum(delta.ids.nbytes + delta.values.nbytes for delta in self.deltas)
-        beside = (self.young, self.usage, self.minibatches, *self.reread)
+        beside = (self.young, self.minibatches, *self.usage)
         plain += sum(part.nbytes for part in beside if part is not None)
         return plain + sum(delta.data.nbytes for delta in self.packed)

@@ -208,15 +208,14 @@ class ServerConfig(Config):
     """Most words for which contexts are added up, the latest read; each takes a float32 row and
     some 120 bytes."""
 
-    usage_replicas: int = Field(default=4, ge=0, le=64)
-    """Replicas in which the contexts of each word are added up by window and source, for those who
-    compare windows and sources (docs/trends.md; skip-gram only). 0 adds up none: then snapshots say
-    where words stand, but not how sure a shift is."""
+    usage: bool = True
+    """Whether nodes say how words were used when a window closes, for those who compare windows and
+    sources (docs/trends.md; not with fasttext). Without it snapshots say where words stand, but not
+    how sure a change is."""
 
     usage_words: int = Field(default=100_000, ge=1)
-    """Most words whose contexts are added up so, summed over sources; each takes three
-    float32 rows a replica. Texts that nodes read again when a window begins may take as much
-    beside: twice the words, at half the bytes."""
+    """Most words whose use is kept so, summed over sources: for the window, the one before it, and
+    all older ones as many. Each takes 16 float16 rows."""
 
     optimizer: Literal["sum", "adagrad"] = "sum"
     """sum adds deltas (Downpour); adagrad shrinks those of rows that have already moved far."""

@@ -103,9 +103,9 @@ class TrainRequest(Config):
         return NodeConfig(**{**usual, **set_of(self.node), **asked})
 
     @property
-    def usage_replicas(self) -> int:
-        """Whether contexts are added up for comparing windows: only where there are windows."""
-        return 0 if self.dated is None else self.server.usage_replicas
+    def usage(self) -> bool:
+        """Whether the use of words is kept for comparing windows: only where there are windows."""
+        return self.dated is not None and self.server.usage
 
     @property
     def young_mentions(self) -> int:

@@ -84,7 +84,7 @@ def _server(
             "in_step": True,
             "min_count": request.min_count,
             "young_mentions": request.young_mentions,
-            "usage_replicas": request.usage_replicas,
+            "usage": request.usage,
             "max_words": request.max_words,
             "initial_rows": INITIAL_ROWS,
             "state_dir": None if resume is None else resume.server,

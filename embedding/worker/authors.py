@@ -45,7 +45,7 @@ class Authors:
         used, place = np.unique(codes, return_inverse=True)
         words = _marks([block.words[code] for code in used.tolist()])
         voices = block.voices.astype(np.uint64)[documents]
-        pairs = _mixed(_mixed(voices + np.uint64(window % 2**63)) ^ words[place])
+        pairs = mixed(mixed(voices + np.uint64(window % 2**63)) ^ words[place])
         holders = _marks(block.keys)[documents]
         fresh = np.zeros(len(codes), dtype=bool)
         fresh[np.unique(pairs, return_index=True)[1]] = True
@@ -58,10 +58,10 @@ class Authors:
 def _marks(names: Sequence[str]) -> Marks:
     """uint64 [n], the same in every process."""
     found = (crc32(name.encode(errors="replace")) for name in names)
-    return _mixed(np.fromiter(found, np.uint64, len(names)))
+    return mixed(np.fromiter(found, np.uint64, len(names)))
 
 
-def _mixed(values: Marks) -> Marks:
+def mixed(values: Marks) -> Marks:
     """A bijection that spreads all bits (SplitMix64; Steele, Lea and Flood 2014)."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

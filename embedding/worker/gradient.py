@@ -51,7 +51,7 @@ from embedding.worker.pipeline import Pipeline, When
 from embedding.worker.routing import make_route
 from embedding.worker.securing import secure
 from embedding.worker.spec import NodeSpec
-from embedding.worker.ticks import Learnt
+from embedding.worker.ticks import Close, Learnt
 from embedding.worker.usage import UsageReader
 from embedding.worker.warming import warm, warm_exchange
 
@@ -108,6 +108,7 @@ class GradientProcess:
         remembers = spec.node.replay_ratio or self.convergence.passes
         replay = make_replay(spec.stream, spec.model.seed) if remembers else None
         self._asked: deque[float] = deque()
+        self._to_close: int | None = None
         self._over = self._rest_until = 0.0
         self.learner = _kind_of(welcome)(
             self.route,
@@ -138,7 +139,7 @@ class GradientProcess:
             self.learner.held_out = held
         # Rows that nodes sum up among themselves cannot be asked for by one of them alone.
         past = PastTexts.of(spec.node, self.learner.unit) if spec.ring is None else None
-        self.learner.usage = UsageReader.of(spec.model, self.learner.unit, welcome.usage, past)
+        self.learner.usage = UsageReader.of(spec.model, welcome.usage, past)
         if spec.evidence is not None:
             self.learner.lexicon.evidence = EvidenceKeeper(spec.evidence, spec.name)
         self._listen(welcome)
@@ -192,11 +193,13 @@ class GradientProcess:
             self.route.close()
             self.client.close()
 
-    def _gather(self) -> Iterator[Sequence[TokenBlock] | Order]:
+    def _gather(self) -> Iterator[Sequence[TokenBlock] | Order | Close]:
         """What each tick learns: fresh blocks first; between them, what is worth learning again.
 
         A corpus is rehearsed at the end of each window, so that the same text gives the same
-        bytes; a stream whenever no fresh text waits. Rests while there is neither.
+        bytes; a stream whenever no fresh text waits. Then the window is read once more, for
+        comparing it: on a stream when the server says that it is complete. Rests while there is
+        nothing of all this.
         """
         corpus = self.spec.corpus is not None
         given = ticks(
@@ -208,16 +211,34 @@ class GradientProcess:
                 self._idle = False
                 window = window_of(blocks, self.learner.unit)
                 if corpus and window != self.convergence.window:
-                    yield from self._rehearsals()
+                    yield from self._ended()
                 self._read(window, sum(block.n_tokens for block in blocks))
                 yield blocks
+            elif (close := self._closing()) is not None:
+                self._idle = False
+                yield close
             elif (order := self._ordered()) is not None:
                 self._idle = False
                 yield order
             elif blocks is not None:
                 self._rest()
         if corpus:
-            yield from self._rehearsals()
+            yield from self._ended()
+
+    def _ended(self) -> Iterator[Order | Close]:
+        """A window of a corpus is over: learn it to the end, then read it once more."""
+        yield from self._rehearsals()
+        if self.learner.usage is not None and self.convergence.window is not None:
+            yield Close(self.convergence.window)
+
+    def _closing(self) -> Close | None:
+        """The window of a stream to read once more: complete, as the server says, and settled."""
+        usage, window = self.learner.usage, self._to_close
+        if usage is None or window is None or (usage.closed is not None and usage.closed >= window):
+            return None
+        with self._converging:
+            unsettled = self.convergence.unsettled
+        return None if unsettled is not None and unsettled <= window else Close(window)
 
     def _read(self, window: int, tokens: int) -> None:
         with self._converging:
@@ -239,6 +260,8 @@ class GradientProcess:
 
     def _until_rehearsal(self) -> float:
         """Seconds until a node of a stream may rehearse; infinite where there is nothing to."""
+        if self._closing() is not None:
+            return 0.0
         share = self.spec.node.rehearsal_share
         if not share or self.learner.pace.batch_tokens or self.convergence.settled:
             return math.inf
@@ -283,6 +306,9 @@ class GradientProcess:
         self._acknowledge(learnt.keys)
         self._confirm()
         counters = self.counters
+        if learnt.close is not None:
+            self._report()
+            return
         if learnt.order is not None:
             self._took_turn()
             counters.replayed_tokens += learnt.trained_tokens
@@ -433,6 +459,13 @@ class GradientProcess:
                 "held_out_unigram": unigram,
             }
 
+    def _closed_window(self) -> int | None:
+        """The latest window that was read once more; -1: none yet; None: none ever is."""
+        usage = self.learner.usage
+        if usage is None:
+            return None
+        return -1 if usage.closed is None else usage.closed
+
     def _report_forever(self) -> None:
         while not self.stop.wait(self.spec.node.report_seconds):
             self._report()
@@ -441,7 +474,7 @@ class GradientProcess:
         """Tell the server this node's figures, and what its crawler told last."""
         crawl = self.queue.latest_report() or {}
         try:
-            self.client.report(
+            asked = self.client.report(
                 {
                     **crawl,
                     **asdict(self.counters),
@@ -452,13 +485,14 @@ class GradientProcess:
                     **self.client.rows.figures(),
                     "source_weights": self.learner.mixing.weights,
                     "warm": self._warm,
-                    "past_left": 0 if self.learner.usage is None else self.learner.usage.left,
+                    "closed": self._closed_window(),
                     "queue": self.queue.depth,
                     "queue_capacity": self.queue.capacity,
                     "rss_mb": round(psutil.Process().memory_info().rss / 2**20, 1),
                     "peak_memory_bytes": peak_memory(),
                 }
             )
+            self._to_close = asked if self.spec.corpus is None else None
         except (UnavailableError, RefusedError) as error:
             self.counters.last_error = str(error)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from embedding.errors import ConfigError
 from embedding.exchange.protocol import SharedTables
-from embedding.models.base import LocalBlock
+from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import Model, Optimiser
 from embedding.records import FloatArray, IntArray, Table
 from embedding.worker.learner import Learner
@@ -66,11 +66,12 @@ class HogwildLearner(Learner):
 
     def train(self, prepared: Prepared) -> Trained:
         """Train in place."""
-        if self.usage is not None:
-            self.usage.begin(prepared.begun, self.model.width)
+        self._remember(prepared)
         rows = prepared.rows or self._pull(prepared.planned, prepared.scores)
         tables = {Table.IN: self.tables.vectors, Table.OUT: self.tables.contexts}
-        used = self._used(prepared, rows.clock, tables)
+        if prepared.close is not None:
+            usage = self._closed(prepared, rows.clock)
+            return Trained(prepared, rows.clock, (), BlockLoss(0.0, 0), usage=usage)
         every = np.arange(len(tables[Table.OUT]), dtype=np.int64)
         held_loss = None if prepared.held is None else prepared.held.loss(every, tables)
         loss = self.trainer.train(
@@ -82,7 +83,13 @@ class HogwildLearner(Learner):
         )
         check_loss(self.node, self.model, loss)
         young = self._surroundings(prepared)
-        return Trained(prepared, rows.clock, (), loss, young, None, *used, held_loss=held_loss)
+        return Trained(prepared, rows.clock, (), loss, young, held_loss=held_loss)
+
+    def _vectors(self, clock: int, ids: IntArray) -> FloatArray:
+        """Rows of the shared tables."""
+        del clock
+        found: FloatArray = self.tables.vectors[ids]
+        return found
 
     def _ids(self) -> IntArray | None:
         """A row's id is its place; needed where the trainer keeps state between blocks."""

@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.errors import AheadError
+from embedding.exchange.compression.halves import widen
 from embedding.exchange.pace import EVERY_BLOCK
-from embedding.exchange.payload import RowDelta, Surroundings
+from embedding.exchange.payload import ContextSums, RowDelta, Surroundings
 from embedding.exchange.protocol import Ack, Rows
 from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import Model, ModelConfig
@@ -36,7 +37,6 @@ from embedding.stream.replay import ReplayMemory
 from embedding.worker.authors import Authors
 from embedding.worker.batch import BatchWork
 from embedding.worker.combining import Steps, Usual, share, steps_of
-from embedding.worker.compass import Tables
 from embedding.worker.config import NodeConfig
 from embedding.worker.convergence import Order
 from embedding.worker.counting import count_words
@@ -53,6 +53,7 @@ from embedding.worker.rehearsal import Rehearsal, Rehearsed, replay_ratio
 from embedding.worker.scoring import PairSampler
 from embedding.worker.stopwatch import Stopwatch
 from embedding.worker.ticks import (
+    Close,
     Learnt,
     Prepared,
     Trained,
@@ -61,7 +62,7 @@ from embedding.worker.ticks import (
     pacing,
     progress,
 )
-from embedding.worker.usage import UsageReader, Used
+from embedding.worker.usage import UsageReader
 from embedding.worker.work import Work
 from embedding.worker.young import RowCounts, Sightings, YoungWords
 
@@ -132,10 +133,12 @@ class Learner:
         *,
         when: Literal["now", "ahead", "late"] = "now",
         order: Order | None = None,
+        close: Close | None = None,
     ) -> Prepared:
         """Code the words of a tick, have fresh pairs scored and pull the rows.
 
         order  what to learn again from memory, where there are no blocks: a rehearsal
+        close  the window to read again, where there is nothing to learn
         when  now: nothing is outstanding. The tick before this one is being trained and not pushed
               yet: ahead pulls before that push, whose delta `train` adds to the rows, so that a
               node always sees what it learnt itself; late leaves the pull to `train`.
@@ -150,7 +153,7 @@ class Learner:
                 self._rehearse(blocks, learnt) if order is None else self._recall(order, held)
             )
             decay = self._decay(order)
-            noise = self._draw(parts, seed)
+            noise = self._draw(parts, seed) if parts else np.empty(0, dtype=np.int64)
             scores = self._sampler.of_blocks(blocks, fresh, noise, self.unit, seed)
             # GloVe learns counted cells: it scores with noise words but does not train on them.
             pool = noise[:0] if self.model.model is Model.GLOVE else noise
@@ -178,7 +181,8 @@ class Learner:
             seed=seed,
             rate=self._rate(blocks, order),
             usual=self._usual(planned) if self.pooled > 1 else None,
-            begun=None if self.usage is None else self.usage.begun(counts, self.lexicon),
+            tables=[part.table for part in fresh],
+            close=close,
             fresh=sum(len(part.codes) for part in fresh),
             read=sum(int((part.table >= 0)[part.codes].sum()) for part in fresh),
             order=order,
@@ -199,11 +203,11 @@ class Learner:
         Raises YeoronError when the loss is not finite or explodes.
         """
         planned, self.learning_rate = prepared.planned, prepared.rate
-        if self.usage is not None:
-            self.usage.begin(prepared.begun, self.model.width)
+        self._remember(prepared)
         clock, base = self._rows(prepared)
         if not len(planned.words):
-            return Trained(prepared, clock, (), BlockLoss(0.0, 0))
+            usage = self._closed(prepared, clock)
+            return Trained(prepared, clock, (), BlockLoss(0.0, 0), usage=usage)
         held = prepared.held
         held_loss = None if held is None else held.loss(planned.contexts, base)
         # The trainer wants n-gram rows behind the words' rows, in one array.
@@ -223,9 +227,8 @@ class Learner:
             for values in local.values():
                 values *= np.float32(1.0 - prepared.decay)
         young = self._surroundings(prepared)
-        used = self._used(prepared, clock, base)
         deltas = self._deltas(prepared, base, local, loss)
-        return Trained(prepared, clock, deltas, loss, young, None, *used, held_loss=held_loss)
+        return Trained(prepared, clock, deltas, loss, young, held_loss=held_loss)
 
     def push(self, trained: Trained) -> Learnt:
         """Push what was learnt and let the clock go on."""
@@ -390,14 +393,20 @@ class Learner:
         """What stood around young words."""
         return None if self.young is None else self.young.learn_all(prepared.sightings)
 
-    def _used(self, prepared: Prepared, clock: int, base: Rowed) -> Used:
-        """What stood around words, by rows before training: in the fresh text, and in the past."""
-        if self.usage is None:
-            return None, ()
-        return self.usage.tick(prepared, base, partial(self._tables, clock))
+    def _remember(self, prepared: Prepared) -> None:
+        """Fresh text, until the windows that it is compared with are over."""
+        if self.usage is not None and prepared.blocks:
+            self.usage.keep(prepared.blocks, prepared.tables)
 
-    def _tables(self, clock: int, vectors: IntArray, contexts: IntArray) -> Tables:
-        return self.server.pull(vectors, contexts, clock=clock).by_table()
+    def _closed(self, prepared: Prepared, clock: int) -> tuple[ContextSums, ...]:
+        """How words were used in a window that is over, and before it."""
+        if self.usage is None or prepared.close is None:
+            return ()
+        return self.usage.close(prepared.close.window, self.lexicon, partial(self._vectors, clock))
+
+    def _vectors(self, clock: int, ids: IntArray) -> FloatArray:
+        """Rows float32 [n, dim] of `in` as they are now."""
+        return widen(self.server.pull(ids, ids[:0], clock=clock).vectors)
 
     def _keep(self, words: IntArray) -> FloatArray:
         return self.lexicon.keep(words, self.model.sample)

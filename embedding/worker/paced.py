@@ -26,10 +26,11 @@ from embedding.worker.combining import share
 from embedding.worker.convergence import Order
 from embedding.worker.learner import Learner, Rowed
 from embedding.worker.localrows import LocalRows, Moved
-from embedding.worker.ticks import Learnt, Prepared, Trained
+from embedding.worker.ticks import Close, Learnt, Prepared, Trained
 from embedding.worker.work import Work
 
 Ids = dict[Table, IntArray]
+When = Literal["now", "ahead", "late"]
 
 
 class PacedLearner(Learner):
@@ -53,11 +54,13 @@ class PacedLearner(Learner):
         self,
         blocks: Sequence[TokenBlock],
         *,
-        when: Literal["now", "ahead", "late"] = "now",
+        when: When = "now",
         order: Order | None = None,
+        close: Close | None = None,
     ) -> Prepared:
         """As `Learner.prepare`; rows that are kept are looked at when the block is trained."""
-        return super().prepare(blocks, when="late" if self.keeps_rows else when, order=order)
+        late: When = "late" if self.keeps_rows else when
+        return super().prepare(blocks, when=late, order=order, close=close)
 
     def train(self, prepared: Prepared) -> Trained:
         """Train on the node's copies."""

@@ -8,22 +8,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from embedding.exchange.payload import UNITS
 from embedding.records import CodeArray, IntArray, TokenBlock, WindowUnit
+from embedding.worker.authors import mixed
 from embedding.worker.config import NodeConfig
 from embedding.worker.counting import window_starts
-
-PARTS = 8
-"""Documents are dealt out to so many parts: how far these differ says how sure the past is."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Sentences of one source and part: row ids int64 [n], -1 for none, and offsets [m + 1]."""
+    """Documents of one source.
+
+    ids        int32 [n], the row id of each token, -1 for none
+    sentences  int64 [m + 1], token offsets of sentences
+    documents  int64 [d + 1], sentence offsets of documents
+    units      int64 [d], the unit (0 to UNITS - 1) that each document belongs to
+    """
 
     source: str
-    part: int
-    ids: IntArray
+    ids: CodeArray
     sentences: IntArray
+    documents: IntArray
+    units: IntArray
+
+    def take(self, which: IntArray) -> Stretch:
+        """Some of the documents, int64 [k], in this order."""
+        ends = self.documents[which + 1]
+        sentences, documents = _gathered(self.documents[which], ends)
+        starts, stops = self.sentences[sentences], self.sentences[sentences + 1]
+        tokens, offsets = _gathered(starts, stops)
+        return Stretch(self.source, self.ids[tokens], offsets, documents, self.units[which])
 
 
 class PastTexts:
@@ -43,33 +57,44 @@ class PastTexts:
         most = config.past_tokens
         return cls(unit, most, config.past_windows) if most else None
 
-    def add(self, blocks: Sequence[TokenBlock], ids: Sequence[IntArray]) -> None:
-        """Remember blocks; ids: for each block int64 [n], the row id of each token."""
-        for block, tokens in zip(blocks, ids, strict=True):
-            lengths = np.diff(block.document_tokens())
-            parts = (self._documents + np.arange(len(lengths))) % PARTS
-            self._documents += len(lengths)
-            owner = np.repeat(np.arange(len(lengths)), lengths)
-            sentence = np.repeat(np.arange(len(block.sentences) - 1), np.diff(block.sentences))
-            keys = window_starts(block, self._unit) * PARTS + parts
-            for key in np.unique(keys).tolist():
-                at = np.flatnonzero((keys == key)[owner])
-                if not len(at):
-                    continue
-                _, firsts = np.unique(sentence[at], return_index=True)
-                ends = np.append(firsts, len(at))
-                stretch = Stretch(block.source, key % PARTS, tokens[at], ends)
-                self._held.setdefault(key // PARTS, deque()).append(stretch)
-                self.tokens += len(at)
+    def add(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
+        """Remember blocks; tables: for each block int64 [W], the row id of each of its words."""
+        for block, table in zip(blocks, tables, strict=True):
+            whole = Stretch(
+                block.source,
+                table.astype(np.int32)[block.codes] if len(table) else block.codes,
+                block.sentences.astype(np.int64),
+                block.documents.astype(np.int64),
+                self._units(block),
+            )
+            starts = window_starts(block, self._unit)
+            for start in np.unique(starts).tolist():
+                which = np.flatnonzero(starts == start)
+                one = whole if len(which) == len(starts) else whole.take(which)
+                self._held.setdefault(start, deque()).append(one)
+                self.tokens += len(one.ids)
         self._shorten()
 
-    def before(self, window: int) -> dict[tuple[str, int], list[Stretch]]:
-        """What is remembered of the windows before one, by source and part."""
-        found: dict[tuple[str, int], list[Stretch]] = {}
-        for start in sorted(start for start in self._held if start < window)[-self.windows :]:
-            for stretch in self._held[start]:
-                found.setdefault((stretch.source, stretch.part), []).append(stretch)
-        return found
+    def of_window(self, window: int) -> list[Stretch]:
+        """What is remembered of a window (Unix seconds of its start), as it was read."""
+        return list(self._held.get(window, ()))
+
+    def before(self, window: int) -> list[int]:
+        """The windows before one of which something is remembered, the latest first."""
+        return sorted((start for start in self._held if start < window), reverse=True)[
+            : self.windows
+        ]
+
+    def _units(self, block: TokenBlock) -> IntArray:
+        """int64 [d]: by author where that is known, so that one voice is in one unit."""
+        n = block.n_documents
+        if len(block.voices):
+            marks = block.voices.astype(np.uint64)
+        else:
+            marks = (self._documents + np.arange(n)).astype(np.uint64)
+        self._documents += n
+        units: IntArray = (mixed(marks) % np.uint64(UNITS)).astype(np.int64)
+        return units
 
     def _shorten(self) -> None:
         while self.tokens > self.most or len(self._held) > self.windows + 1:
@@ -79,32 +104,24 @@ class PastTexts:
                 del self._held[oldest]
 
 
-class Sentences:
-    """Sentences of some stretches, taken one after another."""
+def joined(parts: Sequence[Stretch]) -> Stretch:
+    """Documents of several stretches (at least one) behind each other, as of the first source."""
+    ids = np.concatenate([part.ids for part in parts])
+    units = np.concatenate([part.units for part in parts])
+    sentences = _behind([part.sentences for part in parts])
+    documents = _behind([part.documents for part in parts])
+    return Stretch(parts[0].source, ids, sentences, documents, units)
 
-    def __init__(self, stretches: Sequence[Stretch]) -> None:
-        self.tokens = sum(len(stretch.ids) for stretch in stretches)
-        self._left = deque(stretches)
-        self._at = 0
 
-    def take(self, most: int) -> tuple[IntArray, CodeArray]:
-        """The next ones, with at most so many tokens or one sentence: ids [n], offsets [m + 1]."""
-        ids: list[IntArray] = []
-        lengths: list[IntArray] = []
-        while self._left and most > 0:
-            offsets = self._left[0].sentences[self._at :]
-            fit = int(np.searchsorted(offsets, offsets[0] + most, side="right")) - 1
-            if not fit and ids:
-                break
-            fit = max(fit, 1)
-            ids.append(self._left[0].ids[offsets[0] : offsets[fit]])
-            lengths.append(np.diff(offsets[: fit + 1]))
-            most -= len(ids[-1])
-            self._at += fit
-            if fit == len(offsets) - 1:
-                self._left.popleft()
-                self._at = 0
-        none = np.zeros(1, dtype=np.int64)
-        taken = np.concatenate([none[:0], *ids])
-        self.tokens -= len(taken)
-        return taken, np.cumsum(np.concatenate([none, *lengths])).astype(np.int32)
+def _behind(offsets: Sequence[IntArray]) -> IntArray:
+    """Offsets of several lists as offsets of one."""
+    lengths = [np.diff(each) for each in offsets]
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(lengths))])
+
+
+def _gathered(starts: IntArray, stops: IntArray) -> tuple[IntArray, IntArray]:
+    """The places of several ranges behind each other, int64 [n], and their offsets [k + 1]."""
+    lengths = stops - starts
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+    return places, offsets

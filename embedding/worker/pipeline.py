@@ -19,10 +19,10 @@ from embedding.errors import RefusedError
 from embedding.records import TokenBlock
 from embedding.worker.convergence import Order
 from embedding.worker.learner import Learner
-from embedding.worker.ticks import Learnt, Prepared
+from embedding.worker.ticks import Close, Learnt, Prepared
 
-Blocks = Sequence[TokenBlock] | Order
-"""Fresh blocks of a tick, or what to learn again."""
+Blocks = Sequence[TokenBlock] | Order | Close
+"""Fresh blocks of a tick, what to learn again, or a window that is over."""
 Next = Prepared | RefusedError | None
 
 
@@ -81,6 +81,8 @@ class Pipeline:
             try:
                 if isinstance(blocks, Order):
                     return self._learner.prepare((), when=when, order=blocks)
+                if isinstance(blocks, Close):
+                    return self._learner.prepare((), when=when, close=blocks)
                 return self._learner.prepare(blocks, when=when)
             except RefusedError as error:
                 # Not told here: whoever hears of it sets the node back, and a push is under way.

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from embedding.errors import YeoronError
-from embedding.exchange.payload import BlockCounts, Reread, RowDelta, Surroundings, Usage
+from embedding.exchange.payload import BlockCounts, ContextSums, RowDelta, Surroundings
 from embedding.exchange.protocol import Ack, Rows
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.models.base import BlockLoss
@@ -36,12 +36,10 @@ EXPLODED = 20.0
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A window (Unix seconds) that begins: row ids int64 [v], chance to keep each, float32 [v]."""
+class Close:
+    """A window (Unix seconds of its start) is over and learnt: read how its words were used."""
 
     window: int
-    ids: IntArray
-    keep: FloatArray
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,8 @@ class Prepared:
     sightings  what the block says of words that were read only a few times
     rows  None when they are better pulled after the push before this one: `train` does
     usual  how frequent its words are in everybody's text; None when the node learns alone
-    begun  the words there are, when a window begins with this block and use is added up
+    tables  for each block int64 [W], the row id of each of its words
+    close  the window that is read again, where the tick learns nothing
     fresh  tokens of the plan that are fresh; those behind them are replayed
     read   fresh tokens that have a row, also those that are held out of training
     order  what was asked for where the tick is a rehearsal; held: by which it is measured; decay:
@@ -69,7 +68,8 @@ class Prepared:
     seed: int
     rate: float
     usual: Usual | None = None
-    begun: Begun | None = None
+    tables: Sequence[IntArray] = ()
+    close: Close | None = None
     fresh: int = 0
     read: int = 0
     order: Order | None = None
@@ -88,8 +88,7 @@ class Trained:
 
     young  what stood around words that were read only a few times
     minibatches  the block as it was learnt on shards that hold columns; then there are no deltas
-    usage  what stood around all words, by rows of the tick's counts
-    reread  the same of texts of the windows before
+    usage  how words were used, where a window was closed
     held_loss  of a rehearsal: loss of held-out pairs before it trained
     """
 
@@ -99,8 +98,7 @@ class Trained:
     loss: BlockLoss
     young: Surroundings | None = None
     minibatches: Minibatches | None = None
-    usage: Usage | None = None
-    reread: tuple[Reread, ...] = ()
+    usage: tuple[ContextSums, ...] = ()
     held_loss: float | None = None
 
 
@@ -113,6 +111,7 @@ class Learnt:
     ack       what the server said; None when the tick is kept for a later push
     order     what was ordered, where the tick was a rehearsal
     held_loss  loss of held-out pairs before it trained; None: not measured
+    close     the window that was read again, where the tick was that
     """
 
     keys: tuple[str, ...]
@@ -124,6 +123,7 @@ class Learnt:
     ack: Ack | None
     order: Order | None = None
     held_loss: float | None = None
+    close: Close | None = None
 
     @classmethod
     def of(cls, trained: Trained, keys: tuple[str, ...], ack: Ack | None) -> Learnt:
@@ -139,6 +139,7 @@ class Learnt:
             ack=ack,
             order=prepared.order,
             held_loss=trained.held_loss,
+            close=prepared.close,
         )
 
 

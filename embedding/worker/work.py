@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from embedding.exchange.payload import (
     BlockCounts,
+    ContextSums,
     CountGroup,
-    Reread,
     RowDelta,
     Surroundings,
-    Usage,
     summed,
 )
 from embedding.exchange.protocol import Push
@@ -33,8 +32,7 @@ class Work:
     loss_sum  nats over `pairs` pairs
     young     what stood around words that were read only a few times
     minibatches  one tick as it was learnt on shards that hold columns
-    usage     what stood around all words, by rows of `counts`
-    reread    the same of texts of the windows before
+    usage     how words were used, where a window was closed
     """
 
     blocks: tuple[TokenBlock, ...]
@@ -44,8 +42,7 @@ class Work:
     pairs: int
     young: Surroundings | None = None
     minibatches: Minibatches | None = None
-    usage: Usage | None = None
-    reread: tuple[Reread, ...] = ()
+    usage: tuple[ContextSums, ...] = ()
     replayed: int = 0
 
     @classmethod
@@ -62,7 +59,6 @@ class Work:
             trained.young,
             trained.minibatches,
             trained.usage,
-            trained.reread,
             replayed,
         )
 
@@ -75,8 +71,7 @@ class Work:
             self.loss_sum + other.loss_sum,
             self.pairs + other.pairs,
             summed([part for part in (self.young, other.young) if part is not None]),
-            usage=_both(self.usage, other.usage, len(self.counts.ids)),
-            reread=self.reread + other.reread,
+            usage=self.usage + other.usage,
             replayed=self.replayed + other.replayed,
         )
 
@@ -105,7 +100,6 @@ class Work:
             young=self.young,
             minibatches=self.minibatches,
             usage=self.usage,
-            reread=self.reread,
             replayed=self.replayed,
         )
 
@@ -130,18 +124,4 @@ def joined(parts: Sequence[BlockCounts]) -> BlockCounts:
         words,
         np.concatenate([part.counts for part in parts]),
         np.concatenate([part.documents for part in parts]),
-    )
-
-
-def _both(first: Usage | None, second: Usage | None, rows: int) -> Usage | None:
-    """The sums of two ticks; the counts of the second one stand behind the first one's `rows`."""
-    if second is None:
-        return first
-    second = replace(second, at=second.at + rows)
-    if first is None:
-        return second
-    return Usage(
-        np.concatenate([first.at, second.at]),
-        np.concatenate([first.slopes, second.slopes]),
-        np.concatenate([first.pairs, second.pairs]),
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from embedding.errors import RefusedError
 from embedding.exchange import codec
-from embedding.exchange.payload import BlockCounts, CountGroup, Reread, RowDelta, Usage
+from embedding.exchange.payload import BlockCounts, ContextSums, CountGroup, RowDelta
 from embedding.exchange.protocol import Push, VocabularyDelta
 from embedding.exchange.wire import Message, decode, encode
 from embedding.records import ScorePairs, SourceProgress, Table
@@ -50,39 +50,26 @@ def a_push(**changes) -> Push:
     return replace(push, **changes)
 
 
-USAGE = Usage(ints(0), np.full((1, 3), 0.5, dtype=np.float16), np.array([2.0], np.float32))
+def use(part: int, *ids: int, source: str = "뉴스") -> ContextSums:
+    n = len(ids)
+    sums = np.full((n, 3), part + 0.5, dtype=np.float16)
+    return ContextSums(-60, source, part, ints(*ids), sums, np.full(n, part + 1, np.float32))
 
 
 def test_the_use_of_words_comes_back_as_it_was():
-    back = codec.decode_push(sent(codec.encode_push(a_push(usage=USAGE)))).usage
-    for name in ("at", "slopes", "pairs"):
-        assert np.array_equal(getattr(back, name), getattr(USAGE, name))
-    assert codec.decode_push(sent(codec.encode_push(a_push()))).usage is None
-
-
-def reread(part: int, *ids: int, source: str = "뉴스") -> Reread:
-    n = len(ids)
-    slopes = np.full((n, 3), part + 0.5, dtype=np.float16)
-    return Reread(-60, source, part, ints(*ids), slopes, np.full(n, part + 1, np.float32))
-
-
-@pytest.mark.parametrize("usage", [USAGE, None])
-def test_texts_that_were_read_again_come_back_as_they_were(usage):
-    told = (reread(0, 9, 4), reread(3), reread(1, 2, source="글판"))
-    back = codec.decode_push(sent(codec.encode_push(a_push(usage=usage, reread=told))))
-    assert (back.usage is None) == (usage is None)
-    assert [(r.window, r.source, r.part) for r in back.reread] == [
-        (r.window, r.source, r.part) for r in told
-    ]
-    for one, other in zip(told, back.reread, strict=True):
-        for name in ("ids", "slopes", "pairs"):
+    parts = (use(0, 9, 4), use(3), use(1, 2, source="글판"))
+    back = codec.decode_push(sent(codec.encode_push(a_push(usage=parts)))).usage
+    for one, other in zip(parts, back, strict=True):
+        assert (one.window, one.source, one.part) == (other.window, other.source, other.part)
+        for name in ("ids", "sums", "documents"):
             assert np.array_equal(getattr(one, name), getattr(other, name))
+    assert codec.decode_push(sent(codec.encode_push(a_push()))).usage == ()
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "reason"),
     [
-        ([[0, "뉴스", 1, 5]], "more words than"),
+        ([[0, "뉴스", 1, 5]], "differ in length"),
         ([[0, "뉴스", -1, 1]], "must be"),
         ([[0, "뉴스", 1, -1]], "must be"),
         ([[0.5, "뉴스", 1, 1]], "must be"),
@@ -90,25 +77,17 @@ def test_texts_that_were_read_again_come_back_as_they_were(usage):
         ([[True, "뉴스", 1, 1]], "must be"),
         (["뉴스"], "must be"),
         ("뉴스", "must be a list"),
-        ([[0, "뉴스", 1, 0]] * 10_001, "at most 10,000"),
+        ([[0, "뉴스", 1, 0]] * 50_001, "at most 50,000"),
     ],
 )
-def test_texts_that_cannot_have_been_read_again_are_refused(rows, said):
-    message = sent(codec.encode_push(a_push(usage=USAGE)))
-    with pytest.raises(RefusedError, match=said):
-        codec.decode_push(replace(message, header={**message.header, "reread": rows}))
+def test_a_use_of_words_that_makes_no_sense_is_refused(rows, reason):
+    message = sent(codec.encode_push(a_push(usage=(use(0, 9),))))
+    with pytest.raises(RefusedError, match=reason):
+        codec.decode_push(replace(message, header={**message.header, "usage": rows}))
     bare = sent(codec.encode_push(a_push()))
-    header = {**bare.header, "reread": [[0, "뉴스", 1, 2]]}
+    header = {**bare.header, "usage": [[0, "뉴스", 1, 2]]}
     with pytest.raises(RefusedError, match="columns are missing"):
         codec.decode_push(replace(bare, header=header))
-
-
-@pytest.mark.parametrize("at", [ints(3), ints(-1), ints(1, 0), ints(1, 1)])
-def test_the_use_of_words_that_were_not_counted_is_refused(at):
-    n = len(at)
-    usage = Usage(at, np.zeros((n, 3), np.float16), np.ones(n, np.float32))
-    with pytest.raises(RefusedError, match="used_at"):
-        codec.decode_push(sent(codec.encode_push(a_push(usage=usage))))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])

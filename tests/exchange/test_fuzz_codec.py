@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from embedding.errors import RefusedError
 from embedding.exchange import codec
-from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Surroundings, Usage
+from embedding.exchange.payload import BlockCounts, ContextSums, CountGroup, RowDelta, Surroundings
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message, decode, encode
 from embedding.records import ScorePairs, SourceProgress, Table
@@ -40,7 +40,11 @@ PUSH = codec.encode_push(
         young=Surroundings(
             ints(0, 1), ints(3, 9), ints(1, 2), ints(1, 0, 1), np.ones(3, np.float32)
         ),
-        usage=Usage(ints(0), np.ones((1, DIM), np.float32), np.ones(1, np.float32)),
+        usage=(
+            ContextSums(
+                0, "뉴스", 1, ints(0), np.ones((1, DIM), np.float32), np.ones(1, np.float32)
+            ),
+        ),
     )
 )
 PULL = codec.encode_pull(
@@ -100,7 +104,7 @@ def test_all_that_a_push_brings_fits_one_message():
     batch, header = encode(PUSH)
     found = codec.decode_push(decode(batch, pa.py_buffer(header)))
     assert len(found.deltas) == 2
-    assert found.usage is not None
+    assert len(found.usage) == 1
     young = found.young
     assert young is not None
     assert (young.ids.tolist(), young.mentions.tolist()) == ([0, 1], [3, 9])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.errors import RefusedError
-from embedding.exchange.payload import BlockCounts, CountGroup, Reread, RowDelta, Usage
+from embedding.exchange.payload import BlockCounts, ContextSums, CountGroup, RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import add_up, decode_together, encode_together
 from embedding.exchange.wire import Message, decode, encode
@@ -45,22 +45,14 @@ def a_push(node: str, rows: dict[int, int], words: dict[str, int], *, half: bool
         pairs=3,
         tokenizer_digest="d",
         place="there",
-        usage=used(len(names), len(words)) if names else None,
-        reread=tuple(again(part, len(rows)) for part in range(len(words))),
+        usage=tuple(used(part, len(rows)) for part in range(len(words))),
     )
 
 
-def again(part: int, value: float) -> Reread:
-    """What stood around one word in texts before."""
-    own = used(part, value)
-    return Reread(-60, "s", part, own.at, own.slopes, own.pairs)
-
-
-def used(at: int, value: float) -> Usage:
-    """What stood around the one word with a row, the last that was counted."""
-    return Usage(
-        np.array([at]), np.full((1, DIM), value, np.float16), np.array([value], np.float32)
-    )
+def used(part: int, value: float) -> ContextSums:
+    """How one word was used."""
+    sums = np.full((1, DIM), value, np.float16)
+    return ContextSums(-60, "s", part, np.array([3]), sums, np.array([value], np.float32))
 
 
 WORDS = st.dictionaries(st.text(min_size=1, max_size=4), st.integers(1, 9), max_size=3)
@@ -86,14 +78,11 @@ def test_what_comes_out_is_what_each_node_gave_and_the_sum_of_the_rows(
         assert after.counts.groups == before.counts.groups
         for name in ("ids", "counts", "documents"):
             assert getattr(after.counts, name).tolist() == getattr(before.counts, name).tolist()
-        assert len(after.reread) == len(before.reread)
-        for mine, back in zip(before.reread, after.reread, strict=True):
+        assert len(after.usage) == len(before.usage)
+        for mine, back in zip(before.usage, after.usage, strict=True):
             assert (back.window, back.source, back.part) == (mine.window, mine.source, mine.part)
-            assert np.array_equal(back.slopes, mine.slopes)
-        assert (after.usage is None) == (before.usage is None)
-        if before.usage is not None:
-            for name in ("at", "slopes", "pairs"):
-                assert np.array_equal(getattr(after.usage, name), getattr(before.usage, name))
+            for name in ("ids", "sums", "documents"):
+                assert np.array_equal(getattr(back, name), getattr(mine, name))
     assert not any(push.deltas for push in found[1:])
     total: dict[int, int] = {}
     for rows, _ in given_:

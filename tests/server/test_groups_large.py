@@ -11,7 +11,7 @@ from threads import ThreadFleet
 from embedding.errors import RefusedError
 from embedding.exchange.groups.cutting import cut, whole_again
 from embedding.exchange.groups.entry import merged
-from embedding.exchange.payload import Reread, Usage, said
+from embedding.exchange.payload import UNITS, ContextSums
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import decode_together, encode_together
 from embedding.exchange.wire import MAX_HEADER_BYTES, Message, encode, text_array
@@ -58,18 +58,18 @@ def test_a_message_in_pieces_is_whole_again() -> None:
         whole_again(sizes, pieces[:-1])
 
 
-def test_what_was_read_again_is_added_up_however_long_it_gathers() -> None:
+def test_the_use_of_words_is_added_up_however_long_it_gathers() -> None:
     def push(sequence: int, source: str = "뉴스") -> Push:
-        part = Reread(7, source, 1, ints(2, 5), np.ones((2, said(DIM)), "f4"), np.ones(2, "f4"))
-        return Push("n1", sequence, 0, reread=(part,))
+        part = ContextSums(7, source, 1, ints(2, 5), np.ones((2, DIM), "f4"), np.ones(2, "f4"))
+        return Push("n1", sequence, 0, usage=(part,))
 
     found = merged([push(1), push(2), push(3, "게시판"), push(4)])
-    assert [(each.source, each.part, each.ids.tolist()) for each in found.reread] == [
+    assert [(each.source, each.part, each.ids.tolist()) for each in found.usage] == [
         ("뉴스", 1, [2, 5]),
         ("게시판", 1, [2, 5]),
     ]
-    assert found.reread[0].slopes[0, 0] == 3.0
-    assert found.reread[0].pairs.tolist() == [3.0, 3.0]
+    assert found.usage[0].sums[0, 0] == 3.0
+    assert found.usage[0].documents.tolist() == [3.0, 3.0]
 
 
 @pytest.mark.parametrize("shards", [1, 2])
@@ -84,12 +84,12 @@ def test_sums_and_places_that_no_message_holds_reach_the_leader_once(
         with following(leader, **small) as b:
             nodes = [connect(b, f"n{i}", config=line) for i in range(3)]
             ids = nodes[0].words(*[f"말{i}" for i in range(600)])
-            usage = Usage(np.arange(600), np.ones((600, said(DIM)), "f2"), np.ones(600, "f4"))
+            usage = ContextSums(0, "뉴스", 2, ids, np.ones((600, DIM), "f2"), np.ones(600, "f4"))
             with b.link._cycle:  # all in one entry
                 for node in nodes:
                     counts, place = counted(ids), f"{node.name}{'x' * 30_000}"
                     push = Push(
-                        node.name, 1, 0, counts=counts, tokens=600, usage=usage, place=place
+                        node.name, 1, 0, counts=counts, tokens=600, usage=(usage,), place=place
                     )
                     node.client.push(push)
                 nodes[0].sequence = 1
@@ -98,8 +98,9 @@ def test_sums_and_places_that_no_message_holds_reach_the_leader_once(
             assert b.link.failed is None
             assert read(leader, ids[:3])[:, 0].tolist() == [1.0] * 3
             assert leader.state.vocabulary.counts(ids).tolist() == [3.0] * 600
-            (used,) = leader.state.accounts.usage.held([0], 1)
-            assert used.pairs.sum() == 1800
+            (used,) = leader.state.accounts.usage.held([0])
+            assert used.documents.shape == (600, UNITS)
+            assert used.documents.sum() == 1800
         place = leader.state.ledger.of("n2").place
         assert len(place) == 30_002
         with following(leader, **small) as b:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 from in_process import InProcess, make_state
 
 from embedding.errors import ConfigError, RefusedError
+from embedding.exchange.payload import UNITS
 from embedding.exchange.protocol import VERSION, SharedTables
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
@@ -19,6 +19,7 @@ from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
 from embedding.worker.hogwild import HogwildLearner, MappedTables
 from embedding.worker.past import PastTexts
+from embedding.worker.ticks import Close
 from embedding.worker.usage import UsageReader
 
 DIM = 4
@@ -69,19 +70,16 @@ def test_a_node_writes_to_the_servers_rows_and_pushes_none(state: ServerState) -
     assert sum(line.counts().values()) == 400
 
 
-def test_a_window_has_copies_of_the_whole_tables_that_it_begins_with(
+def test_a_window_that_closes_is_read_by_the_rows_in_shared_memory(
     state: ServerState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learner, line = make(state)
-    past = PastTexts(WindowUnit.DAY, 10_000, 6)
-    learner.usage = UsageReader.of(MODEL, WindowUnit.DAY, True, past)
-    for seed in range(3):
-        learner.learn([block(seed)])
-    before = held(state)
-    assert learner.usage is not None
-    assert learner.usage.again is not None
-    means = deepcopy(learner.usage.again._means)
-    assert means is not None
+    learner.usage = UsageReader.of(MODEL, True, PastTexts(WindowUnit.DAY, 10_000, 6))
+    words = [[f"말{i}", "말1", f"말{i + 1}"] for i in range(2, 9)]
+    for day in (0, 1):
+        times, keys = [day * 86_400.0] * len(words), [f"{day}{i}" for i in range(len(words))]
+        texts = [[each] for each in words]
+        learner.learn([TokenBlock.build("뉴스", texts, published=times, keys=keys)])
     asked: list[int] = []
     ask = line.pull
 
@@ -90,25 +88,16 @@ def test_a_window_has_copies_of_the_whole_tables_that_it_begins_with(
         return ask(vectors, contexts, **given)
 
     monkeypatch.setattr(line, "pull", pull)
-    words = [["말1", "말2", "말3"] * 5]
-    for day in (1, 1):
-        moment = [day * 86_400.0]
-        learner.learn([TokenBlock.build("뉴스", [words], published=moment, keys=["새"])])
-    compass = learner.usage.again.compass
-    assert compass is not None
-    assert compass.whole
-    at = state.vocabulary.slots(compass.ids, "test")
-    means.begin(compass.ids)
-    assert np.array_equal(
-        compass.vectors, means.smooth(Table.IN, np.arange(len(at)), before[0][at])
-    )
-    assert np.array_equal(
-        compass.contexts, means.smooth(Table.OUT, np.arange(len(at)), before[1][at])
-    )
-    assert not np.array_equal(held(state)[1], before[1]), "training went on in the server's memory"
+    rows = held(state)
+    learnt = learner.push(learner.train(learner.prepare((), close=Close(86_400))))
+    assert learnt.close == Close(86_400)
+    assert learnt.fresh_tokens == learnt.trained_tokens == 0
     assert not any(asked), "rows lie in the node's own memory"
-    told = [part for push in line.pushes for part in push.reread]
-    assert len({part.part for part in told}) == len(told) == 3, "a part for each document"
+    for before, after in zip(rows, held(state), strict=True):
+        assert np.array_equal(before, after)
+    sent = line.pushes[-1].usage
+    assert {part.part // UNITS for part in sent} == {0, 1}
+    assert sum(float(part.documents.sum()) for part in sent) > 0
 
 
 def test_two_nodes_see_each_others_steps_at_once(state: ServerState) -> None:

@@ -1,117 +1,191 @@
-"""What a node adds up about the use of words: the formula, and who it is booked for."""
+"""What a node says of the use of words when a window closes: the formula, and whose text it is."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from embedding.models.base import LocalBlock
+from embedding.exchange.payload import TIMES, UNITS, ContextSums
 from embedding.models.config import Model, ModelConfig
 from embedding.records import TokenBlock, WindowUnit
-from embedding.worker.counting import count_words
-from embedding.worker.planning import Part, plan
-from embedding.worker.usage import UsageReader
+from embedding.worker.contexts import BRIEF, REPEATED, TOPIC
+from embedding.worker.past import PastTexts
+from embedding.worker.usage import FREQUENT, LEAST_DOCUMENTS, UsageReader
 
-WINDOW, DIM, DAY = 2, 6, 86_400.0
-WORDS = {name: at for at, name in enumerate("가나다라마")}
+DIM, DAY = 6, 86_400.0
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+IDS = {name: 3 + 2 * at for at, name in enumerate(LETTERS)}
 
 
-class Places:
-    ids = np.arange(len(WORDS), dtype=np.int64)
+class Lexicon:
+    """Words whose ids have gaps, counted by chance."""
+
+    def __init__(self) -> None:
+        self.ids = np.array(sorted(IDS.values()), dtype=np.int64)
+        self.counts = np.random.default_rng(5).integers(1, 900, len(self.ids)).astype(float)
 
     def places(self, ids: np.ndarray) -> np.ndarray:
-        return ids
+        return np.searchsorted(self.ids, ids)
 
 
-def block(source: str, documents: list[str], days: list[int]) -> TokenBlock:
+def block(documents: list[str], day: int, source: str = "s", voices: list[int] | None = None):
     """Documents of sentences divided by `/`, of one-letter words."""
     texts = [[list(sentence) for sentence in text.split("/")] for text in documents]
-    times = [day * DAY for day in days]
-    return TokenBlock.build(source, texts, published=times, keys=[str(i) for i in range(len(days))])
-
-
-def read(blocks: list[TokenBlock], seed: int = 0, keep: float = 1.0):
-    tables = [np.array([WORDS.get(w, -1) for w in b.words], dtype=np.int64) for b in blocks]
-    parts = [Part(t, b.codes, b.sentences) for t, b in zip(tables, blocks, strict=True)]
-    counts = count_words(blocks, tables, WindowUnit.DAY)
-    none = np.empty(0, dtype=np.int64)
-    planned = plan(parts, none, Places(), lambda ids: np.full(len(ids), keep, np.float32))
-    rng = np.random.default_rng(seed)
-    rows = [rng.normal(size=(len(WORDS), DIM)).astype(np.float32) for _ in range(2)]
-    own = [table[planned.words] for table in rows]
-    usage = UsageReader(WINDOW, WindowUnit.DAY).read(blocks, counts, planned.block, *own)
-    return usage, counts, rows
-
-
-def by_hand(sentences: list[str], word: str, rows, keep: float) -> tuple[np.ndarray, float]:
-    """g and N of a word over sentences, from the formula with τ = 1/2."""
-    vectors, contexts = (table.astype(np.float64) for table in rows)
-    slope, pairs = np.zeros(3 * DIM), 0.0
-    for sentence in sentences:
-        for i, centre in enumerate(sentence):
-            if centre != word:
-                continue
-            for j in range(max(0, i - WINDOW), min(len(sentence), i + WINDOW + 1)):
-                if j == i or sentence[j] not in WORDS:
-                    continue
-                weight = keep * (WINDOW + 1 - abs(i - j)) / WINDOW
-                u, v = contexts[WORDS[sentence[j]]], vectors[WORDS[sentence[j]]]
-                expected = 1 + np.exp(u @ vectors[WORDS[word]] / 2)
-                slope += weight / expected * np.concatenate([u, v, np.zeros(DIM)])
-                pairs += weight
-    return slope, pairs
-
-
-@pytest.mark.parametrize("keep", [1.0, 0.25])
-def test_sums_are_those_of_the_formula_for_each_source_and_window(keep):
-    blocks = [
-        block("뉴스", ["가나다/나가", "다가라가", "가마"], [1, 1, 2]),
-        block("글판", ["라가나"], [1]),
-    ]
-    usage, counts, rows = read(blocks, keep=keep)
-    texts = [["가나다", "나가", "다가라가"], ["가마"], ["라가나"]]
-    names = [(g.source, g.window) for g in counts.groups]
-    assert names == [("뉴스", 86_400), ("뉴스", 172_800), ("글판", 86_400)]
-    start, seen = 0, 0
-    for group, sentences in zip(counts.groups, texts, strict=True):
-        for row in range(start, group.stop):
-            word = "가나다라마"[counts.ids[row]]
-            slope, pairs = by_hand(sentences, word, rows, keep)
-            (at,) = np.flatnonzero(usage.at == row)
-            np.testing.assert_allclose(usage.slopes[at], slope, rtol=2e-3, atol=2e-3)
-            assert usage.pairs[at] == pytest.approx(pairs, rel=1e-5)
-            seen += 1
-        start = group.stop
-    assert seen == len(usage.at) == len(counts.ids)
-
-
-def test_words_without_a_row_and_words_that_stand_alone_have_no_sums():
-    usage, counts, _ = read([block("뉴스", ["가힣나", "다", "힣힣"], [1, 1, 1])])
-    named = ["가나다라마"[i] if i >= 0 else None for i in counts.ids[usage.at].tolist()]
-    assert sorted(named) == ["가", "나"]
-    assert read([block("뉴스", ["힣"], [1])])[0] is None
-
-
-def test_replayed_text_behind_the_fresh_text_is_not_read():
-    fresh = [block("뉴스", ["가나"], [1])]
-    usage, counts, rows = read(fresh)
-    tokens = np.array([0, 1, 1, 0, 1, 0], dtype=np.int32)
-    planned = LocalBlock(
-        tokens=tokens,
-        sentences=np.array([0, 2, 6], dtype=np.int32),
-        keep=np.ones(2, dtype=np.float32),
-        pool=np.empty(0, dtype=np.int32),
-        ids=np.array([0, 1]),
+    found = TokenBlock.build(
+        source,
+        texts,
+        published=[day * DAY] * len(texts),
+        keys=[f"{source}{day}{i}" for i in range(len(texts))],
     )
-    again = UsageReader(WINDOW, WindowUnit.DAY).read(
-        fresh, counts, planned, rows[0][:2], rows[1][:2]
-    )
-    assert np.array_equal(again.slopes, usage.slopes)
-    assert np.array_equal(again.pairs, usage.pairs)
+    if voices is not None:
+        object.__setattr__(found, "voices", np.array(voices, dtype=np.int64))
+    return found
 
 
-def test_only_skip_gram_and_only_when_the_server_asks():
-    sgns, cbow = ModelConfig(), ModelConfig(model=Model.CBOW)
-    assert UsageReader.of(sgns, WindowUnit.DAY, True) is not None
-    assert UsageReader.of(sgns, WindowUnit.DAY, False) is None
-    assert UsageReader.of(cbow, WindowUnit.DAY, True) is None
+def reader(most: int = 10_000, windows: int = 6) -> UsageReader:
+    return UsageReader(2, PastTexts(WindowUnit.DAY, most, windows))
+
+
+def rows(ids: np.ndarray) -> np.ndarray:
+    drawn = np.random.default_rng(1).normal(size=(200, DIM)).astype(np.float32)
+    return drawn[ids]
+
+
+def keep(usage: UsageReader, one: TokenBlock) -> None:
+    table = np.array([IDS.get(word, -1) for word in one.words], dtype=np.int64)
+    usage.keep([one], [table])
+
+
+def added(parts: tuple[ContextSums, ...], time: int, word: str) -> tuple[np.ndarray, float]:
+    """Sum and documents of a word over all units of a time."""
+    total, documents = np.zeros(DIM), 0.0
+    for part in parts:
+        at = np.flatnonzero(part.ids == IDS[word])
+        if part.part // UNITS == time and len(at):
+            total += part.sums[at[0]].astype(float)
+            documents += float(part.documents[at[0]])
+    return total, documents
+
+
+def by_hand(documents: list[str], word: str) -> np.ndarray:
+    """The formula of worker/usage.py, with two words on each side."""
+    lexicon = Lexicon()
+    present = sorted({IDS[w] for text in documents for w in text if w in IDS})
+    drawn = {at: rows(np.array([at]))[0].astype(float) for at in present}
+    share = dict(zip(lexicon.ids.tolist(), lexicon.counts / lexicon.counts.sum(), strict=True))
+    weight = {at: FREQUENT / (FREQUENT + share[at]) for at in present}
+    units = {at: drawn[at] / np.linalg.norm(drawn[at]) for at in present}
+    heavy = {at: share[at] * weight[at] for at in present}
+    centre = sum(heavy[at] * units[at] for at in present) / sum(heavy.values())
+    says = {at: weight[at] * (units[at] - centre) for at in present}
+    total = np.zeros(DIM)
+    for text in documents:
+        tokens = [[IDS[w] for w in sentence] for sentence in text.split("/")]
+        flat = [at for sentence in tokens for at in sentence]
+        topic = sum(says[at] for at in flat) / (BRIEF + sum(weight[at] for at in flat))
+        own = np.zeros(DIM)
+        for sentence in tokens:
+            for i, centre_word in enumerate(sentence):
+                if centre_word == IDS[word]:
+                    near = [
+                        sentence[j]
+                        for j in range(max(0, i - 2), min(len(sentence), i + 3))
+                        if j != i
+                    ]
+                    own += sum(says[at] - TOPIC * weight[at] * topic for at in near)
+        if own.any():
+            total += own / np.linalg.norm(own)
+    return total
+
+
+TEXTS = ["abca/dea", "bafg", "hai/jk", "akbl", "mnop"]
+
+
+def test_the_sums_are_those_of_the_formula():
+    usage = reader()
+    keep(usage, block(TEXTS, 9))
+    parts = usage.close(int(9 * DAY), Lexicon(), rows)
+    total, documents = added(parts, 0, "a")
+    assert documents == 4
+    np.testing.assert_allclose(total, by_hand(TEXTS, "a"), atol=5e-3)
+
+
+def test_times_lie_apart():
+    usage = reader()
+    for day in (5, 6, 7, 8, 9):
+        keep(usage, block([f"ab{letter}" for letter in "cdefg"], day))
+    parts = usage.close(int(8 * DAY), Lexicon(), rows)
+    assert [added(parts, time, "a")[1] for time in range(TIMES)] == [5, 5, 10]
+    assert {part.window for part in parts} == {int(8 * DAY)}
+    assert usage.closed == int(8 * DAY)
+
+
+def test_words_of_few_documents_are_not_sent():
+    usage = reader()
+    keep(usage, block(["ab", *["cd"] * LEAST_DOCUMENTS], 9))
+    parts = usage.close(int(9 * DAY), Lexicon(), rows)
+    sent = {int(at) for part in parts for at in part.ids}
+    assert sent == {IDS["c"], IDS["d"]}
+
+
+def test_one_author_is_in_one_unit():
+    usage = reader()
+    keep(usage, block([f"a{letter}" for letter in LETTERS[1:]], 9, voices=[77] * 25))
+    parts = usage.close(int(9 * DAY), Lexicon(), rows)
+    holding = [part for part in parts if IDS["a"] in part.ids]
+    assert len(holding) == 1
+    assert float(holding[0].documents[holding[0].ids == IDS["a"]][0]) == 25
+
+
+def test_documents_are_spread_over_units():
+    usage = reader()
+    keep(usage, block([f"a{letter}" for letter in LETTERS[1:]] * 4, 9))
+    parts = usage.close(int(9 * DAY), Lexicon(), rows)
+    assert len([part for part in parts if IDS["a"] in part.ids]) == UNITS
+
+
+def test_a_passage_that_many_documents_hold_counts_once():
+    usage = reader()
+    passage = LETTERS[:REPEATED]
+    texts = [f"{letter}{passage}" for letter in LETTERS[REPEATED:]]
+    keep(usage, block([*texts, "zb", "yb", "xb"], 9))
+    parts = usage.close(int(9 * DAY), Lexicon(), rows)
+    assert added(parts, 0, "b")[1] == 4
+
+
+def test_a_million_copies_of_one_document_say_no_more_than_one():
+    usage = reader(most=10**6)
+    for _ in range(20):
+        keep(usage, block(["abcdefgh"] * 500, 9))
+    assert usage.close(int(9 * DAY), Lexicon(), rows) == ()
+
+
+def test_a_window_without_text_says_nothing():
+    usage = reader()
+    keep(usage, block(["abc"] * 9, 8))
+    assert usage.close(int(9 * DAY), Lexicon(), rows) == ()
+    assert usage.closed == int(9 * DAY)
+
+
+def test_unknown_words_and_words_that_are_gone_say_nothing():
+    usage = reader()
+    keep(usage, block(["가나다"] * 9, 9))
+    assert usage.close(int(9 * DAY), Lexicon(), rows) == ()
+
+
+def test_what_is_remembered_is_bounded():
+    past = PastTexts(WindowUnit.DAY, 40, 2)
+    usage = UsageReader(2, past)
+    for day in range(1, 9):
+        keep(usage, block(["abcdef"] * 3, day))
+    assert past.tokens <= 40
+    assert past.before(int(8 * DAY)) == [int(7 * DAY)]
+
+
+@pytest.mark.parametrize("model", [Model.SGNS, Model.CBOW, Model.FASTTEXT])
+def test_only_words_with_rows_of_their_own_are_read(model: Model):
+    config = ModelConfig(model=model)
+    past = PastTexts(WindowUnit.DAY, 40, 2)
+    assert (UsageReader.of(config, True, past) is None) == (model is Model.FASTTEXT)
+    assert UsageReader.of(config, False, past) is None
+    assert UsageReader.of(config, True, None) is None

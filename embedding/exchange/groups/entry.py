@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ import pyarrow as pa
 from embedding.errors import RefusedError
 from embedding.exchange.codec import encode_push, whole
 from embedding.exchange.groups.cutting import cut, whole_again
-from embedding.exchange.payload import BlockCounts, CountGroup, Reread, RowDelta, Usage, summed
+from embedding.exchange.payload import BlockCounts, ContextSums, CountGroup, RowDelta, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import decode_together, encode_together
 from embedding.exchange.wire import Array, Message
@@ -248,7 +247,7 @@ def merged(pushes: Sequence[Push]) -> Push:
     last = pushes[-1]
     if len(pushes) == 1:
         return replace(last, deltas=(), packed=(), keeps=False)
-    counts, usage = _merged_counts(pushes)
+    counts = _merged_counts(pushes)
     return Push(
         last.node,
         last.sequence,
@@ -262,8 +261,7 @@ def merged(pushes: Sequence[Push]) -> Push:
         place=last.place,
         busy_s=sum(push.busy_s for push in pushes),
         young=summed([push.young for push in pushes if push.young is not None]),
-        usage=usage,
-        reread=_merged_reread([part for push in pushes for part in push.reread]),
+        usage=_merged_usage([part for push in pushes for part in push.usage]),
     )
 
 
@@ -286,23 +284,23 @@ def _merged_progress(pushes: Sequence[Push]) -> tuple[SourceProgress, ...]:
     return tuple(found.values())
 
 
-def _merged_reread(parts: Sequence[Reread]) -> tuple[Reread, ...]:
+def _merged_usage(parts: Sequence[ContextSums]) -> tuple[ContextSums, ...]:
     """One for each window, source and part of its documents, however long they gathered."""
-    held: dict[tuple[int, str, int], list[Reread]] = {}
+    held: dict[tuple[int, str, int], list[ContextSums]] = {}
     for part in parts:
         held.setdefault((part.window, part.source, part.part), []).append(part)
     return tuple(_added_up(own) for own in held.values())
 
 
-def _added_up(parts: Sequence[Reread]) -> Reread:
+def _added_up(parts: Sequence[ContextSums]) -> ContextSums:
     if len(parts) == 1:
         return parts[0]
     ids, at = np.unique(np.concatenate([part.ids for part in parts]), return_inverse=True)
-    slopes = np.zeros((len(ids), parts[0].slopes.shape[1]), dtype=np.float32)
-    np.add.at(slopes, at, np.concatenate([part.slopes for part in parts]).astype(np.float32))
-    pairs = np.zeros(len(ids), dtype=np.float32)
-    np.add.at(pairs, at, np.concatenate([part.pairs for part in parts]))
-    return replace(parts[0], ids=ids, slopes=slopes, pairs=pairs)
+    sums = np.zeros((len(ids), parts[0].sums.shape[1]), dtype=np.float32)
+    np.add.at(sums, at, np.concatenate([part.sums for part in parts]).astype(np.float32))
+    documents = np.zeros(len(ids), dtype=np.float32)
+    np.add.at(documents, at, np.concatenate([part.documents for part in parts]))
+    return replace(parts[0], ids=ids, sums=sums, documents=documents)
 
 
 class _Counted:
@@ -311,7 +309,6 @@ class _Counted:
     def __init__(self) -> None:
         self.known: list[tuple[IntArray, IntArray, IntArray]] = []
         self.named: dict[str, list[int]] = {}
-        self.used: list[tuple[IntArray, Any, Any]] = []
 
     def add(self, push: Push, rows: slice, words: Sequence[str]) -> None:
         """Rows of a push's counts; `words` are the names of those without an id."""
@@ -324,13 +321,9 @@ class _Counted:
             sums = self.named.setdefault(word, [0, 0])
             sums[0] += n
             sums[1] += held
-        if push.usage is not None:
-            here = (push.usage.at >= rows.start) & (push.usage.at < rows.stop)
-            owners = counts.ids[push.usage.at[here]]
-            self.used.append((owners, push.usage.slopes[here], push.usage.pairs[here]))
 
 
-def _merged_counts(pushes: Sequence[Push]) -> tuple[BlockCounts, Usage | None]:
+def _merged_counts(pushes: Sequence[Push]) -> BlockCounts:
     held: dict[tuple[str, int], _Counted] = {}
     for push in pushes:
         given = push.counts.words
@@ -345,19 +338,16 @@ def _merged_counts(pushes: Sequence[Push]) -> tuple[BlockCounts, Usage | None]:
     return _laid_out(held)
 
 
-def _laid_out(held: dict[tuple[str, int], _Counted]) -> tuple[BlockCounts, Usage | None]:
+def _laid_out(held: dict[tuple[str, int], _Counted]) -> BlockCounts:
     groups: list[CountGroup] = []
     columns: list[tuple[IntArray, IntArray, IntArray]] = []
     names: list[str] = []
-    used: list[tuple[IntArray, Any, Any]] = []
     stop = 0
     for (source, window), one in held.items():
         ids, where = np.unique(np.concatenate([k[0] for k in one.known]), return_inverse=True)
         times, documents = np.zeros((2, len(ids)), dtype=np.int64)
         np.add.at(times, where, np.concatenate([k[1] for k in one.known]))
         np.add.at(documents, where, np.concatenate([k[2] for k in one.known]))
-        if one.used:
-            used.append(_used(one, ids, stop))
         more = np.array(list(one.named.values()), dtype=np.int64).reshape(-1, 2)
         absent = np.full(len(more), -1, dtype=np.int64)
         columns.append(
@@ -372,23 +362,4 @@ def _laid_out(held: dict[tuple[str, int], _Counted]) -> tuple[BlockCounts, Usage
         groups.append(CountGroup(source, window, stop))
     none = np.empty(0, dtype=np.int64)
     ids, times, documents = (np.concatenate([none, *(c[i] for c in columns)]) for i in range(3))
-    counts = BlockCounts(tuple(groups), ids, names, times, documents)
-    if not used:
-        return counts, None
-    at, slopes, pairs = (np.concatenate([u[i] for u in used]) for i in range(3))
-    return counts, Usage(at, slopes, pairs)
-
-
-def _used(one: _Counted, ids: IntArray, begin: int) -> tuple[IntArray, Any, Any]:
-    """Sums of contexts by the rows of `ids`, which begin at `begin`."""
-    owners = np.concatenate([u[0] for u in one.used])
-    some, where = np.unique(owners, return_inverse=True)
-    first = one.used[0][1]
-    slopes = np.zeros((len(some), first.shape[1]), dtype=np.float32)
-    np.add.at(slopes, where, np.concatenate([u[1] for u in one.used]).astype(np.float32))
-    pairs = np.zeros(len(some), dtype=np.float32)
-    np.add.at(pairs, where, np.concatenate([u[2] for u in one.used]))
-    if first.dtype == np.float16:
-        largest = np.finfo(np.float16).max
-        slopes = np.clip(slopes, -largest, largest).astype(np.float16)
-    return np.searchsorted(ids, some) + begin, slopes, pairs
+    return BlockCounts(tuple(groups), ids, names, times, documents)

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from embedding.errors import RefusedError, UnavailableError, YeoronError
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.payload import SAID
 from embedding.exchange.protocol import no_counts
 from embedding.nearness import frequent
 from embedding.positions import positions
@@ -52,8 +51,6 @@ logger = logging.getLogger(__name__)
 Key = tuple[float, float]
 _TRIES = 3
 """A shard that was started again while it copied its rows has to copy them again."""
-LEAST_MENTIONS = 5
-"""The use of a word that was read less often in a window says nothing that could be judged."""
 _SETTLING_S = 0.1
 """Seconds between two looks whether a window has settled."""
 _ROWS = 1024
@@ -112,13 +109,11 @@ class Copied:
         for part in self.used:
             at = positions(ids[order], part.ids)
             there = np.flatnonzero(at >= 0)
-            parts.setdefault(part.past, []).append((order[at[there]], part, there))
+            parts.setdefault(part.time, []).append((order[at[there]], part, there))
         if not parts[0]:
             return None
-        reread = tuple(_usage(parts[past]) for past in sorted(parts) if past)
-        own = _usage(parts[0])
-        # Windows that were not read again are compared by output rows alone (`trends/pair.py`).
-        return replace(own, reread=reread, beside=own.beside if reread else None)
+        before = tuple(_usage(parts[time]) for time in sorted(parts) if time)
+        return replace(_usage(parts[0]), reread=before)
 
     def _with_young(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:
         """The vectors as they are read: inferred ones in place of those of young words."""
@@ -180,6 +175,11 @@ class Cutter:
             except UnavailableError as error:
                 logger.warning("window %s is cut again: %s", window.label, error)
         return self.start(window).result()
+
+    @property
+    def closing(self) -> int | None:
+        """Start (Unix seconds) of the latest window that waits for its nodes; None: none does."""
+        return self._settling.latest
 
     def _published(self, window: Window) -> bool:
         """Whether the window is being published, or was."""
@@ -267,7 +267,7 @@ class Cutter:
             copy = state.copy_rows()
             young, running = state.young.copied(), vocabulary.counts(ids)
             slots = vocabulary.slots(ids, "cut")
-            used = state.accounts.usage.held(starts, LEAST_MENTIONS) or None
+            used = state.accounts.usage.held(starts) or None
             copied = Copied(data, starts, tables, slots, copy, young, running, used)
             state.accounts.cut |= copied.closed
             state.meters.cut_pause_s = time.monotonic() - began
@@ -345,27 +345,25 @@ def _key(window: Window) -> Key:
 
 def _usage(parts: Sequence[tuple[IntArray, SourceUsage, IntArray]]) -> Usage:
     """Of some sources: rows in the snapshot, sums, and which of them have these rows."""
-    means = _means([(part, at) for _, part, at in parts])
-    dim = means.shape[2] // SAID
+    documents = np.concatenate([part.documents[at] for _, part, at in parts])
     return Usage(
         rows=np.concatenate([rows for rows, _, _ in parts]),
         sources=[part.source for rows, part, _ in parts for _ in range(len(rows))],
-        mentions=np.concatenate([part.mentions[at] for _, part, at in parts]),
-        pairs=np.concatenate([part.pairs[at] for _, part, at in parts]),
-        means=means[..., :dim],
-        beside=means[..., dim:],
+        mentions=documents.sum(axis=1).astype(np.int64),
+        pairs=documents,
+        means=_means([(part, at) for _, part, at in parts]),
     )
 
 
 def _means(parts: Sequence[tuple[SourceUsage, IntArray]]) -> HalfArray:
-    """g / N of some rows as float16, precise to a thousandth; 0 where nothing was added."""
-    shape = parts[0][0].slopes.shape[1:]
+    """Means of some rows as float16, precise to a thousandth; 0 where nothing was added."""
+    shape = parts[0][0].sums.shape[1:]
     found = np.empty((sum(len(at) for _, at in parts), *shape), dtype=np.float16)
     first = 0
     for part, at in parts:
         for some in np.split(at, range(_ROWS, len(at), _ROWS)):
-            wide = widen(part.slopes[some])
-            wide /= np.maximum(part.pairs[some], np.float32(1e-9))[..., None]
+            wide = widen(part.sums[some])
+            wide /= np.maximum(part.documents[some], np.float32(1e-9))[..., None]
             found[first : first + len(some)] = narrow(wide)
             first += len(some)
     return found

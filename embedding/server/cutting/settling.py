@@ -43,7 +43,9 @@ class Settling:
             return True
         since = self._since.setdefault(window, now)
         settled = all(
-            _has_settled(report, window) and (at >= since or not _rehearses(report))
+            _has_settled(report, window)
+            and _has_closed(report, window)
+            and (at >= since or not _rehearses(report))
             for at, report in self._reports.told()
         )
         if not settled and now - since < self._limit_s:
@@ -58,6 +60,11 @@ class Settling:
         self._settled[window] = settled
         return True
 
+    @property
+    def latest(self) -> int | None:
+        """Start (Unix seconds) of the latest window that waits, or waited and is not cut yet."""
+        return max((int(one.start.timestamp()) for one in tuple(self._since)), default=None)
+
     def ended(self, window: Window) -> dict[str, float]:
         """`settled` of a window that is cut, 1 or 0; nothing where it was not waited for."""
         self._since.pop(window, None)
@@ -69,6 +76,12 @@ def _rehearses(report: dict[str, Any]) -> bool:
     """Whether a node rehearses at all: from others no news is waited for."""
     told = report.get("rehearsal")
     return isinstance(told, dict) and told.get("rehearses") is True
+
+
+def _has_closed(report: dict[str, Any], window: Window) -> bool:
+    """Whether a node has said how words were used in a window, if it ever does."""
+    closed = report.get("closed")
+    return not isinstance(closed, int) or closed >= int(window.start.timestamp())
 
 
 def _has_settled(report: dict[str, Any], window: Window) -> bool:

@@ -79,14 +79,15 @@ class Controls:
         del body
         return self._server.status()
 
-    def report(self, body: dict[str, Any]) -> None:
-        """Figures of a node: {"node", "report"}."""
+    def report(self, body: dict[str, Any]) -> dict[str, int | None]:
+        """Figures of a node: {"node", "report"}; what it may close: {"closing": window or null}."""
         report = body.get("report")
         if not isinstance(report, dict):
             raise RefusedError("report: a JSON object is accepted.")
         node = _node(body)
         check_report(self._server.state, node, report)
         self._server.state.report(node, report)
+        return {"closing": self._server.cutter.closing}
 
     def idle(self, body: dict[str, Any]) -> None:
         """A node has nothing to learn at the moment: {"node"}."""

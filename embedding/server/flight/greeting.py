@@ -34,7 +34,7 @@ def welcome(state: ServerState, node: str, clock: int) -> Welcome:
         pace=state.machine.policy.pace(state.machine.board),
         min_count=state.vocabulary.min_count,
         young_mentions=state.young.mentions,
-        usage=state.accounts.usage.replicas > 0,
+        usage=state.accounts.usage.wanted,
         shared=_shared(state),
         place=entry.place,
         salt=state.witnesses.salt,

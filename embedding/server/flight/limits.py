@@ -62,7 +62,7 @@ def check_report(state: ServerState, node: str, report: dict[str, Any]) -> None:
 def check_push(state: ServerState, push: Push) -> None:
     """RefusedError for names, counts or words that no node has."""
     counts = push.counts
-    named = {g.source for g in counts.groups} | {r.source for r in push.reread}
+    named = {g.source for g in counts.groups} | {each.source for each in push.usage}
     _check_sources(named | {p.source for p in push.progress}, state.accounts.tracker.sources)
     most = max([push.tokens, push.pairs, *(p.tokens + p.documents for p in push.progress)])
     if len(counts.counts):

@@ -11,10 +11,10 @@ import numpy as np
 from embedding.errors import RefusedError
 from embedding.exchange.compression.base import unpack
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.payload import Reread, RowDelta, Surroundings, Usage, said
+from embedding.exchange.payload import TIMES, UNITS, ContextSums, RowDelta, Surroundings
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import check_learnt
-from embedding.records import FloatArray, HalfArray, IntArray, ScorePairs
+from embedding.records import FloatArray, IntArray, ScorePairs
 from embedding.server.words.vocabulary import Vocabulary
 
 MAX_SQUARED_NORM = 1e12
@@ -61,48 +61,38 @@ def checked(push: Push, dim: int, most_bytes: int, *, columns: bool = False) -> 
                 kind="values",
             )
     young = None if push.young is None else _checked_young(push.young, where)
-    usage = None if push.usage is None else _checked_usage(push, push.usage, dim, where)
-    reread = tuple(_checked_reread(part, dim, where) for part in push.reread)
-    return replace(push, deltas=tuple(deltas), packed=(), young=young, usage=usage, reread=reread)
+    usage = tuple(_checked_usage(part, dim, where) for part in push.usage)
+    return replace(push, deltas=tuple(deltas), packed=(), young=young, usage=usage)
 
 
-def _checked_usage(push: Push, usage: Usage, dim: int, where: str) -> Usage:
-    """Sums of contexts with float32 slopes; RefusedError says what is wrong with them."""
-    slopes = _checked_slopes(usage.slopes, usage.pairs, dim, where)
-    if len(usage.at) and int(push.counts.ids[usage.at].min()) < 0:
-        raise RefusedError(f"{where}: context sums of a word that has no row.", kind="id")
-    return replace(usage, slopes=slopes)
-
-
-def _checked_reread(part: Reread, dim: int, where: str) -> Reread:
-    """The same of texts of the windows before."""
-    slopes = _checked_slopes(part.slopes, part.pairs, dim, where)
-    if not _distinct(part.ids):
-        raise RefusedError(f"{where}: context sums name an id twice.", kind="id")
-    return replace(part, slopes=slopes)
-
-
-def _checked_slopes(
-    slopes: FloatArray | HalfArray, pairs: FloatArray, dim: int, where: str
-) -> FloatArray:
-    """Slopes [n, said(dim)] as float32, if they and `pairs` [n] are what sums can be."""
-    shape = (len(pairs), said(dim))
-    if slopes.shape != shape:
+def _checked_usage(part: ContextSums, dim: int, where: str) -> ContextSums:
+    """Sums of contexts as float32; RefusedError says what is wrong with them."""
+    shape = (len(part.documents), dim)
+    if part.sums.shape != shape:
         raise RefusedError(
-            f"{where}: the context sums of its words have the shape {slopes.shape}; "
+            f"{where}: the context sums of its words have the shape {part.sums.shape}; "
             f"{shape} is accepted.",
             kind="shape",
         )
-    wide = widen(slopes)
+    if part.part >= TIMES * UNITS:
+        raise RefusedError(
+            f"{where}: context sums of part {part.part}; 0 to {TIMES * UNITS - 1} are accepted.",
+            kind="id",
+        )
+    wide = widen(part.sums)
     with np.errstate(over="ignore", invalid="ignore"):
         flat = wide.reshape(-1)
-        fit = bool(np.dot(flat, flat) <= MAX_SQUARED_NORM and pairs.sum() <= MAX_SQUARED_NORM)
-    if not fit or np.any(pairs < 0):
+        fit = bool(
+            np.dot(flat, flat) <= MAX_SQUARED_NORM and part.documents.sum() <= MAX_SQUARED_NORM
+        )
+    if not fit or np.any(part.documents < 0):
         raise RefusedError(
             f"{where}: context sums that are not finite, negative or absurdly large.",
             kind="values",
         )
-    return wide
+    if not _distinct(part.ids):
+        raise RefusedError(f"{where}: context sums name an id twice.", kind="id")
+    return replace(part, sums=wide)
 
 
 def check_gradient(node: str, *parts: FloatArray) -> None:
@@ -142,7 +132,7 @@ def _checked_young(young: Surroundings, where: str) -> Surroundings:
 
 def check_words(push: Push, vocabulary: Vocabulary) -> None:
     """RefusedError when a push counts, or tells of, a word by an id that was never given."""
-    for part in push.reread:
+    for part in push.usage:
         vocabulary.slots(part.ids, "push")
     vocabulary.slots(push.counts.ids[push.counts.ids >= 0], "push")
     if push.young is not None:

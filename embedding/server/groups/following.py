@@ -40,7 +40,7 @@ def following_config(config: ServerConfig) -> ServerConfig:
             "shards_dir": None,
             "snapshots": None,
             "cut": "manual",
-            "usage_replicas": 0,
+            "usage": False,
             "young_mentions": 0,
         }
     )

@@ -89,11 +89,8 @@ def _short(part: Push, *, half: bool) -> Push:
     """The part as it is sent: sums of contexts as float16."""
     if not half:
         return part
-    usage = part.usage
-    if usage is not None:
-        usage = replace(usage, slopes=_halves(usage.slopes))
-    reread = tuple(replace(each, slopes=_halves(each.slopes)) for each in part.reread)
-    return replace(part, usage=usage, reread=reread)
+    usage = tuple(replace(each, sums=_halves(each.sums)) for each in part.usage)
+    return replace(part, usage=usage)
 
 
 def _few_lags(parts: Sequence[Push]) -> tuple[Push, ...]:

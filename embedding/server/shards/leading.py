@@ -66,7 +66,7 @@ class LeadingState(ServerState):
         else:
             check_columns(config, sync, dim=dim, buckets=buckets, biases=biases)
             # No node has rows to infer vectors from, or to add contexts up by.
-            changes |= {"young_mentions": 0, "usage_replicas": 0}
+            changes |= {"young_mentions": 0, "usage": False}
         small = config.model_copy(update=changes)
         super().__init__(
             small, sync, dim=dim, seed=seed, epoch=epoch, buckets=buckets, biases=biases

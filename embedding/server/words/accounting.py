@@ -36,7 +36,7 @@ class Arrival:
         """When each word was read; RefusedError for windows outside any calendar."""
         groups = push.counts.groups
         starts = [group.window for group in groups] + [each.window for each in push.progress]
-        starts += [part.window for part in push.reread]
+        starts += [part.window for part in push.usage]
         if starts and not -_FAR < min(starts) <= max(starts) < _FAR:
             raise RefusedError(
                 f"push {push.sequence} of node {push.node}: a window that starts outside "
@@ -53,7 +53,7 @@ class Accounts:
 
     def __init__(self, config: ServerConfig, vocabulary: Vocabulary, dim: int) -> None:
         self.vocabulary = vocabulary
-        self.usage = UsageSums(dim, replicas=config.usage_replicas, limit=config.usage_words)
+        self.usage = UsageSums(dim, wanted=config.usage, limit=config.usage_words)
         self.windows = WindowCounts(vocabulary.names)
         self.tracker = WindowTracker(
             config.window,

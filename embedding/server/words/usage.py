@@ -1,14 +1,11 @@
-"""How words are used, by window and source, in replicas: what shifts of meaning are judged by.
+"""How words are used, by window and source, in units of documents: what moved is judged by these.
 
-Each push brings sums of what stood around its words (`worker/usage.py`). They are added up by
-window, source and word in a few replicas, a push to each in turn. The replicas hold different
-texts, so their spread says how far two windows differ by chance alone. Beside them lie sums of
-texts of windows before, read again by the tables that a window began with (`worker/rereading.py`).
+When a window closes each node sends sums of unit vectors, one a document and word, of the window
+and of the texts before it (`worker/usage.py`). They are added up by window, source and time.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.payload import Reread, Usage, said
+from embedding.exchange.payload import UNITS, ContextSums
 from embedding.exchange.protocol import Push
 from embedding.records import FloatArray, HalfArray, IntArray
 from embedding.server.rows.slotmap import SlotMap
@@ -27,46 +24,37 @@ _ROWS = 1024
 """Sums that are added at a time, so that what they pass through stays in a core's cache."""
 _MOST = 60_000.0
 """Within float16."""
-_COLUMNS = ("ids", "mentions", "pairs", "slopes")
+_COLUMNS = ("ids", "documents", "sums")
 Key = tuple[int, str, int]
-"""Window, source, and `past` of `SourceUsage`."""
+"""Window, source, and `time` of `SourceUsage`."""
 
 
 @dataclass(frozen=True)
 class SourceUsage:
     """The sums of one source in one window.
 
-    ids       int64 [n], row ids, increasing; mentions int64 [n]
-    pairs     float32 [n, replicas], N; slopes [n, replicas, said(dim)], g: float32, of
-              texts before the window float16
-    past      0: texts of the window; 1, 2, …: texts before it, different ones in each
+    ids        int64 [n], row ids, increasing
+    documents  float32 [n, UNITS], how many documents use each word
+    sums       float16 [n, UNITS, dim], of one unit vector a document
+    time       0: texts of the window; 1: of the one before it; 2: of all older ones
     """
 
     source: str
     ids: IntArray
-    mentions: IntArray
-    pairs: FloatArray
-    slopes: FloatArray | HalfArray
-    past: int = 0
+    documents: FloatArray
+    sums: HalfArray
+    time: int = 0
 
 
 class _Sums:
-    """Sums of one source in one window, a place for each word.
+    """Sums of one source in one window, a place for each word."""
 
-    Texts before a window come in a few large parts, sent as float16, and are kept so; those of the
-    window come in many small ones.
-    """
-
-    def __init__(self, columns: int, replicas: int, past: int, first: int = _FIRST) -> None:
+    def __init__(self, dim: int, first: int = _FIRST) -> None:
         """first: words that there is room for; memory is taken as they come."""
         self.places = SlotMap()
         self.size = 0
-        self.mentions = np.zeros(first, dtype=np.int64)
-        self.pairs = np.zeros((first, replicas), dtype=np.float32)
-        shape = (first, replicas, columns)
-        self.slopes: FloatArray | HalfArray = np.zeros(shape, np.float32)
-        if past:
-            self.slopes = np.zeros(shape, np.float16)
+        self.documents = np.zeros((first, UNITS), dtype=np.float32)
+        self.sums = np.zeros((first, UNITS, dim), dtype=np.float16)
 
     def place(self, ids: IntArray, room: int) -> IntArray:
         """Places int64 [n] of distinct ids; -1 for those that there is no room for."""
@@ -80,49 +68,37 @@ class _Sums:
         return found
 
     def _reserve(self) -> None:
-        if self.size <= len(self.mentions):
+        if self.size <= len(self.documents):
             return
-        for name in ("mentions", "pairs", "slopes"):
+        for name in ("documents", "sums"):
             old = getattr(self, name)
             grown = np.zeros((max(self.size, 2 * len(old)), *old.shape[1:]), dtype=old.dtype)
             grown[: len(old)] = old
             setattr(self, name, grown)
 
-    def add(
-        self, places: IntArray, replica: int, slopes: FloatArray | HalfArray, at: IntArray
-    ) -> None:
-        """Add some of `slopes` [n, columns] to a replica of their places."""
-        whole = self.slopes[places[at], replica]
-        if whole.dtype == np.float16:
-            whole = narrow(np.clip(widen(whole) + slopes[at], -_MOST, _MOST))
-        else:
-            whole += slopes[at]
-        self.slopes[places[at], replica] = whole
+    def add(self, places: IntArray, unit: int, part: ContextSums, at: IntArray) -> None:
+        """Add some words of a part to a unit of their places."""
+        whole = widen(self.sums[places[at], unit]) + part.sums[at]
+        self.sums[places[at], unit] = narrow(np.clip(whole, -_MOST, _MOST))
 
-    def copy(self, key: Key, least: int) -> SourceUsage:
-        _, source, past = key
+    def copy(self, key: Key) -> SourceUsage:
+        _, source, time = key
         slots = self.places.used()
-        slots = slots if past else slots[self.mentions[slots] >= least]
-        return SourceUsage(
-            source,
-            self.places.ids(slots),
-            self.mentions[slots],
-            self.pairs[slots],
-            self.slopes[slots],
-            past,
-        )
+        ids = self.places.ids(slots)
+        return SourceUsage(source, ids, self.documents[slots], self.sums[slots], time)
 
 
 class UsageSums:
     """Sums of all windows that are not cut yet. Not thread-safe: the server's lock guards it.
 
-    dim       of a row, of which a sum has `said`
-    replicas  0 keeps none; limit  most words, summed over windows and sources, and for each `past`
-    as many: later ones are passed over and counted in `dropped`
+    dim    of a row
+    wanted False keeps none
+    limit  most words, summed over windows and sources, for each time: later ones are passed over
+           and counted in `dropped`
     """
 
-    def __init__(self, dim: int, *, replicas: int, limit: int) -> None:
-        self.columns, self.replicas, self.limit = said(dim), replicas, limit
+    def __init__(self, dim: int, *, wanted: bool, limit: int) -> None:
+        self.dim, self.wanted, self.limit = dim, wanted, limit
         self.dropped = 0
         self._sums: dict[Key, _Sums] = {}
         # A window has about as many words as the one before, and growing is copying.
@@ -131,72 +107,48 @@ class UsageSums:
     def __len__(self) -> int:
         return self._held(0)
 
-    def _held(self, past: int) -> int:
-        return sum(sums.size for key, sums in self._sums.items() if key[2] == past)
+    def _held(self, time: int) -> int:
+        return sum(sums.size for key, sums in self._sums.items() if key[2] == time)
 
     def parts(self) -> list[Key]:
-        """(window, source, past) of all sums, in order."""
+        """(window, source, time) of all sums, in order."""
         return sorted(self._sums)
 
     def describe(self) -> dict[str, int]:
         """As the status shows it."""
         before = sum(sums.size for sums in self._sums.values()) - len(self)
-        return {
-            "held": len(self),
-            "before": before,
-            "dropped": self.dropped,
-            "replicas": self.replicas,
-        }
+        units = UNITS if self.wanted else 0
+        return {"held": len(self), "before": before, "dropped": self.dropped, "units": units}
 
     def learnt(self, push: Push, closed: Container[int]) -> None:
         """A push was taken; what belongs to closed windows is passed over."""
-        if not self.replicas:
-            return
-        for part in push.reread:
+        for part in push.usage if self.wanted else ():
             if part.window not in closed:
-                past, replica = divmod(part.part, self.replicas)
-                key = (part.window, part.source, 1 + past)
-                self._add(key, part.ids, part, np.zeros(len(part.ids), np.int64), replica)
-        if push.usage is None:
-            return
-        replica = (push.sequence + zlib.crc32(push.node.encode())) % self.replicas
-        start = 0
-        for group in push.counts.groups:
-            first, start = start, group.stop
-            if group.window not in closed:
-                rows = slice(*np.searchsorted(push.usage.at, [first, group.stop]).tolist())
-                used = push.usage
-                own = Usage(used.at[rows], used.slopes[rows], used.pairs[rows])
-                ids, mentions = push.counts.ids[own.at], push.counts.counts[own.at]
-                self._add((group.window, group.source, 0), ids, own, mentions, replica)
+                time, unit = divmod(part.part, UNITS)
+                self._add((part.window, part.source, time), unit, part)
 
-    def _add(
-        self, key: Key, ids: IntArray, told: Usage | Reread, mentions: IntArray, replica: int
-    ) -> None:
-        """What was told of words, each named once."""
-        if not len(ids):
+    def _add(self, key: Key, unit: int, part: ContextSums) -> None:
+        """Add a part, which names each word once."""
+        if not len(part.ids):
             return
         sums = self._of(key)
-        places = sums.place(ids, self.limit - self._held(key[2]))
-        fit = places >= 0
-        self.dropped += int(len(ids) - fit.sum())
-        sums.mentions[places[fit]] += mentions[fit]
-        sums.pairs[places[fit], replica] += told.pairs[fit]
-        held = np.flatnonzero(fit)
-        for start in range(0, len(held), _ROWS):
-            sums.add(places, replica, told.slopes, held[start : start + _ROWS])
+        places = sums.place(part.ids, self.limit - self._held(key[2]))
+        fit = np.flatnonzero(places >= 0)
+        self.dropped += len(part.ids) - len(fit)
+        sums.documents[places[fit], unit] += part.documents[fit]
+        for start in range(0, len(fit), _ROWS):
+            sums.add(places, unit, part, fit[start : start + _ROWS])
 
     def _of(self, key: Key) -> _Sums:
         if key not in self._sums:
             usual = self._usual.get(key[1:], 0)
-            first = max(_FIRST, usual + usual // 8)
-            self._sums[key] = _Sums(self.columns, self.replicas, key[2], first)
+            self._sums[key] = _Sums(self.dim, max(_FIRST, usual + usual // 8))
         return self._sums[key]
 
-    def held(self, starts: Sequence[int], least: int = 1) -> list[SourceUsage]:
-        """Copies of the sums of some windows, of words with so many mentions, by source."""
+    def held(self, starts: Sequence[int]) -> list[SourceUsage]:
+        """Copies of the sums of some windows, by source."""
         return [
-            self._sums[key].copy(key, least)
+            self._sums[key].copy(key)
             for key in self.parts()
             if key[0] in starts and self._sums[key].size
         ]
@@ -210,19 +162,19 @@ class UsageSums:
         """Copies for a checkpoint, numbered as `keys`."""
         arrays: dict[str, npt.NDArray[Any]] = {}
         for number, key in enumerate(self.parts()):
-            copy = self._sums[key].copy(key, 0)
+            copy = self._sums[key].copy(key)
             arrays |= {f"usage.{number}.{name}": getattr(copy, name) for name in _COLUMNS}
         return arrays
 
     def restore(self, keys: Sequence[Key], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from a checkpoint; one with other replicas or columns is passed over."""
+        """Go on from a checkpoint; older ones, and those of other columns, are passed over."""
         for number, key in enumerate(keys):
-            ids, mentions, pairs, slopes = (
-                np.array(arrays[f"usage.{number}.{name}"]) for name in _COLUMNS
-            )
-            if slopes.shape[1:] != (self.replicas, self.columns) or not self.replicas:
+            names = [f"usage.{number}.{name}" for name in _COLUMNS]
+            if not self.wanted or not all(name in arrays for name in names):
+                continue
+            ids, documents, values = (np.array(arrays[name]) for name in names)
+            if values.shape[1:] != (UNITS, self.dim):
                 continue
             sums = self._of(key)
             places = sums.place(ids, len(ids))
-            sums.mentions[places], sums.pairs[places] = mentions, pairs
-            sums.slopes[places] = slopes
+            sums.documents[places], sums.sums[places] = documents, values
