@@ -93,7 +93,7 @@ def test_a_window_is_cut_once_also_when_many_ask_at_the_same_time_and_after_a_re
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(120)
         found.append(node.client.cut(WINDOW))
     with running_server(config(tmp_path), dim=DIM) as server:
         found.append(connect(server).client.cut(WINDOW))
