@@ -11,7 +11,6 @@ from embedding.records import CodeArray, IntArray, ScorePairs, TokenBlock, Windo
 from embedding.worker.counting import window_starts
 from embedding.worker.planning import Part
 
-
 MOST = 2048
 """Pairs of one block: so many say what the mean loss is, and each takes rows from the server."""
 
