@@ -211,14 +211,15 @@ def _by_arrow(stretch: Stretch, since: int) -> DatedLines | None:
     if len(table) != len(places):
         return None
     column = {name: table.column(name).combine_chunks() for name in _FIELDS}
-    content, title = (_filled(column[name]) for name in ("content", "title"))
-    body = pc.coalesce(content, column["text"])
+    body, title = column["text"], column["title"]
+    if column["content"].null_count < len(table):
+        body = pc.coalesce(_filled(column["content"]), body)
     when = _times(column["date"])
     if body.null_count or when is None:
         return None
     texts = body
     if title.null_count < len(title):
-        texts = pc.binary_join_element_wise(title, body, "\n", null_handling="skip")
+        texts = pc.binary_join_element_wise(_filled(title), body, "\n", null_handling="skip")
     sizes = np.fromiter(map(len, lines), np.int64, count=len(lines)) + 1
     found = DatedLines(
         stretch.first + places,

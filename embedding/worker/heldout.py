@@ -67,7 +67,7 @@ def _loss(row: Any, centres: Any, contexts: Any, negatives: Any, inner: Any, out
         centre = row[centres[pair]]
         for of in range(-1, negatives.shape[1]):
             other = row[contexts[pair] if of < 0 else negatives[pair, of]]
-            score = np.float32(0.0)
+            score: Any = np.float32(0.0)
             for at in range(dim):
                 score += inner[centre, at] * outer[other, at]
             raised = -score if of < 0 else score
