@@ -8,8 +8,25 @@ second and 40 MB in each process of a node, and none of them needs it.
 
 import gc
 import sys
-from typing import Any
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 gc.disable()
-_modules: dict[str, Any] = sys.modules
-_modules.setdefault("pandas", None)
+
+
+class _WithoutPandas:
+    """Finds no pandas."""
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """See importlib.abc.MetaPathFinder."""
+        del path, target
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is not used in the processes of a node", name=name)
+        return None
+
+
+sys.meta_path.insert(0, _WithoutPandas)
