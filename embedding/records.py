@@ -331,7 +331,7 @@ class SourceProgress:
 
     documents, tokens   newly learnt by this push
     published           latest event time seen (Unix seconds)
-    lags                float64 [n_documents]: seconds from available to fetched+learnt
+    lags                seconds from available to fetched+learnt, of some of the documents
     window              window start (Unix seconds) the documents belong to
     """
 
