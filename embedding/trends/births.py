@@ -99,7 +99,7 @@ def _young(
         ~known
         & fresh
         & (first >= len(material.past) - config.born_windows)
-        & (before < config.min_documents)
+        & (before - hidden.before * hidden.fresh < config.min_documents)
         & (total >= config.min_documents)
         & (spread >= config.min_sources)
     )

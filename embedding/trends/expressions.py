@@ -1,4 +1,4 @@
-"""What a phrase does to counts: it takes mentions from its parts, and counts from when it was found.
+"""What a phrase does to counts: it takes mentions from its parts, and is counted once found.
 
 A phrase is several words that a text process reads as one since it found them to be an expression
 (`text/phrases.py`). Windows list it from then on. What held it before was counted for its parts;
@@ -26,11 +26,13 @@ class Unlisted:
     before  of the windows before it
     first   number of the first window that held the word, as `Material.past` counts them; that of
             the reported window where nothing is known
+    fresh   bool [n], whether no window before this one listed it
     """
 
     now: IntArray
     before: IntArray
     first: IntArray
+    fresh: Mask
 
 
 def unlisted(words: Sequence[str], material: Material) -> Unlisted:
@@ -43,17 +45,18 @@ def unlisted(words: Sequence[str], material: Material) -> Unlisted:
     starts = [one.manifest.window.start.timestamp() for one in material.earlier]
     begin = material.snapshot.manifest.window.start.timestamp()
     now, before = np.zeros(len(words), np.int64), np.zeros(len(words), np.int64)
-    first = np.full(len(words), len(starts), np.int64)
+    first, fresh = np.full(len(words), len(starts), np.int64), np.zeros(len(words), bool)
     for at, word in enumerate(words):
         phrase = known.get(word)
         if phrase is None or not phrase.earlier:
             continue
+        fresh[at] = phrase.joined >= begin
         if phrase.since >= begin:
             now[at] = phrase.earlier
         else:
             before[at] = phrase.earlier
             first[at] = max(int(np.searchsorted(starts, phrase.since, side="right")) - 1, 0)
-    return Unlisted(now, before, first)
+    return Unlisted(now, before, first, fresh)
 
 
 def incomparable(words: Sequence[str], material: Material, windows: int, least: int) -> Mask:
