@@ -21,6 +21,7 @@ from embedding.exchange.contextsums import (
     usage_arrays,
     usage_of,
 )
+from embedding.exchange.expressions import phrase_header, phrases_of
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import BlockCounts, CountGroup, PackedDelta, RowDelta
 from embedding.exchange.protocol import Ack, Push, VocabularyDelta
@@ -82,6 +83,7 @@ def encode_push(push: Push) -> Message:
             for p in push.progress
         ],
         **({"reread": reread_header(push.reread)} if push.reread else {}),
+        **({"phrases": phrase_header(push.phrases)} if push.phrases else {}),
         **({} if batch is None else {"batch": minibatch_header(batch)}),
     }
     return Message(header, arrays, texts)
@@ -127,6 +129,7 @@ def decode_push(message: Message) -> Push:
         young=surroundings_of(message),
         usage=usage,
         reread=reread,
+        phrases=phrases_of(header.get("phrases", [])),
     )
 
 

@@ -25,6 +25,7 @@ from embedding.records import (
     FloatArray,
     HalfArray,
     IntArray,
+    Phrase,
     SourceProgress,
     Table,
     TimeArray,
@@ -216,6 +217,7 @@ class Push:
     minibatches  the block itself, where shards hold columns and learn it
     usage     what stood around all words, for those who compare windows and sources
     reread    the same of texts of the windows before, when a window begins
+    phrases   expressions that are read as one word since these blocks
     tokens    fresh tokens that have a row; replayed: those that were learnt again, counted nowhere
     """
 
@@ -239,6 +241,7 @@ class Push:
     usage: Usage | None = None
     reread: tuple[Reread, ...] = ()
     replayed: int = 0
+    phrases: tuple[Phrase, ...] = ()
 
     @property
     def nbytes(self) -> int:

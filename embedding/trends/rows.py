@@ -55,6 +55,7 @@ class TrendRow:
     sources            by source, those that held it in either window
     neighbours_*       nearest words; `changed` marks those of one time only
     series             rate for each of the last windows, oldest first, the reported one last
+    parts              words that it was read as before; empty where it always was one word
     """
 
     word: str
@@ -83,6 +84,7 @@ class TrendRow:
     since_high: str | None = None
     burst: float | None = None
     rate_usual: float | None = None
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -216,5 +218,6 @@ def _row(data: Mapping[str, Any]) -> TrendRow:
         "neighbours_before": tuple(Neighbour(**one) for one in data["neighbours_before"]),
         "neighbours": tuple(Neighbour(**one) for one in data["neighbours"]),
         "series": tuple(data["series"]),
+        "parts": tuple(data.get("parts", ())),
     }
     return TrendRow(**{**data, **nested})

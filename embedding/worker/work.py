@@ -107,6 +107,7 @@ class Work:
             usage=self.usage,
             reread=self.reread,
             replayed=self.replayed,
+            phrases=tuple(phrase for block in blocks for phrase in block.phrases),
         )
 
     @property

@@ -264,6 +264,7 @@ def merged(pushes: Sequence[Push]) -> Push:
         young=summed([push.young for push in pushes if push.young is not None]),
         usage=usage,
         reread=_merged_reread([part for push in pushes for part in push.reread]),
+        phrases=tuple(each for push in pushes for each in push.phrases),
     )
 
 
