@@ -28,7 +28,7 @@ from embedding.errors import YeoronError
 from embedding.evaluation.detection import Detection, Judgement, detect
 from embedding.evaluation.planting import Document, PlantingConfig, plant
 from embedding.text import TextConfig, TextPipeline
-from embedding.worker.corpus import dated_lines
+from embedding.worker.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "kiwipiepy")

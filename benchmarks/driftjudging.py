@@ -31,7 +31,7 @@ from embedding.trends.moved import judge_words, pair_in
 from embedding.trends.pair import Pair
 from embedding.worker.config import NodeConfig
 
-OURS = ("combined", "usage", "procrustes", "neighbours", "local")
+OURS = ("usage", "procrustes", "neighbours", "local")
 MIN_COUNT = 5
 FIRST = 200
 """Words of the ranking that two trainings are compared by."""
@@ -90,7 +90,7 @@ def ours(
         seconds = dict.fromkeys(OURS, trained)
         for one in which:
             material = gather(store, ids[one.window])
-            pair = pair_in(material, past_of(given))
+            pair = pair_in(material)
             for name in OURS:
                 began = time.process_time()
                 found[name].append(judged_by(name, material, pair, one))
@@ -115,9 +115,9 @@ def overlaps(one: Sequence[Judged], other: Sequence[Judged]) -> Iterator[dict[st
         }
 
 
-def past_of(given: Namespace) -> TrendsConfig:
+def past_windows(given: Namespace) -> int:
     """Defaults; the half of a window has the other half alone to be compared with."""
-    return TrendsConfig(usage_windows=1) if given.null == "same-window" else TrendsConfig()
+    return 1 if given.null == "same-window" else NodeConfig().past_windows
 
 
 @contextmanager
@@ -152,7 +152,7 @@ def _trained(corpus: PlantedCorpus, folder: Path, given: Namespace, seed: int) -
         "node": NodeConfig(
             replay_ratio=given.replay,
             block_tokens=given.block,
-            past_windows=past_of(given).usage_windows,
+            past_windows=past_windows(given),
         ),
         "stream": StreamConfig(replay_tokens=given.memory),
     }

@@ -65,7 +65,7 @@ def ranks(store: SnapshotStore, id: str, words: Sequence[str]) -> list[list[obje
     label = material.snapshot.manifest.window.label
     baseline = add(material.past[-ALL.baseline_windows :])
     writer = Bare(material, material.past[-1], ALL)
-    moved = rank_moved(material, pair_in(material, ALL), writer, ALL)
+    moved = rank_moved(material, pair_in(material), writer, ALL)
     came = rank_arrivals(material, baseline, writer, ALL)
     lines: list[list[object]] = []
     for name, rows, of in (

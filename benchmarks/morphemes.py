@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.machine import ended
 from embedding.text import TextConfig, TextPipeline
-from embedding.worker.corpus import dated_lines
+from embedding.worker.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 
 

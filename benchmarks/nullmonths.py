@@ -32,7 +32,7 @@ from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.config import TrendsConfig
 from embedding.trends.frequency import Frequency, add
 from embedding.trends.material import Material
-from embedding.worker.corpus import dated_lines
+from embedding.worker.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 
 CONFIG = TrendsConfig()

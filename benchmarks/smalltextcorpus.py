@@ -24,7 +24,7 @@ from pathlib import Path
 from embedding.errors import InputError
 from embedding.records import WindowUnit
 from embedding.text import TextConfig, TextPipeline
-from embedding.worker.corpus import dated_lines
+from embedding.worker.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 
 NOUNS_AND_VERBS = ("NNG", "NNP", "XR", "SL", "VV", "VA")

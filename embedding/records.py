@@ -7,11 +7,12 @@ Documents and TokenBlocks exist in memory only: nothing here is ever written to 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -160,6 +161,57 @@ class Document:
 
 
 @dataclass(frozen=True)
+class Phrase:
+    """Several words that are read as one since a text process found them to be one expression.
+
+    word     the phrase as it is written without blanks
+    parts    the words that it was read as before
+    since    earliest event time (Unix seconds) at which it is known to have been written
+    joined   event time (Unix seconds) from which on it is read as one word
+    earlier  documents known to have held it before, which counted for its parts
+    """
+
+    word: str
+    parts: tuple[str, ...]
+    since: float
+    joined: float
+    earlier: int
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Phrase:
+        """Inverse of `asdict`, as Arrow and JSON give it back; KeyError, TypeError, ValueError."""
+        return cls(
+            str(values["word"]),
+            tuple(map(str, values["parts"])),
+            float(values["since"]),
+            float(values["joined"]),
+            int(values["earlier"]),
+        )
+
+    def merged(self, other: Phrase) -> Phrase:
+        """What two processes know of the same phrase; its parts are those of the first."""
+        return Phrase(
+            self.word,
+            self.parts,
+            min(self.since, other.since),
+            min(self.joined, other.joined),
+            self.earlier + other.earlier,
+        )
+
+
+PHRASE = pa.struct(
+    [
+        ("word", pa.string()),
+        ("parts", pa.list_(pa.string())),
+        ("since", pa.float64()),
+        ("joined", pa.float64()),
+        ("earlier", pa.int64()),
+    ]
+)
+"""A `Phrase` in Arrow."""
+
+
+@dataclass(frozen=True)
 class TokenBlock:
     """Tokenised documents of one source, dictionary-encoded.
 
@@ -175,6 +227,7 @@ class TokenBlock:
     progress     share of the reading that is done with this block (0 to 1); NaN for a stream
     place        where its reader goes on, on the last block of a tick; "" on others and of a stream
     voices       int64 [n_documents], by author (`text/voices.py`); empty where nobody asks
+    phrases      expressions that are read as one word from this block on
     passed       float64 [n_documents], share of the text of its window (0 to 1) that comes before
                  the middle of each; empty where that is not known
     """
@@ -194,6 +247,7 @@ class TokenBlock:
     place: str = ""
     voices: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     passed: TimeArray = field(default_factory=lambda: np.empty(0, dtype=np.float64))
+    phrases: tuple[Phrase, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.keys)
@@ -273,6 +327,7 @@ class TokenBlock:
             "tokenizer_digest": pa.array([self.tokenizer_digest]),
             "progress": pa.array([self.progress], pa.float64()),
             "place": pa.array([self.place]),
+            "phrases": pa.array([[asdict(each) for each in self.phrases]], pa.list_(PHRASE)),
         }
         batch = pa.record_batch(columns)
         sink = pa.BufferOutputStream()
@@ -294,6 +349,7 @@ class TokenBlock:
                 tokenizer_digest=get["tokenizer_digest"].as_py(),
                 progress=get["progress"].as_py(),
                 place=get["place"].as_py(),
+                phrases=tuple(Phrase.of(each) for each in get["phrases"].as_py()),
                 **{name: get[name].values.to_numpy() for name in _ARRAYS},
             )
         except (pa.ArrowException, KeyError, StopIteration) as error:
@@ -331,7 +387,7 @@ class SourceProgress:
 
     documents, tokens   newly learnt by this push
     published           latest event time seen (Unix seconds)
-    lags                float64 [n_documents]: seconds from available to fetched+learnt
+    lags                seconds from available to fetched+learnt, of some of the documents
     window              window start (Unix seconds) the documents belong to
     """
 
@@ -411,6 +467,7 @@ class SnapshotData:
     tokens     this window's tokens by source
     documents  this window's documents by source
     quality    quality figures by name
+    phrases    those of the words that are several words read as one
     """
 
     window: Window
@@ -428,6 +485,7 @@ class SnapshotData:
     config: dict[str, object] = field(default_factory=dict)
     config_digest: str = ""
     tokenizer_digest: str = ""
+    phrases: Sequence[Phrase] = ()
 
 
 def batched(words: Sequence[str], size: int) -> Iterator[Sequence[str]]:

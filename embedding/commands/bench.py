@@ -9,6 +9,7 @@ import typer
 
 from embedding.commands import (
     bench_crawl,
+    bench_lsc,
     bench_page,
     bench_recovery,
     bench_shards,
@@ -43,6 +44,7 @@ def register(app: typer.Typer) -> None:
     bench_smalltext.register(group)
     bench_crawl.register(group)
     bench_trends.register(group)
+    bench_lsc.register(group)
     bench_page.register(group)
 
 

@@ -12,7 +12,6 @@ write are one transaction, so a node that was stopped and comes back late change
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Iterable, Sequence, Set
@@ -22,6 +21,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from embedding.crawl.keys import key_digest
 from embedding.crawl.learnt import Learnt
 from embedding.crawl.lease import LeaseConfig, Life
 from embedding.crawl.leases import Leases
@@ -31,11 +31,6 @@ from embedding.records import batched
 
 _BATCH = 400
 _OPEN = ("new", "fetched")
-
-
-def key_digest(key: str) -> int:
-    """63 bits of BLAKE2b by which a document is named to the parameter server."""
-    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big") >> 1
 
 
 @dataclass(frozen=True)

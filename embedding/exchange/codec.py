@@ -21,6 +21,7 @@ from embedding.exchange.contextsums import (
     usage_header,
     usage_of,
 )
+from embedding.exchange.expressions import phrase_header, phrases_of
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import BlockCounts, CountGroup, PackedDelta, RowDelta
 from embedding.exchange.protocol import Ack, Push, VocabularyDelta
@@ -82,6 +83,7 @@ def encode_push(push: Push) -> Message:
             for p in push.progress
         ],
         **({"usage": usage_header(push.usage)} if push.usage else {}),
+        **({"phrases": phrase_header(push.phrases)} if push.phrases else {}),
         **({} if batch is None else {"batch": minibatch_header(batch)}),
     }
     return Message(header, arrays, texts)
@@ -125,6 +127,7 @@ def decode_push(message: Message) -> Push:
         minibatches=decode_minibatches(message),
         young=surroundings_of(message),
         usage=usage_of(message),
+        phrases=phrases_of(header.get("phrases", [])),
     )
 
 

@@ -24,6 +24,7 @@ from embedding.records import (
     FloatArray,
     HalfArray,
     IntArray,
+    Phrase,
     SourceProgress,
     Table,
     TimeArray,
@@ -214,6 +215,7 @@ class Push:
     young     what stood around words that were read only a few times
     minibatches  the block itself, where shards hold columns and learn it
     usage     how words were used in a window that closed and in those before it
+    phrases   expressions that are read as one word since these blocks
     tokens    fresh tokens that have a row; replayed: those that were learnt again, counted nowhere
     """
 
@@ -236,6 +238,7 @@ class Push:
     minibatches: Minibatches | None = None
     usage: tuple[ContextSums, ...] = ()
     replayed: int = 0
+    phrases: tuple[Phrase, ...] = ()
 
     @property
     def nbytes(self) -> int:

@@ -66,7 +66,7 @@ def encode_together(pushes: Sequence[Push], sessions: Sequence[int]) -> Message:
         arrays |= surroundings_arrays(young)
     for name in COLUMNS:
         arrays[name] = np.concatenate([message.arrays[name] for message in plain])
-    used = [len(message.arrays.get("used_at", ())) for message in plain]
+    used = [len(message.arrays.get(USED[0], ())) for message in plain]
     for name in USED if any(used) else ():
         arrays[name] = np.concatenate([m.arrays[name] for m in plain if name in m.arrays])
     words = pa.concat_arrays([message.texts["words"] for message in plain])

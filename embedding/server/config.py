@@ -260,7 +260,7 @@ class ServerConfig(Config):
     pair_sample: int = Field(default=20_000, ge=0)
     """Scored pairs kept as held-out set."""
 
-    pip_words: int = Field(default=1_000, ge=0)
+    pip_words: int = Field(default=500, ge=0)
     """Most frequent words whose co-occurrences are sampled for the PIP loss; 0 measures none."""
 
     gold: Path | None = None

@@ -1,10 +1,11 @@
-"""What a snapshot's directory holds: two Arrow files and a manifest.
+"""What a snapshot's directory holds: Arrow files and a manifest.
 
 vectors.arrow   word string, id int64, count int64, last_seen float64 (Unix seconds), in and out
                 fixed_size_list<float32>[dim]; one uncompressed record batch,
                 so that both tables can be memory-mapped
 counts.arrow    word and source dictionary<string>, window int64 (Unix seconds), count int64,
                 documents int64: what this window read
+phrases.arrow   which words are several read as one, where there are any (`phrases.py`)
 usage.arrow     where the server was told to keep it: how words were used (`usage.py`)
 manifest.json   identity, window, tokens and documents by source, configuration, digests, quality,
                 and size and SHA-256 of all files

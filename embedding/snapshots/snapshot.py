@@ -14,10 +14,12 @@ import pyarrow.compute as pc
 from embedding.errors import InputError, SnapshotError
 from embedding.nearness import centre_of, frequent, sureness
 from embedding.readability import unreadable
-from embedding.records import FloatArray, IntArray, SnapshotRef, TimeArray, WordCounts
+from embedding.records import FloatArray, IntArray, Phrase, SnapshotRef, TimeArray, WordCounts
 from embedding.snapshots import query
 from embedding.snapshots.files import entry
 from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS, Manifest, parse_manifest
+from embedding.snapshots.phrases import PHRASES
+from embedding.snapshots.phrases import read as read_phrases
 from embedding.snapshots.usage import USAGE, Usage
 from embedding.snapshots.usage import read as read_usage
 
@@ -126,6 +128,13 @@ class Snapshot:
         if USAGE not in self.manifest.files:
             return None
         return read_usage(self._mapped(USAGE), self.dim, self.release)
+
+    @cached_property
+    def phrases(self) -> dict[str, Phrase]:
+        """The words that are several read as one, by word."""
+        if PHRASES not in self.manifest.files:
+            return {}
+        return read_phrases(self._mapped(PHRASES))
 
     def read_vectors(self, rows: IntArray) -> FloatArray:
         """float32 [len(rows), dim]: a copy of some rows of the `in` table.

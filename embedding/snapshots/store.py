@@ -13,7 +13,7 @@ import platformdirs
 from embedding.errors import ConfigError, SnapshotError
 from embedding.records import SnapshotData, SnapshotRef
 from embedding.snapshots import format as layout
-from embedding.snapshots import usage
+from embedding.snapshots import phrases, usage
 from embedding.snapshots.files import entry
 from embedding.snapshots.places import Folder, Place, Remote
 from embedding.snapshots.snapshot import Snapshot, check_sizes
@@ -76,6 +76,9 @@ class SnapshotStore:
             if use is not None:
                 usage.write(into / usage.USAGE, use)
                 names.append(usage.USAGE)
+            if data.phrases:
+                phrases.write(into / phrases.PHRASES, data.phrases)
+                names.append(phrases.PHRASES)
             files = {name: entry(into / name) for name in names}
             manifest = layout.make_manifest(data, files)
             (into / layout.MANIFEST).write_text(manifest.to_json(), encoding="utf-8")

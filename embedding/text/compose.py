@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from embedding.text.eojeols import Analysis, Reading
 from embedding.text.generations import Generations
-from embedding.text.morphemes import Morpheme
+from embedding.text.morphemes import TOUCHES_BEHIND, Morpheme
 from embedding.text.newwords import WordFinder
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class Composer:
         nominal = {found: n for found, n in (tails or {}).items() if found[1] == "N"}
         if not nominal:
             return None
-        words, _, last = max(nominal, key=nominal.__getitem__)
-        return Reading(words, last)
+        found, _, last = max(nominal, key=nominal.__getitem__)
+        return Reading(found, last)
 
     def learn(self, part: str, key: str, analysed: Analysed) -> None:
         """Take an analysed eojeol apart; `key` is what is remembered of it."""
@@ -87,14 +87,14 @@ class Composer:
         words = words[inside[0] : inside[-1] + 1]
         at = _cut(tokens)
         if at == len(tokens):
-            _count(self._heads, key, (_kept(words), _kind(tokens[-1].tag)))
+            _count(self._heads, key, (_closed(_kept(words)), _kind(tokens[-1].tag)))
             self._hear(key, "", tokens, words)
             return
         place = tokens[at].start - begin
         if at == 0 or place <= 0:
             return
         kind = _kind(tokens[at - 1].tag)
-        _count(self._heads, key[:place], (_kept(words[:at]), kind))
+        _count(self._heads, key[:place], (_closed(_kept(words[:at])), kind))
         if not tokens[at].tag.startswith("E"):
             # Behind an ending stands a verb: 못하-는, 못하-지, 못하-고 make no noun of 못하.
             self._hear(key[:place], key[place:], tokens[:at], words[:at])
@@ -105,7 +105,8 @@ class Composer:
         self, head: str, tail: str, tokens: Sequence[Morpheme], words: Sequence[Analysis]
     ) -> None:
         if self._finder is not None:
-            self._finder.hear(head, tail, tokens, whole=_kept(words) == (head,))
+            whole = [piece.word for piece in _kept(words)] == [head]
+            self._finder.hear(head, tail, tokens, whole=whole)
 
     def read(self, eojeol: str) -> Reading | None:
         """The one way to read `eojeol`, None when there is none or more than one."""
@@ -150,8 +151,16 @@ def _cut(tokens: Sequence[Morpheme]) -> int:
     return at
 
 
-def _kept(words: Sequence[Sequence[str]]) -> Analysis:
+def _kept(words: Sequence[Analysis]) -> Analysis:
     return tuple(chain.from_iterable(words))
+
+
+def _closed(words: Analysis) -> Analysis:
+    """The words of a head that has a tail: its last one does not end the eojeol."""
+    if not words or not words[-1].edges & TOUCHES_BEHIND:
+        return words
+    last = words[-1]
+    return (*words[:-1], last._replace(edges=last.edges & ~TOUCHES_BEHIND))
 
 
 def _kind(tag: str) -> str:

@@ -45,6 +45,21 @@ class TextConfig(Config):
     """Whitespace-delimited words read between two looks for new words; with each that finds some
     the dictionary's digest changes, which a trend report shows."""
 
+    phrases: int = Field(default=20_000, ge=0)
+    """Most phrases of several nouns that are joined to one word; those unused for longest are
+    forgotten first. 0: none. Needs Kiwi, which says where a noun ends."""
+
+    phrase_voices: int = Field(default=5, ge=2, le=100)
+    """Authors who must have written a phrase before it is joined."""
+
+    phrase_npmi: float = Field(default=0.3, ge=0, le=1)
+    """How much the parts of a phrase keep together at least: normalised pointwise mutual
+    information, 0 by chance, 1 for parts that never stand alone."""
+
+    phrase_mb: int = Field(default=32, ge=1)
+    """Megabytes of nouns and of chains of nouns remembered for finding phrases, in each text
+    process. Some 2,000 chains a megabyte."""
+
     min_length: int = Field(default=1, ge=1)
     """Shorter words (in characters) are dropped."""
 

@@ -1,10 +1,10 @@
 """The cache in front of the morpheme analyser: what a whitespace-delimited word was analysed as.
 
-An analysis is the words that are kept of an eojeol. It is learnt from the eojeol standing in its
-sentence, never alone. Most eojeols are always analysed alike; to find those that are not, a known
-one is analysed again at its 2nd, 8th, 32nd … occurrence. One that then differs is kept apart by
-how the eojeol before it ends, which mostly decides: 있다 is an auxiliary verb in 살고 있는 and a
-main verb in 집이 있는.
+An analysis is the words that are kept of an eojeol, as pieces of it (`morphemes.Piece`). It is
+learnt from the eojeol standing in its sentence, never alone. Most eojeols are always analysed
+alike; to find those that are not, a known one is analysed again at its 2nd, 8th, 32nd …
+occurrence. One that then differs is kept apart by how the eojeol before it ends, which mostly
+decides: 있다 is an auxiliary verb in 살고 있는 and a main verb in 집이 있는.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import sys
 from dataclasses import dataclass
 
 from embedding.text.generations import Generations
+from embedding.text.morphemes import Piece
 
-Analysis = tuple[str, ...]
+Analysis = tuple[Piece, ...]
 
 _ENTRY = 360
+_PIECE = 88
 _CONTEXT = 300
-"""Bytes of an eojeol with a reading, besides the eojeol and its words, and of one context more."""
+"""Bytes of an eojeol with a reading, besides the eojeol and its words; of one of these words; and
+of one context more."""
 
 FIRST_CHECK = 2
 MOST_CONTEXTS = 64
@@ -29,8 +32,13 @@ MOST_CONTEXTS = 64
 class Reading:
     """How an eojeol was read: the words kept of it, and the ending that it shows to the next."""
 
-    words: Analysis
+    pieces: Analysis
     ending: str
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words alone."""
+        return tuple(piece.word for piece in self.pieces)
 
 
 class _Slot:
@@ -56,7 +64,7 @@ class _Slot:
 
     def vote(self, reading: Reading) -> None:
         """The analyser said this: the majority stays (Boyer and Moore 1991)."""
-        if reading.words == self.reading.words:
+        if reading.pieces == self.reading.pieces:
             self.votes += 1
         elif self.votes > 1:
             self.votes -= 1
@@ -66,7 +74,7 @@ class _Slot:
 
 def _weigh(eojeol: str, slot: _Slot) -> int:
     """Bytes of an eojeol and what is known of it (CPython 3.11)."""
-    size = sys.getsizeof(eojeol) + 8 * len(slot.reading.words) + _ENTRY
+    size = sys.getsizeof(eojeol) + _PIECE * len(slot.reading.pieces) + _ENTRY
     return size + _CONTEXT * len(slot.contexts) if slot.contexts is not None else size
 
 
@@ -116,7 +124,7 @@ class EojeolCache:
             elif len(slot.contexts) < MOST_CONTEXTS:
                 slot.contexts[before] = _Slot(reading, before)
                 self._known.grew(_CONTEXT)
-        elif slot.reading.words == reading.words or slot.seen_after == before:
+        elif slot.reading.pieces == reading.pieces or slot.seen_after == before:
             slot.vote(reading)
         else:
             first = _Slot(slot.reading, slot.seen_after, slot.check)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -68,6 +68,11 @@ class Generations(Generic[K, V]):
         if self._weigh is None:
             return len(half)
         return sum(self._weigh(key, value) for key, value in half.items())
+
+    def values(self) -> Iterator[V]:
+        """All values held, each once."""
+        yield from self._young.values()
+        yield from (value for key, value in self._old.items() if key not in self._young)
 
     def __len__(self) -> int:
         """Entries held; one that was used in both halves counts twice."""

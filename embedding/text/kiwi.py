@@ -16,13 +16,14 @@ from embedding.errors import ConfigError
 from embedding.records import batched
 from embedding.text.config import TextConfig
 from embedding.text.eojeols import Analysis, Reading
-from embedding.text.morphemes import join, make_select
+from embedding.text.morphemes import make_select, pieces
+from embedding.text.passages import Passage, linked
 from embedding.text.readings import Analysed, Readings
 from embedding.text.sentences import eojeols
 
 log = logging.getLogger(__name__)
 
-VERSION = "3"
+VERSION = "4"
 _WIDEN = {"both": (1, 1), "left": (1, 0), "none": (0, 0)}
 _WHOLE = (sys.maxsize, sys.maxsize)
 _lock = threading.Lock()
@@ -105,13 +106,17 @@ class KiwiTokenizer:
 
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
         """Words of each sentence."""
-        result: list[list[str]] = []
+        return [passage.words for passage in self.passages(sentences)]
+
+    def passages(self, sentences: Sequence[str]) -> list[Passage]:
+        """Words of each sentence, and which of them touch: see `passages.Passage`."""
+        result: list[Passage] = []
         # Sentence by sentence the cache knows most; several threads need several at a time.
         for some in batched(sentences, 1 if self._workers == 1 else 32 * self._workers):
             result.extend(self._words([eojeols(sentence) for sentence in some]))
         return result
 
-    def _words(self, batch: list[list[str]]) -> list[list[str]]:
+    def _words(self, batch: list[list[str]]) -> list[Passage]:
         """Words of sentences given as eojeols."""
         known = [self._look_up(parts) for parts in batch]
         spans = [
@@ -122,10 +127,7 @@ class KiwiTokenizer:
         texts = [batch[at][first:last] for at, first, last in spans]
         for (at, first, _), found in zip(spans, self._analyse(texts), strict=True):
             self._take(batch[at], known[at], first, found)
-        return [
-            [word for reading in readings if reading is not None for word in reading.words]
-            for readings in known
-        ]
+        return [linked(parts, found) for parts, found in zip(batch, known, strict=True)]
 
     def _look_up(self, parts: list[str]) -> list[Reading | None]:
         return [None] * len(parts) if self._readings is None else self._readings.look_up(parts)
@@ -160,23 +162,22 @@ class KiwiTokenizer:
             analysed = map(self._kiwi.tokenize, texts)
         else:
             analysed = self._kiwi.tokenize(texts)
-        for parts, tokens in zip(spans, analysed, strict=True):
+        for parts, text, tokens in zip(spans, texts, analysed, strict=True):
             self.morphemes += len(tokens)
-            yield self._assign(parts, tokens)
+            yield self._assign(parts, text, tokens)
 
-    def _assign(self, parts: list[str], tokens: Sequence[Any]) -> list[Analysed]:
+    def _assign(self, parts: list[str], text: str, tokens: Sequence[Any]) -> list[Analysed]:
         """What the morphemes of a span say of each eojeol of `parts`."""
-        words: list[Analysis] = [()] * len(tokens)
-        for form, tag, first in join(tokens):
-            word = self._select(form, tag)
-            if word is not None:
-                words[first] = (sys.intern(word),)
         found, at, base = [], 0, 0
         for part in parts:
             begin, end = at, base + len(part)
             while at < len(tokens) and tokens[at].start <= end:
                 at += 1
-            found.append(Analysed(tokens[begin:at], words[begin:at], base))
+            own = tokens[begin:at]
+            words: list[Analysis] = [()] * len(own)
+            for first, piece in pieces(text, base, end, own, self._select):
+                words[first] = (piece,)
+            found.append(Analysed(own, words, base))
             base = end + 1
         return found
 

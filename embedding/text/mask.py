@@ -16,11 +16,34 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, cast
 
 from embedding.text import abroad, handles, shapes
 from embedding.text.neutral import NEUTRAL
 
 MASK_VERSION = "8"
+
+
+class _Later:
+    """A pattern that is compiled when it is first asked for something."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self._given = (pattern, flags)
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(*self._given)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._compiled, name)
+        setattr(self, name, found)
+        return found
+
+
+def _later(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """As re.compile, later: all that are here take half a second, and many processes mask none."""
+    return cast("re.Pattern[str]", _Later(pattern, flags))
 
 
 @dataclass(frozen=True)
@@ -35,7 +58,7 @@ Patterns = tuple[tuple[str, str, re.Pattern[str]], ...]
 
 
 def _compiled(*groups: tuple[str, tuple[str, ...]]) -> Patterns:
-    return tuple((f" <{kind}>", kind, re.compile(one)) for kind, group in groups for one in group)
+    return tuple((f" <{kind}>", kind, _later(one)) for kind, group in groups for one in group)
 
 
 # Order matters: an address may hold a number, a card holds others and has the shape of an account.
@@ -52,30 +75,30 @@ _ODDLY = _compiled(("card", shapes.ODD_CARD), ("account", shapes.ODD_ACCOUNT))
 _CALLED = _compiled(("handle", handles.AT))
 _TAGGED = _compiled(("handle", handles.TAGGED))
 _NAMED = _compiled(("handle", handles.BESIDE))
-_NINE = re.compile(rf"[0-9](?:[{shapes.SIGN}, ]{{0,3}}[0-9]){{8}}")
-_ODD = re.compile(shapes.ODD)
-_HIDES = re.compile(shapes.HIDES)
-_SAID = re.compile(shapes.SAID)
-_DIGIT = re.compile(rf"[0-9{shapes.TOLD}]")
+_NINE = _later(rf"[0-9](?:[{shapes.SIGN}, ]{{0,3}}[0-9]){{8}}")
+_ODD = _later(shapes.ODD)
+_HIDES = _later(shapes.HIDES)
+_SAID = _later(shapes.SAID)
+_DIGIT = _later(rf"[0-9{shapes.TOLD}]")
 # 010-OOOO-1234: so many letters for hidden digits that hardly a number is left
 _SHOWN = rf"(?:[^0-9{shapes.TOLD}]*+[0-9{shapes.TOLD}])"
-_EMPTY = re.compile(
+_EMPTY = _later(
     rf"(?=.*[oO]{{4}})(?:{_SHOWN}{{0,6}}|(?=0[0-9]{{1,2}}[^0-9]){_SHOWN}{{7}})[^0-9{shapes.TOLD}]*",
     re.DOTALL,
 )
-_TELLS = re.compile(rf"{_SHOWN}{{3}}")  # OIO lol IlIl is no number
+_TELLS = _later(rf"{_SHOWN}{{3}}")  # OIO lol IlIl is no number
 _CONTEXT = 24  # letters beside a number that is said in which a word may tell what it is
-_LABELLED = re.compile(shapes.LABELLED)
+_LABELLED = _later(shapes.LABELLED)
 # Digits of labelled numbers, while the shapes are asked: private letters, which normalising drops.
 _HIDE = {ord(digit): 0x10FF00 + int(digit) for digit in "0123456789"}
 _SHOW = {hidden: digit for digit, hidden in _HIDE.items()}
-_BLANK = re.compile(r" ")
+_BLANK = _later(r" ")
 # A last word that is none of a number's: 1234 3일 전, 1234 이 사람, 1234 lol
-_LAST_WORD = re.compile(
+_LAST_WORD = _later(
     rf"(?:(?<=[0-9.,/] )|(?<=[{shapes.TOLD}]{{2}} ))"
     rf"(?:[0-9]{{1,2}}일|[일이](?: [{shapes.TOLD}])?|(?![oO]{{4}})[oOlI]+)\Z"
 )
-_WORTH_A_LOOK = re.compile(
+_WORTH_A_LOOK = _later(
     rf"(?=[^가-힣\n ]|[골{shapes.TOLD}]|(?i: at ))(?:"  # most letters are passed at once
     r"[0-9](?:[^0-9\n]{0,4}[0-9]){5}|[0-9]{4}-?\n-?[0-9]{4}|@|://|www\.|골뱅이|[A-Za-z0-9] ?[앳엣]"
     r"|[0공영][1일][0-9공영일육칠팔구]"
@@ -88,8 +111,8 @@ _WORTH_A_LOOK = re.compile(
     r"|#(?<=[A-Za-z0-9_가-힣]#)(?:[0-9]{4}|[A-Z]{2})"
     r"|(?i:[(\[{<] ?at? ?[)\]}>]| at |[_-]at[_-]))"
 )
-_WORTH_A_NAME = re.compile(handles.WORTH_A_LOOK)
-_TAIL = re.compile(rf"({NEUTRAL.pattern})({shapes.PARTICLE}(?![가-힣]))?")
+_WORTH_A_NAME = _later(handles.WORTH_A_LOOK)
+_TAIL = _later(rf"({NEUTRAL.pattern})({shapes.PARTICLE}(?![가-힣]))?")
 
 
 def mask(text: str) -> Masked:

@@ -19,8 +19,9 @@ copulas VCP VCN, determiners MM, conjunctions MAJ, digits SN, punctuation. A ver
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 TAGS = (
     *("NNG", "NNP", "NNB", "NR", "NP", "VV", "VA", "VX", "VCP", "VCN", "MM", "MAG", "MAJ", "IC"),
@@ -57,6 +58,34 @@ class Morpheme(Protocol):
     tag: str
     start: int
     len: int
+
+
+class Piece(NamedTuple):
+    """A word kept of an eojeol, and how it is written there.
+
+    word     in its dictionary form
+    surface  as a noun phrase holds it, with the suffix or the nominal ending that belongs to it
+             (사회 is written 사회적, 두다 is written 두기); "" where it is no part of one
+    edges    TOUCHES_BEFORE and TOUCHES_BEHIND, added
+    """
+
+    word: str
+    surface: str = ""
+    edges: int = 0
+
+
+TOUCHES_BEFORE = 1
+"""Nothing stands between this piece and the piece before it, or the beginning of the eojeol."""
+TOUCHES_BEHIND = 2
+"""Nothing stands between this piece and the end of the eojeol."""
+MARKS = ".,!?\"'()[]{}“”‘’…「」『』《》〈〉·:~/-"
+"""Marks at the ends of an eojeol that do not change how it is read."""
+_PHRASAL = frozenset(("NNG", "NNP", "XR", "SL", "SH"))
+_VERBAL = frozenset(("VV", "VA"))
+_MAKES_VERBS = frozenset(("XSV", "XSA", "XSM", "VCN"))
+_PLURAL = "들"
+_RELATIONAL = frozenset("속상하중내외간전후시측때앞뒤밖안위밑옆쪽")
+"""Nouns of one syllable that say where or when the noun before them is: they end a phrase."""
 
 
 def join(tokens: Iterable[Morpheme]) -> Iterator[tuple[str, str, int]]:
@@ -101,3 +130,68 @@ def make_select(keep: tuple[str, ...], min_length: int, max_length: int) -> Sele
         return form if min_length <= len(form) <= max_length else None
 
     return select
+
+
+def pieces(
+    text: str, begin: int, end: int, tokens: Sequence[Morpheme], select: Select
+) -> Iterator[tuple[int, Piece]]:
+    """The words kept of the eojeol `text[begin:end]`, each with the number of its first morpheme.
+
+    tokens  the morphemes of the eojeol, placed in `text`
+    """
+    parts = list(join(tokens))
+    follows = [first for _, _, first in parts[1:]] + [len(tokens)]
+    touched = -1  # the end of the piece before, where that may be a part of a phrase
+    for (form, tag, first), after in zip(parts, follows, strict=True):
+        word = select(form, tag)
+        if word is None:
+            continue
+        start = tokens[first].start
+        close = _close(text, start, tokens, tag.partition("-")[0], after, select)
+        if close < 0:
+            touched = -1
+            yield first, Piece(sys.intern(word))
+            continue
+        before = start == touched or (touched < 0 and not text[begin:start].strip(MARKS))
+        behind = not text[close:end].strip(MARKS)
+        edges = TOUCHES_BEFORE * before + TOUCHES_BEHIND * behind
+        surface = sys.intern(text[start:close].lower())
+        yield first, Piece(sys.intern(word), surface, edges)
+        touched = close
+
+
+def _close(
+    text: str, start: int, tokens: Sequence[Morpheme], base: str, after: int, select: Select
+) -> int:
+    """Where the surface of a piece ends; -1 where it is no part of a phrase.
+
+    start  where the piece begins; after  number of the first morpheme behind it
+    """
+    close = tokens[after - 1].start + tokens[after - 1].len
+    if base in _VERBAL:
+        if after == len(tokens) or tokens[after].tag != "ETN" or tokens[after].start != close:
+            return -1
+        close, after = close + tokens[after].len, after + 1
+    elif base not in _PHRASAL or (close - start == 1 and text[start] in _RELATIONAL):
+        return -1
+    while after < len(tokens) and tokens[after].start == close:
+        one = tokens[after]
+        tag = one.tag.partition("-")[0]
+        if tag in _MAKES_VERBS:
+            return -1
+        suffix = tag == "XSN" and one.form != _PLURAL
+        if not (suffix or (tag == "NNB" and _continues(tokens, after))):
+            break
+        if select(one.form, tag) is not None:  # a word of its own
+            break
+        close, after = close + one.len, after + 1
+    return close
+
+
+def _continues(tokens: Sequence[Morpheme], at: int) -> bool:
+    """Whether another noun touches the morpheme `at` from behind, as in n번방."""
+    one, more = tokens[at], tokens[at + 1 : at + 2]
+    return any(
+        each.start == one.start + one.len and each.tag.partition("-")[0] in _PHRASAL
+        for each in more
+    )

@@ -1,4 +1,4 @@
-"""Documents in, a token block out: normalise → mask → sentences → words."""
+"""Documents in, a token block out: normalise → mask → sentences → words → phrases."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from embedding.errors import ConfigError, InputError
-from embedding.records import Document, TokenBlock
+from embedding.records import Document, Phrase, TokenBlock
 from embedding.text.config import TextConfig
 from embedding.text.fallback import ScriptTokenizer
 from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.language import is_korean
 from embedding.text.mask import MASK_VERSION, mask
 from embedding.text.normalise import NORMALISER_VERSION, normalise
+from embedding.text.passages import Passage
+from embedding.text.phrases import VERSION as PHRASES_VERSION
+from embedding.text.phrases import Phrases
 from embedding.text.sentences import split_sentences
 from embedding.text.statistics import VocabularyStatistics
 from embedding.text.tokenizer import Tokenizer, make_tokenizer
@@ -36,6 +39,8 @@ class TextPipeline:
         self._config = config
         self._tokenizer = make_tokenizer(config)
         self._script: Tokenizer = ScriptTokenizer(config)
+        finds = config.phrases and isinstance(self._tokenizer, KiwiTokenizer)
+        self._phrases = Phrases(config) if finds else None
         self.statistics = VocabularyStatistics(config.statistics_words)
         self.masked: Counter[str] = Counter()
         self.digest = self._make_digest()
@@ -72,22 +77,37 @@ class TextPipeline:
             )
         if self._tokenizer.renew():
             self.digest = self._make_digest()
+        who = voices(documents)
+        published = [document.published_at.timestamp() for document in documents]
+        passages = [self._sentences(document) for document in documents]
+        found: tuple[Phrase, ...] = ()
+        if self._phrases is not None:
+            sentences, found = self._phrases.read(passages, who, published)
+        else:
+            sentences = [[passage.words for passage in document] for document in passages]
         block = TokenBlock.build(
             sources.pop(),
-            [self._sentences(document) for document in documents],
-            published=[document.published_at.timestamp() for document in documents],
+            sentences,
+            published=published,
             available=available,
             fetched=[document.fetched_at.timestamp() for document in documents],
             keys=[document.url for document in documents],
             priority=priority,
             tokenizer_digest=self.digest,
         )
-        block = replace(block, voices=voices(documents))
+        block = replace(block, voices=who, phrases=found)
         self.statistics.update(block)
         return block
 
     def words(self, text: str, language: str | None = None) -> list[list[str]]:
-        """Sentences of words of one text; sentences without a word are left out."""
+        """Sentences of words of one text; sentences without a word are left out.
+
+        Phrases are found in blocks alone: here their parts stay apart.
+        """
+        return [passage.words for passage in self._passages(text, language)]
+
+    def _passages(self, text: str, language: str | None) -> list[Passage]:
+        """Sentences of one text that hold a word."""
         config = self._config
         clean = normalise(text, run_length=config.run_length, emoji=config.emoji)
         if config.mask:
@@ -97,20 +117,21 @@ class TextPipeline:
         sentences = split_sentences(clean)
         if not sentences:
             return []
-        return [words for words in self._tokenize(sentences, clean, language) if words]
+        found = self._tokenize(sentences, clean, language)
+        return [passage for passage in found if passage.words]
 
-    def _tokenize(self, sentences: list[str], text: str, language: str | None) -> list[list[str]]:
+    def _tokenize(self, sentences: list[str], text: str, language: str | None) -> list[Passage]:
         if self._config.tokenizer != "auto":
-            return self._tokenizer.tokenize(sentences)
+            return _passages(self._tokenizer, sentences)
         if not is_korean(text, language):
-            return self._script.tokenize(sentences)
+            return _passages(self._script, sentences)
         try:
-            return self._tokenizer.tokenize(sentences)
+            return _passages(self._tokenizer, sentences)
         except ConfigError as error:
             log.warning("%s Korean text is cut into words by script instead.", error)
             self._tokenizer = self._script
             self.digest = self._make_digest()
-            return self._script.tokenize(sentences)
+            return _passages(self._script, sentences)
 
     def report(self) -> dict[str, object]:
         """JSON-safe counters: vocabulary statistics, morphemes, what was masked by kind."""
@@ -120,6 +141,7 @@ class TextPipeline:
             "tokenizer": self._tokenizer.name,
             "masked": dict(self.masked),
             **self._dictionary(),
+            **self._expressions(),
         }
 
     def _dictionary(self) -> dict[str, object]:
@@ -132,9 +154,22 @@ class TextPipeline:
             **self._tokenizer.figures(),
         }
 
-    def _sentences(self, document: Document) -> list[list[str]]:
+    def _expressions(self) -> dict[str, object]:
+        """What is known of phrases."""
+        if self._phrases is None:
+            return {}
+        return {"phrases": self._phrases.found, "phrase_bytes": self._phrases.memory}
+
+    def _sentences(self, document: Document) -> list[Passage]:
         text = f"{document.title}\n{document.text}" if document.title else document.text
-        return self.words(text, document.language)
+        return self._passages(text, document.language)
+
+    def _joining(self) -> tuple[object, ...]:
+        """What decides which phrases are found. Those found are named by snapshots themselves."""
+        config = self._config
+        if self._phrases is None:
+            return ()
+        return PHRASES_VERSION, config.phrases, config.phrase_voices, config.phrase_npmi
 
     def _make_digest(self) -> str:
         config = self._config
@@ -145,5 +180,13 @@ class TextPipeline:
             MASK_VERSION if config.mask else "",
             config.run_length,
             config.emoji,
+            *self._joining(),
         )
         return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
+
+
+def _passages(tokenizer: Tokenizer, sentences: list[str]) -> list[Passage]:
+    """Sentences as passages; only Kiwi says which words touch."""
+    if isinstance(tokenizer, KiwiTokenizer):
+        return tokenizer.passages(sentences)
+    return [Passage(words) for words in tokenizer.tokenize(sentences)]

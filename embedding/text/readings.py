@@ -10,12 +10,16 @@ from itertools import chain
 from embedding.text.compose import Composer, ending
 from embedding.text.config import TextConfig
 from embedding.text.eojeols import Analysis, EojeolCache, Reading
-from embedding.text.morphemes import Morpheme
+from embedding.text.morphemes import (
+    MARKS,
+    TOUCHES_BEFORE,
+    TOUCHES_BEHIND,
+    Morpheme,
+    Piece,
+)
 from embedding.text.neutral import NEUTRAL
 from embedding.text.newwords import LEAST, MOST, WordFinder
 
-MARKS = ".,!?\"'()[]{}“”‘’…「」『』《》〈〉·:~/-"
-"""Marks at the ends of an eojeol that do not change how it is read."""
 _FIGURES = re.compile(r"[0-9]+")
 _PLAIN_ONLY = frozenset(("SN", "SF", "SP", "SS", "SSO", "SSC", "SE", "SB", "W_SERIAL"))
 GUESS_CHECK = 2
@@ -102,7 +106,7 @@ class Readings:
         before: str | None = ""
         for part in parts:
             if part[0] == "<" and NEUTRAL.fullmatch(part):
-                reading: Reading | None = Reading((part,), "<>")
+                reading: Reading | None = Reading((Piece(part),), "<>")
             else:
                 reading = self._read(part, before)
             known.append(reading)
@@ -138,10 +142,12 @@ class Readings:
             word = key[:end]
             if word in self.found:
                 if end == len(key):
-                    return Reading((word,), "NNP")
+                    whole = Piece(word, word, TOUCHES_BEFORE | TOUCHES_BEHIND)
+                    return Reading((whole,), "NNP")
                 tail = self._composer.tail(word, key[end:])
                 if tail is not None:
-                    return Reading((word, *tail.words), tail.ending)
+                    head = Piece(word, word, TOUCHES_BEFORE)
+                    return Reading((head, *tail.pieces), tail.ending)
         return None
 
     def _key(self, part: str) -> str:

@@ -9,17 +9,19 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import psutil
 
 from embedding.errors import ConfigError, InputError
 from embedding.exchange.shards.unpacked import check_column_exchange
 from embedding.models.config import Model
-from embedding.records import Window, WindowUnit
+from embedding.records import WindowUnit
 from embedding.server.shards.unsplit import check_column_policy, check_pushing
 from embedding.text.tokenizer import make_tokenizer
 from embedding.training.request import TrainRequest
 from embedding.training.sources import SourceCount
-from embedding.worker.corpus import Stretch, dated_line, dated_lines, stretches
+from embedding.worker.corpus import Stretch, dated_line, stretches
+from embedding.worker.datedlines import dated_columns
 from embedding.worker.spec import CorpusShare
 
 NODES_A_CORE = 4
@@ -185,20 +187,21 @@ def _is_dated(line: str) -> bool:
 
 def _check_lines(request: TrainRequest, unit: WindowUnit) -> tuple[str, ...]:
     """Windows are cut as the dates pass: an earlier date after a later window comes too late."""
-    start = end = latest = -math.inf
     sources = SourceCount(request.corpus, request.sources)
-    for line in dated_lines(CorpusShare(path=str(request.corpus)), report=False):
-        sources.add(line)
-        if line.when >= end:
-            window = Window.holding(datetime.fromtimestamp(line.when, UTC), unit)
-            start, end = window.start.timestamp(), window.end.timestamp()
-        elif line.when < start:
+    window, latest = -math.inf, -math.inf
+    for lines in dated_columns(CorpusShare(path=str(request.corpus)), report=False):
+        sources.add(lines)
+        starts = unit.starts(lines.when)
+        begun = np.maximum.accumulate(np.maximum(starts, window))
+        if (starts < begun).any():
+            at = int(np.argmax(starts < begun))
+            latest = max([latest, *lines.when[:at].tolist()])
             raise InputError(
-                f"{request.corpus}: line {line.number + 1} is dated {_shown(line.when)}, after a "
-                f"line of {_shown(latest)}; a dated corpus is learnt in time order: sort it by "
-                "date."
+                f"{request.corpus}: line {lines.numbers[at] + 1} is dated "
+                f"{_shown(float(lines.when[at]))}, after a line of {_shown(latest)}; a dated "
+                "corpus is learnt in time order: sort it by date."
             )
-        latest = max(latest, line.when)
+        window, latest = float(begun[-1]), max(latest, float(lines.when.max()))
     return sources.named()
 
 

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.05
 SHOW_SECONDS = 0.5
 END_SECONDS = 30.0
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+"""The cluster does not watch its threads: it would do so a hundred times a second, in the process
+that is the parameter server."""
 
 
 def node_specs(
@@ -59,11 +66,13 @@ def node_specs(
 @contextmanager
 def local_cluster(nodes: int, folder: Path) -> Iterator[Any]:
     """A client of a new cluster with a worker for each node."""
+    import dask
     from distributed import Client, LocalCluster
 
     # A connection that ends with the cluster is no news, also when its end is heard afterwards.
     logging.getLogger("distributed.batched").setLevel(logging.CRITICAL)
     with (
+        dask.config.set(QUIET),
         LocalCluster(
             n_workers=nodes,
             threads_per_worker=1,

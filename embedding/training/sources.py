@@ -7,7 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 from embedding.errors import InputError
-from embedding.worker.corpus import Line, named_source
+from embedding.worker.corpus import named_source
+from embedding.worker.datedlines import DatedLines, listed
 
 logger = logging.getLogger(__name__)
 
@@ -27,20 +28,23 @@ class SourceCount:
         self._characters: Counter[str] = Counter()
         self._passed_over = False
 
-    def add(self, line: Line) -> None:
-        """Count a line; raises InputError naming the line when what it names is no source."""
-        if not self._most:
+    def add(self, lines: DatedLines) -> None:
+        """Count lines; raises InputError naming the line when what it names is no source."""
+        if not self._most or not lines.name_sources:
             return
-        try:
-            name = named_source(line)
-        except InputError as error:
-            raise InputError(f"{self._corpus}: line {line.number + 1}: {error}") from error
-        if not name:
-            return
-        if name in self._characters or len(self._characters) < COUNTED:
-            self._characters[name] += len(line.text)
-        else:
-            self._passed_over = True
+        for at, source in enumerate(listed(lines.sources)):
+            try:
+                name = named_source(source)
+            except InputError as error:
+                raise InputError(
+                    f"{self._corpus}: line {lines.numbers[at] + 1}: {error}"
+                ) from error
+            if not name:
+                continue
+            if name in self._characters or len(self._characters) < COUNTED:
+                self._characters[name] += int(lines.lengths[at])
+            else:
+                self._passed_over = True
 
     def named(self) -> tuple[str, ...]:
         """Those that are told apart, the one with the most text first; says how many are not."""

@@ -12,6 +12,7 @@ from embedding.trends.births import births
 from embedding.trends.bursts import bursts
 from embedding.trends.config import TrendsConfig
 from embedding.trends.emergence import Judged, emergence
+from embedding.trends.expressions import explained, incomparable, taken
 from embedding.trends.frequency import Frequency
 from embedding.trends.material import Material, signs
 from embedding.trends.rows import TrendRow
@@ -34,17 +35,22 @@ def rank_arrivals(
     material: Material, baseline: Frequency, writer: RowWriter, config: TrendsConfig
 ) -> Arrivals:
     """Rank words by the change of their document frequency; those born stand by themselves."""
-    words = _rankable(material.now, baseline, config)
+    words = _rankable(material, baseline, config)
     rise = emergence(material.now, baseline, words, config.prior_documents)
     new = births(material, config, rise.inflation)
     fresh = set(new.words)
     old = np.array([word not in fresh for word in words], dtype=bool)
+    sure = [new.words[at] for at in np.flatnonzero(new.q <= config.false_discovery)]
+    usually = baseline.usual_rate(words, material.now)
+    up = old & ~explained(words, material.now, usually, sure, material)
+    down = old & ~taken(words, material.now, usually, material)
+    own = ~explained(new.words, material.now, np.zeros(len(new.words)), sure, material)
 
     rankings: list[_Ranking] = []
     for judged, of, chosen in (
-        (new, new.words, np.ones(len(new.words), dtype=bool)),
-        (rise, words, old & (rise.z > 0)),
-        (rise, words, old & (rise.z < 0)),
+        (new, new.words, own),
+        (rise, words, up & (rise.z > 0)),
+        (rise, words, down & (rise.z < 0)),
     ):
         best = top(np.flatnonzero(chosen), np.abs(judged.score), of, config.rows)
         rankings.append(_Ranking(judged, tuple(of[at] for at in best), best))
@@ -104,10 +110,12 @@ def _values(rise: Judged, at: int, config: TrendsConfig) -> dict[str, object]:
     }
 
 
-def _rankable(now: Frequency, baseline: Frequency, config: TrendsConfig) -> list[str]:
-    """Words that enough documents of either window hold."""
+def _rankable(material: Material, baseline: Frequency, config: TrendsConfig) -> list[str]:
+    """Words that enough documents of either window hold, and that were counted in both."""
+    now = material.now
     words = list(dict.fromkeys([*now.words, *baseline.words]))
     held = now.take(words, now.sources)[1].sum(axis=1)
     held = np.maximum(held, baseline.take(words, baseline.sources)[1].sum(axis=1))
     keep = (held >= config.min_documents) & ~signs(words, config)
+    keep &= ~incomparable(words, material, config.baseline_windows, config.min_documents)
     return [words[at] for at in np.flatnonzero(keep)]

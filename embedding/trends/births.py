@@ -7,7 +7,9 @@ much more this window uses it than all windows before: of the documents that hol
 be in this window by chance (the binomial test that conditions on their number; Przyborowski and
 Wilenski 1940). Any word might have been born, and those that were are chosen by what this window
 held of them: so q is that of a test of every word of the model, of which the others found nothing.
-Mentions that came before a word had its row are counted among the b, as far as they are known.
+Mentions that came before a word had its row are counted among the b, as far as they are known, and
+so are documents that held a phrase before it was read as one word; those of the window itself are
+counted with it (`expressions.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from scipy.stats import binom, norm
 from embedding.records import IntArray
 from embedding.trends.config import TrendsConfig
 from embedding.trends.emergence import Judged, source_spread
+from embedding.trends.expressions import unlisted
 from embedding.trends.material import Mask, Material, signs
 from embedding.trends.significance import benjamini_hochberg
 
@@ -48,11 +51,12 @@ def births(material: Material, config: TrendsConfig, inflation: float) -> Births
     before = before + _waiting(words, material, config.born_windows)
     read, past = int(now.total_documents.sum()), sum(_read(material))
     share = read / max(read + past, 1)
-    chance = binom.logsf(held.sum(axis=1) - 1, held.sum(axis=1) + before, share)
+    mentioned = held.sum(axis=1) + unlisted(words, material).now
+    chance = binom.logsf(mentioned - 1, mentioned + before, share)
     z = norm.isf(np.exp(np.maximum(chance, _SMALLEST))) / inflation
     p = norm.sf(z)
     spread = source_spread(held.astype(float), now.total_documents.astype(float))
-    odds = np.log((held.sum(axis=1) + 0.5) / (read + 1.0)) - np.log((before + 0.5) / (past + 1.0))
+    odds = np.log((mentioned + 0.5) / (read + 1.0)) - np.log((before + 0.5) / (past + 1.0))
     q = benjamini_hochberg(p, tests=material.snapshot.manifest.words)
     return Births(odds, z, p, q, spread, z * np.sqrt(spread), words)
 
@@ -69,7 +73,8 @@ def _young(
     held = now.take(words, now.sources)[1]
     sources = {name: held[:, at] > 0 for at, name in enumerate(now.sources)}
     later = now.take(words, now.sources)[0].sum(axis=1)
-    before, first = np.zeros(len(words), np.int64), np.full(len(words), len(material.past))
+    hidden = unlisted(words, material)
+    before, first = hidden.before.copy(), hidden.first.copy()
     known = np.zeros(len(words), dtype=bool)
     for at in range(len(material.past) - 1, -1, -1):
         snapshot, part = material.earlier[at], material.past[at]
@@ -80,13 +85,13 @@ def _young(
         counted = counts.sum(axis=1)
         # What a snapshot behind the first window says is explained by that window.
         known = (counted == 0) & (known | (running > later))
-        first[counted > 0] = at
+        first[counted > 0] = np.minimum(first[counted > 0], at)
         before += documents.sum(axis=1)
         for column, name in enumerate(part.sources):
             seen = documents[:, column] > 0
             sources[name] = sources.get(name, np.zeros(len(words), bool)) | seen
         later = later + counted
-    total = held.sum(axis=1) + before
+    total = held.sum(axis=1) + hidden.now + before
     oldest = next((at for at, read in enumerate(_read(material)) if read), 0)
     fresh = (first == len(material.past)) | (first > oldest)
     spread = np.sum([*sources.values()], axis=0)
@@ -94,7 +99,7 @@ def _young(
         ~known
         & fresh
         & (first >= len(material.past) - config.born_windows)
-        & (before < config.min_documents)
+        & (before - hidden.before * hidden.fresh < config.min_documents)
         & (total >= config.min_documents)
         & (spread >= config.min_sources)
     )

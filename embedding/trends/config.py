@@ -9,20 +9,17 @@ from pydantic import Field, field_validator
 
 from embedding.config import Config
 
-EstimatorName = Literal["combined", "usage", "neighbours", "procrustes", "local"]
+EstimatorName = Literal["usage", "neighbours", "procrustes", "local"]
 """Those registered in `trends/shift.py`, named here so that reading settings loads none."""
 
 
 class TrendsConfig(Config):
     """How two windows are compared and how much of it is reported."""
 
-    estimator: EstimatorName = "combined"
-    """What ranks the moved words: an estimator registered in `trends/shift.py`, or combined, which
-    is usage and procrustes together where usage was added up, and neighbours where it was not."""
-
-    usage_windows: int = Field(default=6, ge=1, le=100)
-    """Usage: at most so many windows before the reported one are what a word's use is compared
-    with; those are left out in which the model had not settled yet."""
+    estimator: EstimatorName = "usage"
+    """What ranks the moved words: an estimator registered in `trends/shift.py`. usage judges words
+    by the documents that use them, and by neighbours where a snapshot does not say how words were
+    used."""
 
     neighbours: int = Field(default=50, ge=2, le=1000)
     """k: how many nearest words of each snapshot an estimator looks at."""

@@ -12,12 +12,12 @@ from embedding.nearness import unit_rows
 from embedding.records import FloatArray, IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
-from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import Snapshots, signs
+from embedding.trends.permutation import between_sources
 from embedding.trends.replicas import UsedWords
 from embedding.trends.rows import Neighbour
-from embedding.trends.usage import usage_between
+from embedding.trends.significance import benjamini_hochberg
 from embedding.trends.writer import top
 
 
@@ -25,7 +25,7 @@ from embedding.trends.writer import top
 class ContrastRow:
     """A word that two sources use differently.
 
-    z, p, q       against words that both mention about as often
+    z, p, q       by permuting the documents of both (`permutation.py`)
     significant   q is at most the configured false-discovery rate
     mentions_*    in the window
     neighbours_*  words that are used, over all sources, as this one is used there; `changed` marks
@@ -75,22 +75,20 @@ def source_contrast(
     often = (counts[0] >= config.min_count) & (counts[1] >= config.min_count)
     rows = np.flatnonzero(often & ~signs(snapshot.words, config)).astype(np.int64)
     label = snapshot.manifest.window.label
-    values = usage_between(UsedWords(usage, rows), first, second)
-    rows, values = rows[np.isfinite(values)], values[np.isfinite(values)]
     if not len(rows):
         return SourceContrast(snapshot.id, label, first, second, (), 0)
-    exposure = noise.exposure(counts[0][rows], counts[1][rows])
-    ranked = noise.judge(values, exposure, config.band_words)
+    sure = between_sources(UsedWords(usage, rows), first, second)
+    q = benjamini_hochberg(sure.p)
     words = [snapshot.words[at] for at in rows.tolist()]
-    best = top(np.arange(len(rows)), ranked.z, words, config.rows)
+    best = top(np.arange(len(rows)), sure.z, words, config.rows)
     likeness = Likeness(snapshot, usage, config)
     found = [
         ContrastRow(
             word=words[at],
-            z=float(ranked.z[at]),
-            p=float(ranked.p[at]),
-            q=float(ranked.q[at]),
-            significant=bool(ranked.q[at] <= config.false_discovery),
+            z=float(sure.z[at]),
+            p=float(sure.p[at]),
+            q=float(q[at]),
+            significant=bool(q[at] <= config.false_discovery),
             mentions_first=int(counts[0][rows[at]]),
             mentions_second=int(counts[1][rows[at]]),
             neighbours_first=near[0],
@@ -170,8 +168,8 @@ def _usage(snapshot: Snapshot, first: str, second: str) -> Usage:
     usage, label = snapshot.usage, snapshot.manifest.window.label
     if usage is None:
         raise InputError(
-            f"snapshot {snapshot.id} has no sums of usage; train with `server.usage_replicas` "
-            "above 0 (the default with windows) to compare sources."
+            f"snapshot {snapshot.id} does not say how words were used; train with `server.usage` "
+            "(the default with windows) to compare sources."
         )
     for source in (first, second):
         if source not in usage.by_source:

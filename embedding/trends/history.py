@@ -12,6 +12,7 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.trends import noise
 from embedding.trends.compass import Compass
 from embedding.trends.config import TrendsConfig
+from embedding.trends.expressions import parts_of
 from embedding.trends.material import Snapshots, windows_up_to
 from embedding.trends.rows import Neighbour, Note, TrendReport, to_plain
 from embedding.trends.shift import SHARE, shown
@@ -73,12 +74,16 @@ class HistoryPoint:
 
 @dataclass(frozen=True)
 class WordHistory:
-    """A word's points, oldest window first; `known` is False when no snapshot ever held it."""
+    """A word's points, oldest window first; `known` is False when no snapshot ever held it.
+
+    parts  words that it was read as before it was one; empty for a word that always was
+    """
 
     word: str
     known: bool
     points: tuple[HistoryPoint, ...]
     notes: tuple[Note, ...] = ()
+    parts: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """JSON-safe form."""
@@ -121,7 +126,8 @@ def word_history(
         points.append(_point(snapshot, word, nearby, previous, first, report, config))
         previous = nearby
     known = any(point.in_vocabulary or point.count for point in points)
-    return WordHistory(word=word, known=known, points=tuple(points), notes=tuple(notes))
+    parts = parts_of(word, last.phrases)
+    return WordHistory(word, known, tuple(points), tuple(notes), parts)
 
 
 @dataclass(frozen=True)

@@ -9,20 +9,16 @@ import numpy as np
 
 from embedding.records import FloatArray, IntArray
 from embedding.trends import noise
-from embedding.trends.combined import combined
 from embedding.trends.config import TrendsConfig
 from embedding.trends.dating import ChangeDate, change_dates
 from embedding.trends.material import Material, signs
 from embedding.trends.pair import Pair, pair_of
-from embedding.trends.permutation import permuted
+from embedding.trends.permutation import between_times
 from embedding.trends.rows import TrendRow
 from embedding.trends.shift import ESTIMATORS, SCALES, shift, shown
 from embedding.trends.significance import Figures, benjamini_hochberg
 from embedding.trends.touched import touched_words
 from embedding.trends.writer import RowWriter, top
-
-WITH_USAGE = ("combined", "usage")
-"""Estimators whose finds are as sure as permuting the documents says."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +27,6 @@ class Moved:
 
     rows: tuple[TrendRow, ...] = ()
     floor: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    halves: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
     compared: int = 0
 
 
@@ -43,7 +38,6 @@ class JudgedWords:
     ranked    z, p and q by the configured estimator
     shift     float32 [n] by the estimator that is shown (`shown`), judged by `floor`
     expected  float64 [n], shift of a typical word of the same frequency
-    halves    noise floors of usage by shuffled time and by halves of one window (permutation.py)
     """
 
     rows: IntArray
@@ -51,13 +45,11 @@ class JudgedWords:
     shift: FloatArray
     expected: Figures
     floor: noise.NoiseFloor
-    halves: Mapping[str, noise.NoiseFloor] = field(default_factory=dict)
 
 
-def pair_in(material: Material, config: TrendsConfig) -> Pair:
-    """The window and the one before, with the use of words in those before it."""
-    past = material.earlier[:-1][-(config.usage_windows - 1) :] if config.usage_windows > 1 else ()
-    return pair_of(material.earlier[-1], material.snapshot, past)
+def pair_in(material: Material) -> Pair:
+    """The window and the one before."""
+    return pair_of(material.earlier[-1], material.snapshot)
 
 
 def held_out_of(material: Material) -> set[str]:
@@ -93,15 +85,12 @@ def judge_words(
         return None
     stable = SCALES[name].forward(values.astype(np.float64))
     judged = ranked = noise.judge(stable, exposure, config.band_words)
-    halves: Mapping[str, noise.NoiseFloor] = {}
-    if config.estimator in WITH_USAGE and pair.usage_compares:
-        sure = permuted(pair, rows, exposure, config.band_words)
-        z, halves = sure.z, sure.floors
-        if config.estimator == "combined":
-            z = combined(z, pair, rows, exposure, config)
-        ranked = noise.Ranked(z, sure.p, benjamini_hochberg(sure.p), judged.floor)
+    if config.estimator == "usage" and pair.usage_compares:
+        before, after = pair.used(rows)
+        sure = between_times(before, after)
+        ranked = noise.Ranked(sure.z, sure.p, benjamini_hochberg(sure.p), judged.floor)
     expected = SCALES[name].inverse(judged.floor.at(exposure)[0])
-    return JudgedWords(rows, ranked, values, expected, judged.floor, halves)
+    return JudgedWords(rows, ranked, values, expected, judged.floor)
 
 
 def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: TrendsConfig) -> Moved:
@@ -135,7 +124,6 @@ def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: Trends
     return Moved(
         rows=tuple(writer.rows([words[at] for at in best], found)),
         floor=judged.floor.to_dict(),
-        halves={name: floor.to_dict() for name, floor in judged.halves.items()},
         compared=len(rows),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,21 +13,17 @@ from embedding.nearness import unit_rows
 from embedding.records import FloatArray, IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.replicas import UsedWords
-from embedding.trends.significance import Figures
 from embedding.trends.usage import drift
-from embedding.trends.wiener import wiener
 
 ANCHORS = 1000
-ONE_SPACE = 0.5
-"""Median cosine of frequent words above which two snapshots are of one model that went on."""
 SETTLED = 1.0
 """A window is compared with along with the one before if the drift between both is at most this:
 then chance parts them more than what the model learnt."""
 
 
-REREAD_TABLES = 3
-"""Texts that were read again are compared by all vectors of their contexts; other windows by output
-rows alone, as input rows move with what a window learnt and what stands around words grows."""
+LEAST_UNITS = 8
+"""Units of documents below which a snapshot does not say how surely a use changed: those of before
+2026-11-24 have four, of another meaning."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +34,8 @@ class Pair:
     before, after    float32 [n, d_before], [n, d_after]: unit vectors (`in` table)
     seen_before      int64 [n]: running count when the earlier snapshot was cut
     seen_after       int64 [n]: running count when the later snapshot was cut
-    used_before, used_after   how the words were used in both windows; None: it was not added up
-    used_past        the same for windows before both, the latest first
-    reread           used_before and used_past are texts before the later window, read again with it
+    used_before   how the words were used before the later window, the latest windows first
+    used_after    how they were used in it; None: the snapshot does not say
     """
 
     words: tuple[str, ...]
@@ -48,10 +43,8 @@ class Pair:
     after: FloatArray
     seen_before: IntArray
     seen_after: IntArray
-    used_before: UsedWords | None = None
+    used_before: tuple[UsedWords, ...] = ()
     used_after: UsedWords | None = None
-    used_past: tuple[UsedWords, ...] = ()
-    reread: bool = False
 
     def __len__(self) -> int:
         return len(self.words)
@@ -72,43 +65,16 @@ class Pair:
         smaller: IntArray = np.minimum(self.seen_before, self.seen_after)
         return smaller
 
-    @cached_property
+    @property
     def usage_compares(self) -> bool:
-        """Whether sums of usage were kept at both times, by a model that went on in one space.
+        """Whether the later snapshot says how words were used in its window and before it."""
+        return bool(self.used_before) and self.used_after is not None
 
-        A model that was trained anew has other axes: its rows have nothing in common with those
-        before, while those of one that went on have hardly turned. What was read again lies in one
-        space anyway.
-        """
-        if self.used_before is None or self.used_after is None:
-            return False
-        if self.reread:
-            return True
-        if self.before.shape[1] != self.after.shape[1]:
-            return False
-        rows = self.frequent(ANCHORS)
-        cosines = np.einsum("nd,nd->n", self.before[rows], self.after[rows])
-        return bool(np.median(cosines) > ONE_SPACE) if len(rows) else False
-
-    def used(self, rows: IntArray) -> list[UsedWords]:
-        """The use of some words: `used_before`, `used_after`, then `used_past`; filtered.
-
-        Only where both were added up.
-        """
-        return [replace(window, axes=self._axes).take(rows) for window in self._windows]
-
-    @cached_property
-    def _windows(self) -> list[UsedWords]:
-        """All windows that are compared; none where one time was not added up."""
-        if self.used_before is None or self.used_after is None:
-            return []
-        return [self.used_before, self.used_after, *self.used_past]
-
-    @cached_property
-    def _axes(self) -> tuple[Figures | None, ...]:
-        top = np.arange(min(len(self), ANCHORS))
-        tables = REREAD_TABLES if self.reread else 1
-        return wiener([window.take(top) for window in self._windows], tables) or (None,)
+    def used(self, rows: IntArray) -> tuple[list[UsedWords], UsedWords]:
+        """The use of some words before the window, and in it. Only where it `usage_compares`."""
+        if self.used_after is None:
+            raise ValueError("the later snapshot does not say how words were used")
+        return [one.take(rows) for one in self.used_before], self.used_after.take(rows)
 
     def frequent(self, n: int) -> IntArray:
         """int64 [≤ n]: rows of the n words of highest familiarity, by row."""
@@ -119,11 +85,8 @@ class Pair:
         return chosen
 
 
-def pair_of(before: Snapshot, after: Snapshot, past: Sequence[Snapshot] = ()) -> Pair:
-    """Line up two snapshots; a word with a vector of zeros in either is left out.
-
-    past  snapshots before both, oldest first, with whose use of words the later one is compared too
-    """
+def pair_of(before: Snapshot, after: Snapshot) -> Pair:
+    """Line up two snapshots; a word with a vector of zeros in either is left out."""
     column = after.word_column
     there = before.rows(column)
     here = np.flatnonzero(there >= 0)
@@ -132,24 +95,31 @@ def pair_of(before: Snapshot, after: Snapshot, past: Sequence[Snapshot] = ()) ->
     old, new = unit_rows(before.vectors[there]), unit_rows(after.vectors[here])
     alive = np.flatnonzero(old.any(axis=1) & new.any(axis=1))
     here, there = here[alive], there[alive]
-    again = _reread(after, here)
+    used_before, used_after = _times(before, after, here)
     return Pair(
         words=tuple(column.take(pa.array(here)).to_pylist()),
         before=old[alive],
         after=new[alive],
         seen_before=np.asarray(before.counts)[there].astype(np.int64),
         seen_after=np.asarray(after.counts)[here].astype(np.int64),
-        used_before=again[0] if again else _used(before, there),
-        used_after=_used(after, here),
-        used_past=again[1:] if again else _past(past, before, column.take(pa.array(here))),
-        reread=bool(again),
+        used_before=used_before,
+        used_after=used_after,
     )
 
 
-def _reread(snapshot: Snapshot, rows: IntArray) -> tuple[UsedWords, ...]:
-    """The use of words in texts before a window, read again by its tables."""
-    parts = () if snapshot.usage is None else snapshot.usage.reread
-    return tuple(UsedWords(part, rows) for part in parts if len(part))
+def _times(
+    before: Snapshot, after: Snapshot, rows: IntArray
+) -> tuple[tuple[UsedWords, ...], UsedWords | None]:
+    """The use of words before a window and in it, read by the vectors of its snapshot.
+
+    Nothing where the earlier snapshot is not the one just before it.
+    """
+    usage = after.usage
+    next_to = after.manifest.parent in (None, before.id)
+    if usage is None or not len(usage) or not next_to or usage.pairs.shape[1] < LEAST_UNITS:
+        return (), None
+    earlier = tuple(UsedWords(part, rows) for part in usage.reread if len(part))
+    return earlier, UsedWords(usage, rows)
 
 
 def settled(windows: Sequence[Snapshot], last: Snapshot) -> list[Snapshot]:
@@ -165,16 +135,6 @@ def settled(windows: Sequence[Snapshot], last: Snapshot) -> list[Snapshot]:
         if one.id == last.id or drift(used, own) <= SETTLED:
             kept.append(one)
     return kept
-
-
-def _past(past: Sequence[Snapshot], before: Snapshot, words: pa.Array) -> tuple[UsedWords, ...]:
-    """The use of words in windows that compare with the one before.
-
-    A word that a snapshot does not hold has row -1, which no sum has.
-    """
-    kept = reversed(settled(past, before))
-    found = (_used(snapshot, snapshot.rows(words)) for snapshot in kept)
-    return tuple(one for one in found if one is not None)
 
 
 def _used(snapshot: Snapshot, rows: IntArray) -> UsedWords | None:

@@ -1,223 +1,240 @@
-"""Significance by permuting documents: how far would a word's uses lie apart if time meant nothing?
+"""Whether the uses of a word changed: a permutation test whose units are groups of documents.
 
-The replicas of both times hold different documents. Dealt out anew to two groups, they show what
-chance alone does (shuffled time); halves of one window show it for a window (same-window halves).
-Some deals put half of each time in each group. The mean of a few texts has heavier tails than that
-of many, so in others one group holds only as much text as the shorter time has: p is told by these.
-A word that did change lies a little apart in them, which would cost it its place in the ranking, so
-z is told by the former.
+Each document that uses a word gives one unit vector (`worker/usage.py`). Documents are in units;
+N_k and S_k are the documents of unit k and the sum of their vectors. With m_s the mean of all units
+of source s, of both times, and h_s = N1_s N2_s / N_s of its documents before, after and in all:
 
-Some words come in few texts that repeat themselves and jump more than others of like frequency, so
-shifts are told in units of the word's own null spread, moderated towards that of its band (Smyth
-2004). The nulls of all words are pooled, so that few divisions give small p values (SAM, Tusher et
-al. 2001).
+    R_k = S_k - N_k m_s,    A = sum of R_k over the later units,    T = |A|² / Σ_s h_s
+
+The labels before and after are permuted over the units of each source, so a change in the mix of
+sources is no change of a word. p is the upper tail of Pearson's type III distribution with mean,
+variance and skewness of T over the permutations (Kazi-Aoual et al. 1995; Josse, Pagès and Husson
+2008), z the normal deviate of p.
+
+What all words have in common in their change is the topic of the time and no change of a word. So
+the first COMMON principal directions of A, at length 1, over the frequent words are taken out of R
+(as Mu and Viswanath 2018 take them out of vectors).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm, pearson3
 
-from embedding.records import IntArray
-from embedding.trends.noise import NoiseFloor, noise_floor
-from embedding.trends.pair import ANCHORS, SETTLED, Pair
-from embedding.trends.replicas import (
-    Division,
-    Groups,
-    Replicas,
-    UsedWords,
-    signed_root,
-    truly,
-)
-from embedding.trends.significance import Figures, robust_scale
-from embedding.trends.usage import drift, usage_pairs, usage_squares
+from embedding.records import FloatArray, IntArray
+from embedding.trends.replicas import UsedWords
+from embedding.trends.significance import Figures
 
-DIVISIONS = 16
-"""Ways in which the documents of both times are dealt out."""
-PRIOR = 16
-"""The band's spread counts as much as that of so many divisions."""
-RANKED = 32
-"""The same for z: a ranking goes further down than what is sure, and there a word's own spread,
-that of sixteen divisions in one training's tables, would be the noise that decides."""
-MOVED = 4.0
-"""A word further above its band has no part in the null: its documents differ by more than chance,
-so dealing them out anew parts them more than chance does (Xie, Pan and Khodursky 2005)."""
-TOP = np.arange(ANCHORS)
-"""The most frequent words, by which it is told whether the model had settled."""
-HALVES = 2
-"""Ways in which the documents of the later window are divided."""
+PERMUTATIONS = 299
+COMMON = 8
+"""Directions that are taken out, at most."""
+WORDS_EACH = 50
+"""Frequent words that a direction has to be seen in."""
+FREQUENT = 30
+"""Documents before and after that a frequent word has."""
+LEAST = 6
+"""Documents before and after below which nothing is said of a word."""
+MOST_UNITS = 96
+"""Units of a word at a time; more are merged."""
+_CELLS = 1 << 22
+_SKEW = (0.05, 10.0)
+_SURE = 1e-300
+
+Labels = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units of n words.
+
+    documents  float32 [n, u]; sums float32 [n, u, dim]
+    later      bool [u]; source int64 [u]: 0, 1, 2, …
+    """
+
+    documents: FloatArray
+    sums: FloatArray
+    later: Labels
+    source: IntArray
+
+    def merged(self, most: int) -> Units:
+        """At most so many units (but two of each source and time): halves of them are added up."""
+        units = self
+        while len(units.later) > most:
+            keys = 2 * units.source + units.later
+            groups = [np.flatnonzero(keys == key) for key in np.unique(keys)]
+            if all(len(group) <= 2 for group in groups):
+                break
+            parts = [np.array_split(group, max(2, (len(group) + 1) // 2)) for group in groups]
+            chosen = [part for group in parts for part in group]
+            firsts = np.array([part[0] for part in chosen])
+            units = Units(
+                np.stack([units.documents[:, part].sum(axis=1) for part in chosen], axis=1),
+                np.stack([units.sums[:, part].sum(axis=1) for part in chosen], axis=1),
+                units.later[firsts],
+                units.source[firsts],
+            )
+        return units
+
+    def residuals(self) -> tuple[FloatArray, FloatArray]:
+        """R float32 [n, u, dim] and documents float32 [n, u], of sources that have both times.
+
+        Of a source that a word has at one time only, both are 0.
+        """
+        rest, documents = self.sums.copy(), self.documents.copy()
+        for source in np.unique(self.source).tolist():
+            own = np.flatnonzero(self.source == source)
+            counts = documents[:, own]
+            after = counts[:, self.later[own]].sum(axis=1)
+            total = counts.sum(axis=1)
+            both = (after > 0) & (after < total)
+            mean = rest[:, own].sum(axis=1) / np.maximum(total, 1e-9)[:, None]
+            rest[:, own] -= counts[..., None] * mean[:, None]
+            documents[:, own] *= both[:, None]
+            rest[:, own] *= both[:, None, None]
+        return rest, documents
 
 
 @dataclass(frozen=True)
 class Permuted:
-    """What permuting says of n words.
-
-    z       float64 [n]: shift (`steadied`) in units of the word's own null spread; 0 if it could
-            not be compared
-    p       float64 [n], one-sided; 1 for a word that could not be compared
-    floors  noise floors of shuffled time and of same-window halves
-    """
+    """z and p float64 [n], one-sided; 0 and 1 for a word of which nothing can be said."""
 
     z: Figures
     p: Figures
-    floors: Mapping[str, NoiseFloor] = field(default_factory=dict)
 
 
-def permuted(pair: Pair, rows: IntArray, exposure: Figures, band_words: int) -> Permuted:
-    """Judge the usage of `rows` by permuting.
+def between_times(before: Sequence[UsedWords], after: UsedWords) -> Permuted:
+    """Judge the words of `after` against those of `before`, which are the same."""
+    names = sorted(
+        {name for one in before for name in one.usage.by_source} & set(after.usage.by_source)
+    )
 
-    Nothing is sure without sums of both windows, or when the model was not settled between them:
-    then it moved each word's sums in its own way.
-    """
-    if pair.used_before is None or pair.used_after is None:
-        return Permuted(np.zeros(len(rows)), np.ones(len(rows)))
-    top = TOP[: len(pair)]
-    settled = drift(pair.used_before.take(top), pair.used_after.take(top)) <= SETTLED
-    before, after, *past = pair.used(rows)
-    even, uneven = both_deals([before, *past], after)
-    halved = [_halved(at) for at in range(HALVES)]
-    divisions = [truly, *(dealt(one) for one in (*even, *uneven)), *halved]
-    squares, taken = usage_squares(before, after, past, divisions)
-    shifts = signed_root(squares)
-    timed, small, halves = np.split(shifts, np.cumsum([1 + len(even), len(uneven)]))
-    each = zip(squares[: len(timed)], taken[: len(timed)], strict=True)
-    steady = np.array([steadied(*one, exposure, band_words) for one in each])
-    floors = {
-        "shuffled_time": _floor(timed[1:], exposure, band_words),
-        "same_window": _floor(halves, exposure, band_words),
-    }
-    z, p = np.zeros(len(rows)), np.ones(len(rows))
-    known = np.isfinite(timed).all(axis=0)
-    if known.any():
-        told, steady = exposure[known], steady[:, known]
-        z[known], _ = judged(steady[0], steady[1:], told, band_words, RANKED)
-    known = np.isfinite(shifts[0]) & np.isfinite(small).all(axis=0)
-    if known.any() and settled:
-        _, p[known] = judged(shifts[0, known], small[:, known], exposure[known], band_words)
-    return Permuted(z, p, floors)
+    def units(at: IntArray) -> Units:
+        parts = [
+            (window.take(at).replicas(name), window is after, which)
+            for which, name in enumerate(names)
+            for window in (*before, after)
+            if name in window.usage.by_source
+        ]
+        return _units(parts)
+
+    return _judged(len(after.rows), units if names else None)
 
 
-def both_deals(earlier: Sequence[UsedWords], later: UsedWords) -> tuple[list[Groups], list[Groups]]:
-    """Deals of half of each time, and those of which one group is as small as the shorter time."""
-    parts = sum(window.usage.means.shape[1] for window in earlier), later.usage.means.shape[1]
-    told = sum(float(usage_pairs(window).sum()) for window in earlier)
-    return deals(*parts), deals(*parts, told / max(float(usage_pairs(later).sum()), 1.0))
+def between_sources(words: UsedWords, first: str, second: str) -> Permuted:
+    """Judge how differently two sources of one window use words."""
+
+    def units(at: IntArray) -> Units:
+        own = words.take(at)
+        return _units([(own.replicas(first), False, 0), (own.replicas(second), True, 0)])
+
+    return _judged(len(words.rows), units)
 
 
-def deals(earlier: int, later: int, longer: float | None = None) -> list[Groups]:
-    """Different ways to deal out replicas of both times to two groups.
+def judge(units: Units, common: FloatArray) -> Permuted:
+    """The test for all words of `units`. common: float32 [dim, k], directions to take out."""
+    n = len(units.documents)
+    z, p = np.zeros(n), np.ones(n)
+    rest, documents = units.residuals()
+    after = documents[:, units.later].sum(axis=1)
+    enough = (after >= LEAST) & (documents.sum(axis=1) - after >= LEAST)
+    if not enough.any():
+        return Permuted(z, p)
+    rest, documents = rest[enough], documents[enough]
+    if common.shape[1]:
+        rest = rest - (rest @ common) @ common.T
+    found = _statistics(rest, documents, units.source, permutations(units))
+    truly, null = found[:, 0], found[:, 1:]
+    known = np.isfinite(null)
+    held = np.where(known, null, 0.0)
+    times = np.maximum(known.sum(axis=1), 1)
+    mean = held.sum(axis=1) / times
+    apart = np.where(known, null - mean[:, None], 0.0)
+    spread = np.sqrt((apart**2).sum(axis=1) / times)
+    skew = (apart**3).sum(axis=1) / times / np.maximum(spread, 1e-30) ** 3
+    sure = np.isfinite(truly) & (spread > 0) & (known.sum(axis=1) >= PERMUTATIONS // 2)
+    scaled = np.where(sure, (truly - mean) / np.maximum(spread, 1e-30), 0.0)
+    tail = np.where(sure, pearson3.sf(scaled, np.clip(skew, *_SKEW)), 1.0)
+    p[enough] = np.clip(tail, _SURE, 1.0)
+    z[enough] = np.where(sure, norm.isf(np.clip(tail, _SURE, 1.0 - 1e-9)), 0.0)
+    return Permuted(z, p)
 
-    longer  how many times as much text the earlier time has as the later one: the first group holds
-            as much as the shorter of them, half of it from either; None: half of each time
-    """
-    rng = np.random.default_rng(0)
-    cuts = [earlier // 2, later // 2]
-    if longer is not None:
-        cuts = [_share(earlier, longer), _share(later, 1.0 / max(longer, 1e-9))]
-    times = np.arange(earlier), np.arange(earlier, earlier + later)
-    found: dict[tuple[int, ...], Groups] = {}
-    for _ in range(20 * DIVISIONS):
-        mixed = [rng.permutation(side) for side in times]
-        parts = [np.split(side, [cut]) for side, cut in zip(mixed, cuts, strict=True)]
-        first, second = (np.sort(np.concatenate(group)) for group in zip(*parts, strict=True))
-        key = min(tuple(first.tolist()), tuple(second.tolist()))
-        if len(found) < DIVISIONS:
-            found.setdefault(key, (first, second))
-    return list(found.values())
+
+def permutations(units: Units) -> Labels:
+    """bool [1 + PERMUTATIONS, u]: which units count as later; first the true ones."""
+    random = np.random.default_rng(0)
+    labels = np.repeat(units.later[None], 1 + PERMUTATIONS, axis=0)
+    for source in np.unique(units.source).tolist():
+        own = np.flatnonzero(units.source == source)
+        labels[1:, own] = random.permuted(labels[1:, own], axis=1)
+    return labels
 
 
-def _share(replicas: int, longer: float) -> int:
-    """How many of a time's replicas hold half of the text of the shorter time."""
-    return max(1, min(round(replicas / 2 / max(longer, 1.0)), replicas // 2))
-
-
-def steadied(squared: Figures, noise: Figures, exposure: Figures, band_words: int) -> Figures:
-    """√e² with its sign float64 [n], half of whose variance is that of the band; NaN stays NaN.
-
-    A few replicas say badly how large the variance of a mean is, and what is taken off too much or
-    too little of it moves a word up and down the ranking (moderated variances, Smyth 2004).
-
-    squared, noise  e² float64 [n] and what was taken off it (`usage_squares`)
-    """
-    known = np.isfinite(squared)
-    found = np.full(len(squared), np.nan)
-    own = noise[known]
-    band = np.exp(_at(np.log(np.maximum(own, 1e-18)), exposure[known], band_words))
-    found[known] = signed_root(squared[known] + (own - band) / 2)
+def _statistics(
+    rest: FloatArray, documents: FloatArray, source: IntArray, labels: Labels
+) -> Figures:
+    """T float64 [n, k] for labels [k, u]; NaN where no source has documents of both times."""
+    chosen = labels.astype(np.float32)
+    products = rest @ rest.transpose(0, 2, 1)
+    squares = ((chosen @ products) * chosen).sum(axis=2)
+    weight = np.zeros(squares.shape, dtype=np.float32)
+    for one in np.unique(source).tolist():
+        own = np.flatnonzero(source == one)
+        after = documents[:, own] @ chosen[:, own].T
+        total = documents[:, own].sum(axis=1)[:, None]
+        weight += after * (total - after) / np.maximum(total, np.float32(1e-9))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Figures = (squares / weight).astype(np.float64)
+    found[weight <= 1e-6] = np.nan
     return found
 
 
-def judged(
-    observed: Figures,
-    null: Figures,
-    exposure: Figures,
-    band_words: int,
-    prior: int = PRIOR,
-) -> tuple[Figures, Figures]:
-    """z float64 [n], and p: share of all words' null shifts that are as high as each observed one.
-
-    null   float64 [divisions, n]
-    prior  divisions that the band's spread counts for (PRIOR, RANKED)
-
-    The space of a model that goes on learning drifts, which lifts all observed e² alike: what the
-    median of a band is above that of its null is taken off, and what is left of it in the spread of
-    all words widens the unit. For p the unit of a word is its root mean square over all divisions,
-    the true one too, so that it is the same for each of them; for z that of its null alone.
-    """
-    squares, chance = _squared(observed), np.median(_squared(null), axis=0)
-    drifted = _at(squares, exposure, band_words) - _at(chance, exposure, band_words)
-    every = np.concatenate([signed_root(squares - drifted)[None], null])
-    units = every / _unit(every, exposure, band_words, prior)
-    pooled = np.sort(units[1:, units[0] < MOVED], axis=None)
-    wider = max(robust_scale(units[0])[1] / max(robust_scale(pooled)[1], 1e-9), 1.0)
-    above = len(pooled) - np.searchsorted(pooled, units[0] / wider, side="left")
-    z: Figures = every[0] / _unit(null, exposure, band_words, prior) / wider
-    return z, (1 + above) / (1 + len(pooled))
+def common_directions(changes: FloatArray) -> FloatArray:
+    """float32 [dim, k]: what A float32 [n, dim] of frequent words have in common most."""
+    length = np.linalg.norm(changes, axis=1)
+    rows = changes[length > 0] / length[length > 0, None]
+    k = min(COMMON, len(rows) // WORDS_EACH)
+    if not k:
+        return np.zeros((changes.shape[1], 0), dtype=np.float32)
+    _, axes = np.linalg.eigh(rows.T @ rows)
+    found: FloatArray = axes[:, ::-1][:, :k].astype(np.float32)
+    return found
 
 
-def _unit(shifts: Figures, exposure: Figures, band_words: int, prior: int) -> Figures:
-    """Root mean square float64 [n] of shifts [divisions, n], moderated towards that of the band."""
-    own = (shifts**2).mean(axis=0)
-    band = np.exp(_at(np.log(np.maximum(own, 1e-18)), exposure, band_words))
-    unit: Figures = np.sqrt((prior * band + len(shifts) * own) / (prior + len(shifts)))
-    return unit
+def _judged(n: int, make: Callable[[IntArray], Units] | None) -> Permuted:
+    """Both passes over the words, some at a time: directions first, then the test."""
+    z, p = np.zeros(n), np.ones(n)
+    if make is None or not n:
+        return Permuted(z, p)
+    changes = []
+    for part in _parts(n):
+        own = make(part).merged(MOST_UNITS)
+        rest, documents = own.residuals()
+        after = documents[:, own.later].sum(axis=1)
+        often = (after >= FREQUENT) & (documents.sum(axis=1) - after >= FREQUENT)
+        changes.append(rest[often][:, own.later].sum(axis=1))
+    common = common_directions(np.concatenate(changes))
+    for part in _parts(n):
+        found = judge(make(part).merged(MOST_UNITS), common)
+        z[part], p[part] = found.z, found.p
+    return Permuted(z, p)
 
 
-def _squared(shift: Figures) -> Figures:
-    """Inverse of `signed_root`."""
-    squares: Figures = np.sign(shift) * shift**2
-    return squares
+def _parts(n: int) -> Iterator[IntArray]:
+    """Words at a time, so that what is computed of them stays within some ten MB."""
+    size = max(16, _CELLS // (PERMUTATIONS * MOST_UNITS))
+    for start in range(0, n, size):
+        yield np.arange(start, min(start + size, n))
 
 
-def _at(values: Figures, exposure: Figures, band_words: int) -> Figures:
-    """The median of each word's band."""
-    return noise_floor(values, exposure, band_words).at(exposure)[0]
-
-
-def dealt(groups: Groups) -> Division:
-    """The same deal for every source."""
-
-    def divide(replicas: Replicas) -> Groups:
-        del replicas
-        return groups
-
-    return divide
-
-
-def _halved(seed: int) -> Division:
-    """Half of the replicas of the later window against its other half."""
-
-    def divide(replicas: Replicas) -> Groups:
-        later = np.random.default_rng(seed).permutation(replicas.truly[1])
-        return later[: len(later) // 2], later[len(later) // 2 :]
-
-    return divide
-
-
-def _floor(shifts: Figures, exposure: Figures, band_words: int) -> NoiseFloor:
-    """The floor of several divisions together."""
-    values, where = shifts.reshape(-1), np.tile(exposure, len(shifts))
-    known = np.isfinite(values)
-    return noise_floor(values[known], where[known], band_words * len(shifts))
+def _units(parts: Sequence[tuple[tuple[Figures, Figures], bool, int]]) -> Units:
+    """Of (documents [n, u] and means [n, u, dim], later, source) of several sides."""
+    documents = np.concatenate([pairs for (pairs, _), _, _ in parts], axis=1).astype(np.float32)
+    means = np.concatenate([means for (_, means), _, _ in parts], axis=1).astype(np.float32)
+    sizes = [pairs.shape[1] for (pairs, _), _, _ in parts]
+    later = np.repeat(np.array([later for _, later, _ in parts], dtype=bool), sizes)
+    source = np.repeat(np.array([source for *_, source in parts], dtype=np.int64), sizes)
+    return Units(documents, means * documents[..., None], later, source)

@@ -23,15 +23,10 @@ _LEAST = 1e-9
 
 @dataclass(frozen=True)
 class UsedWords:
-    """The use of n words in a snapshot: usage, and the row int64 [n] of each word in it.
-
-    axes  for each table whose means are taken (`Usage.table`), float64 [dim, dim] by which they are
-          multiplied (`wiener.py`); None: as they are
-    """
+    """The use of n words in a snapshot: usage, and the row int64 [n] of each word in it."""
 
     usage: Usage
     rows: IntArray
-    axes: tuple[Figures | None, ...] = (None,)
 
     def take(self, at: IntArray) -> UsedWords:
         """Some of the words."""
@@ -52,13 +47,8 @@ class UsedWords:
         return pairs
 
     def _means(self, there: IntArray, chosen: IntArray) -> Figures:
-        r, dim = self.usage.means.shape[1:]
-        means = np.zeros((len(self.rows), r, len(self.axes) * dim))
-        for table, axes in enumerate(self.axes):
-            said: Figures = self.usage.table(table)[chosen].astype(np.float64)
-            if axes is not None:
-                said = (said.reshape(-1, dim) @ axes).reshape(said.shape)
-            means[there, :, table * dim : (table + 1) * dim] = said
+        means = np.zeros((len(self.rows), *self.usage.means.shape[1:]))
+        means[there] = self.usage.means[chosen]
         return means
 
     def _of(self, source: str) -> tuple[IntArray, IntArray]:

@@ -32,7 +32,7 @@ def build_report(
     baseline = add(material.past[-config.baseline_windows :])
     writer = RowWriter(material, material.past[-1], config)
     unread = [s for s in (before, material.snapshot) if s.unreadable is not None]
-    moved = Moved() if unread else rank_moved(material, pair_in(material, config), writer, config)
+    moved = Moved() if unread else rank_moved(material, pair_in(material), writer, config)
     for snapshot in (before, material.snapshot):
         snapshot.release()
     arrivals = rank_arrivals(material, baseline, writer, config)
@@ -49,7 +49,6 @@ def build_report(
         notes=(*material.notes, *map(_unread, unread), *_remarks(material, arrivals.pooled)),
         windows=writer.windows,
         floor=moved.floor,
-        halves=moved.halves,
         held_out=tuple(sorted(held_out_of(material))),
         ranked={
             "moved": moved.compared,

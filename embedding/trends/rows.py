@@ -55,6 +55,7 @@ class TrendRow:
     sources            by source, those that held it in either window
     neighbours_*       nearest words; `changed` marks those of one time only
     series             rate for each of the last windows, oldest first, the reported one last
+    parts              words that it was read as before; empty where it always was one word
     """
 
     word: str
@@ -83,6 +84,7 @@ class TrendRow:
     since_high: str | None = None
     burst: float | None = None
     rate_usual: float | None = None
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,8 +139,6 @@ class TrendReport:
     windows    labels of the windows that `series` covers
     baseline   ids of the snapshots whose windows document frequencies are compared with
     floor      noise floor by frequency: exposure, median, scale (stabilised, see noise.py)
-    halves     floors of the same form for usage: documents dealt out anew to both times
-               (shuffled_time), and halves of this window (same_window)
     ranked     how many words each ranking was chosen from
     held_out   words that a change of the tokenizer touched: they are not ranked as moved
     bias       which source the model serves worst; None where fewer than two were scored
@@ -156,7 +156,6 @@ class TrendReport:
     notes: tuple[Note, ...] = ()
     windows: tuple[str, ...] = ()
     floor: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    halves: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
     ranked: Mapping[str, int] = field(default_factory=dict)
     held_out: tuple[str, ...] = ()
     bias: Bias | None = None
@@ -183,10 +182,6 @@ class TrendReport:
                 "bias": None if bias is None else Bias(**bias),
                 "held_out": tuple(data.get("held_out", ())),
                 "floor": {name: tuple(values) for name, values in data["floor"].items()},
-                "halves": {
-                    which: {name: tuple(values) for name, values in floor.items()}
-                    for which, floor in data.get("halves", {}).items()
-                },
             }
             return cls(**rest)
         except (KeyError, TypeError, AttributeError) as error:
@@ -216,5 +211,6 @@ def _row(data: Mapping[str, Any]) -> TrendRow:
         "neighbours_before": tuple(Neighbour(**one) for one in data["neighbours_before"]),
         "neighbours": tuple(Neighbour(**one) for one in data["neighbours"]),
         "series": tuple(data["series"]),
+        "parts": tuple(data.get("parts", ())),
     }
     return TrendRow(**{**data, **nested})

@@ -61,14 +61,14 @@ def register(name: str, scale: Scale) -> Callable[[Estimator], Estimator]:
 
 
 def shown(estimator: str) -> str:
-    """The estimator whose figures people see: combined ranks, but is not a figure of its own."""
-    return "neighbours" if estimator == "combined" else estimator
+    """The estimator whose figures people see: that of usage has no unit that they know."""
+    return "neighbours" if estimator == "usage" else estimator
 
 
 def shift(pair: Pair, rows: IntArray, config: TrendsConfig, name: str | None = None) -> FloatArray:
-    """float32 [len(rows)] by the estimator `name` (default: the configured one).
+    """float32 [len(rows)] by the estimator `name` (default: the one that is shown).
 
-    `combined`, which ranks but is no estimator, stands for neighbours. Raises InputError when there
+    Raises InputError when there
     are too few common words to compare anything.
     """
     if len(rows) == 0:
@@ -77,7 +77,7 @@ def shift(pair: Pair, rows: IntArray, config: TrendsConfig, name: str | None = N
         raise InputError(
             f"the two snapshots share {len(pair)} words; a comparison needs at least 3."
         )
-    return ESTIMATORS[shown(name or config.estimator)](pair, rows, config)
+    return ESTIMATORS[name or shown(config.estimator)](pair, rows, config)
 
 
 @register("usage", LINEAR)
@@ -89,11 +89,11 @@ def usage(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
     del config
     if pair.used_before is None or pair.used_after is None or not pair.usage_compares:
         raise InputError(
-            "usage needs snapshots of one model that went on learning, with sums of contexts "
-            "(`server.usage_replicas`); the estimator neighbours compares any two."
+            "usage needs a snapshot that says how words were used in its window and before "
+            "(`server.usage`); the estimator neighbours compares any two."
         )
-    before, after, *past = pair.used(rows)
-    return usage_shift(before, after, past).astype(np.float32)
+    before, after = pair.used(rows)
+    return usage_shift(before[0], after, before[1:]).astype(np.float32)
 
 
 @register("neighbours", SHARE)

@@ -121,6 +121,7 @@ def word_table(history: WordHistory, change: WordChange | None = None, width: in
     if len(sources) > 1 and not shown:
         said.append("Rates by source: --csv, or a wider terminal.")
     said += [] if change is None else [_dated(change)]
+    said += [f"Read before as: {escape(' · '.join(history.parts))}."] if history.parts else []
     table = Table(title=escape(shortened(history.word)), caption=" ".join(said) or None)
     table.add_column("window")
     for title in ("count", "documents", "per 1,000", *map(escape, map(shortened, shown))):

@@ -28,7 +28,6 @@ from embedding.trends.replicas import (
     Division,
     Replicas,
     UsedWords,
-    distance,
     signed_root,
     truly,
     unbiased,
@@ -81,16 +80,6 @@ def _release(windows: Sequence[UsedWords]) -> None:
     """Words lie all over a file: nearly each of its pages is looked at by one block alone."""
     for window in windows:
         window.usage.release()
-
-
-def usage_between(words: UsedWords, first: str, second: str) -> Figures:
-    """float64 [n]: the same between two sources of one window; NaN where one lacks the word."""
-    found = np.full(len(words.rows), np.nan)
-    for part in _parts(len(words.rows)):
-        own = words.take(part)
-        pair = Replicas.of([(own, first)], [(own, second)])
-        found[part] = distance([pair], truly)
-    return found
 
 
 def drift(one: UsedWords, other: UsedWords) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from embedding.records import IntArray
 from embedding.trends.config import TrendsConfig
 from embedding.trends.evidence import counts_of, neighbours_then_now
+from embedding.trends.expressions import parts_of
 from embedding.trends.frequency import Frequency
 from embedding.trends.material import Material
 from embedding.trends.rows import TrendRow
@@ -43,7 +44,8 @@ class RowWriter:
                 self._material.snapshot,
                 self._config.shown_neighbours,
             )
-            fields: dict[str, object] = {**vars(counts[at]), **values[at]}
+            parts = parts_of(word, self._material.snapshot.phrases)
+            fields: dict[str, object] = {**vars(counts[at]), **values[at], "parts": parts}
             out.append(
                 TrendRow(
                     word=word,

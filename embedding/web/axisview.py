@@ -35,7 +35,7 @@ def axis_view(history: AxisHistory, t: Words, order: Sequence[str]) -> dict[str,
 def said(error: InputError, t: Words) -> str:
     """Why sums of usage say nothing, in the reader's language where that is known."""
     sentence = str(error)
-    if "usage_replicas" in sentence:
+    if "server.usage" in sentence:
         return t("no_usage")
     return t("axis_no_poles") if sentence.startswith(("positive:", "negative:")) else sentence
 

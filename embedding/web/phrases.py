@@ -82,7 +82,7 @@ KO: Mapping[str, str] = {
     "없습니다. 축의 낱말은 설정 web.axes에서 고칩니다.",
     "axis_failed": "축 위의 자리를 지금은 보일 수 없습니다.",
     "no_usage": "이 스냅샷에는 쓰임의 합이 없어 이 비교를 할 수 없습니다. 서버 설정 "
-    "server.usage_replicas가 0보다 클 때 생깁니다.",
+    "server.usage가 켜져 있을 때 생깁니다.",
     "loading": "읽는 중…",
     "evidence": "원문",
     "evidence_about": "{window}에 이 낱말을 쓴 문서 가운데 고루 뽑은 것. 글은 보관하지 않고 "
@@ -229,7 +229,7 @@ EN: Mapping[str, str] = {
     "there is no position. The setting web.axes names them.",
     "axis_failed": "The position on this axis cannot be shown now.",
     "no_usage": "This snapshot has no sums of usage, which this comparison needs. They are kept "
-    "when the server’s setting server.usage_replicas is above 0.",
+    "when the server’s setting server.usage is on.",
     "loading": "Loading…",
     "evidence": "Original documents",
     "evidence_about": "An even sample of the documents that used the word in {window}. No text is "

@@ -80,7 +80,8 @@ class NodeConfig(Config):
     (`yeoron trends bias` proposes them)."""
 
     score_pairs: int = Field(default=24, ge=1, le=10_000)
-    """Word pairs of each document that are scored before the document is learnt from."""
+    """Word pairs of each document that are scored before the document is learnt from; fewer where a
+    block holds many documents: 2,048 pairs of a block are scored at most."""
 
     vocabulary_blocks: int = Field(default=4, ge=1, le=10_000)
     """Blocks between two looks at the server's vocabulary and counts."""

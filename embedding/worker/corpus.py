@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-import logging
 import lzma
-import math
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
 
 from embedding.errors import InputError
-from embedding.records import WindowUnit
 from embedding.worker.spec import CorpusShare
-
-logger = logging.getLogger(__name__)
 
 STRETCH_BYTES = 1 << 16
 """A file is dealt out to the nodes in stretches of so many bytes, up to the next line end."""
@@ -76,7 +70,6 @@ class Line:
     when    Unix seconds
     done    share of the reading that is done with it
     source  what it says of its source, as it stands there: see `named_source`
-    passed  share of its window's text that comes before the middle of it; NaN where nobody asks
     """
 
     number: int
@@ -84,7 +77,6 @@ class Line:
     when: float
     done: float
     source: object = None
-    passed: float = math.nan
 
 
 def open_corpus(path: Path) -> IO[bytes]:
@@ -142,61 +134,6 @@ def stretches(share: CorpusShare) -> Iterator[Stretch]:
         yield replace(last, done=1.0)
 
 
-def dated_lines(share: CorpusShare, since: int = 0, *, report: bool = True) -> Iterator[Line]:
-    """The dated lines of one share from line `since`.
-
-    A malformed one is left out; `report` logs the first five of them.
-    """
-    bad = 0
-    for stretch in stretches(share):
-        if stretch.end < since:
-            continue
-        at = 0
-        for number, text in enumerate(stretch.text.split("\n"), stretch.first):
-            at += len(text) + 1
-            if number < since or not text.strip():
-                continue
-            try:
-                yield dated_line(number, text, stretch.share(at))
-            except InputError as error:
-                bad += 1
-                if report and bad <= 5:
-                    logger.warning("%s:%d: %s The line is left out.", share.path, number + 1, error)
-
-
-def passing(share: CorpusShare, unit: WindowUnit, since: int = 0) -> Iterator[Line]:
-    """The dated lines of one share from line `since` on, each with what had passed of its window.
-
-    A second reader goes ahead, to the end of each window, and measures its text; it keeps none.
-    """
-    windows = _windows(share, unit, since)
-    window: int | None = None
-    read = whole = 0
-    for line in dated_lines(share, since):
-        own = _window(line, unit)
-        if own != window:
-            window, (read, whole) = own, next(windows)
-        yield replace(line, passed=(read + len(line.text) / 2) / max(whole, 1))
-        read += len(line.text)
-
-
-def _windows(share: CorpusShare, unit: WindowUnit, since: int) -> Iterator[tuple[int, int]]:
-    """Characters of each window that ends behind line `since`: before that line, and in all."""
-    for _, lines in groupby(dated_lines(share, report=False), key=lambda line: _window(line, unit)):
-        before = whole = 0
-        behind = False
-        for line in lines:
-            behind = line.number >= since
-            before += 0 if behind else len(line.text)
-            whole += len(line.text)
-        if behind:
-            yield before, whole
-
-
-def _window(line: Line, unit: WindowUnit) -> int:
-    return unit.start(line.when)
-
-
 def dated_line(number: int, text: str, done: float) -> Line:
     """A line of JSONL; raises InputError for what is none with a date and a text."""
     try:
@@ -213,9 +150,9 @@ def dated_line(number: int, text: str, done: float) -> Line:
     return Line(number, f"{title}\n{body}" if title else body, when, done, record.get("source"))
 
 
-def named_source(line: Line) -> str:
-    """The name of the source that a line names, "" where it names none; InputError for no name."""
-    name = "" if line.source is None else line.source
+def named_source(source: object) -> str:
+    """The name in what a line says of its source, "" for None; InputError for what is no name."""
+    name = "" if source is None else source
     if not isinstance(name, str):
         raise InputError(
             f'"source" is no text; a name of at most {MOST_NAME} characters is accepted, or none.'

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from embedding.exchange.payload import BlockCounts, CountGroup
+from embedding.models.jit import kernel
 from embedding.records import IntArray, SourceProgress, TokenBlock, WindowUnit
 from embedding.worker.authors import Authors
+
+MOST_LAGS = 256
+"""Lags of one source that a push tells: of more documents it tells those of every so manieth."""
 
 
 def window_starts(block: TokenBlock, unit: WindowUnit) -> IntArray:
@@ -74,16 +79,29 @@ def _count(
         codes = block.codes[np.arange(int(lengths.sum())) + offsets].astype(np.int64)
     counts = np.bincount(codes, minlength=size)
     said = authors if len(block.voices) else None
-    if len(which) == 1 and said is None:
-        documents = (counts > 0).astype(np.int64)
+    if said is None:
+        documents = np.zeros(size, dtype=np.int64)
+        _spread(codes, np.cumsum(lengths), np.full(size, -1, dtype=np.int64), documents)
     else:
         owner = np.repeat(np.arange(len(which), dtype=np.int64), lengths)
         held = np.unique(owner * size + codes)
-        if said is not None:
-            held = held[said.first(block, window, which[held // size], held % size)]
+        held = held[said.first(block, window, which[held // size], held % size)]
         documents = np.bincount(held % size, minlength=size)
     present = np.flatnonzero(counts)
     return present, counts[present], documents[present]
+
+
+@kernel()
+def _spread(codes: Any, ends: Any, last: Any, documents: Any) -> None:
+    """In how many documents, which end at token `ends`, each code occurs; last: -1 for each."""
+    at = 0
+    for document in range(len(ends)):
+        while at < ends[document]:
+            code = codes[at]
+            if last[code] != document:
+                last[code] = document
+                documents[code] += 1
+            at += 1
 
 
 def progress(
@@ -99,6 +117,7 @@ def progress(
         for window in np.unique(starts).tolist():
             chosen = starts == window
             lags = np.maximum(learnt_at - block.available[chosen], 0.0)
+            lags = lags[:: -(-len(lags) // MOST_LAGS)]
             records.append(
                 SourceProgress(
                     source=block.source,

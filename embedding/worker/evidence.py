@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.crawl.frontier import key_digest
+from embedding.crawl.keys import key_digest
 from embedding.records import IntArray, TokenBlock
 from embedding.snapshots.evidence import DAY, SCHEMA, EvidenceStore, sampled
 

@@ -28,7 +28,7 @@ OF_A_STREAM = ("embedding.worker.crawling:crawl_forever", "embedding.worker.grad
 """What the two processes of a node run."""
 
 
-UNCOLLECTED = "embedding.worker.uncollected"
+UNCOLLECTED, WARMED = "embedding.worker.uncollected", "embedding.worker.warmed"
 _STARTING = threading.Lock()
 
 
@@ -46,7 +46,7 @@ def processes(targets: Sequence[str]) -> Processes:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         modules = (target.partition(":")[0] for target in targets)
-        forkserver.set_forkserver_preload([UNCOLLECTED, *modules])
+        forkserver.set_forkserver_preload([UNCOLLECTED, *modules, WARMED])
         with _STARTING, _importing_as_here():
             forkserver.ensure_running()
     finally:

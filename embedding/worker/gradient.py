@@ -324,10 +324,11 @@ class GradientProcess:
 
     def _acknowledge(self, keys: tuple[str, ...]) -> None:
         """The server has these documents."""
-        # A crawler that is gone finds its documents unacknowledged and fetches them again; a
-        # reader that has come to its end waits for no answer.
-        with contextlib.suppress(PeerLost, QueueClosed):
-            self.queue.acknowledge(keys)
+        # A crawler that is gone finds its documents unacknowledged and fetches them again; the
+        # reader of a corpus goes by places alone.
+        if self.spec.corpus is None:
+            with contextlib.suppress(PeerLost, QueueClosed):
+                self.queue.acknowledge(keys)
         self.counters.documents += len(keys)
 
     def _tell_crawler(self) -> None:

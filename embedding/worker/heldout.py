@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from embedding.models.jit import kernel
 from embedding.positions import positions
 from embedding.records import CodeArray, FloatArray, IntArray, Table
 from embedding.worker.planning import Part
@@ -28,10 +32,20 @@ class HeldPairs:
     contexts: IntArray
     negatives: IntArray
 
-    @property
+    @cached_property
     def ids(self) -> IntArray:
         """int64, increasing: every word there is in them."""
         return np.unique(np.concatenate([self.centres, self.contexts, self.negatives.reshape(-1)]))
+
+    @cached_property
+    def _places(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Places in `ids` of centres, contexts and negatives."""
+        ids = self.ids
+        return (
+            np.searchsorted(ids, self.centres),
+            np.searchsorted(ids, self.contexts),
+            np.searchsorted(ids, self.negatives),
+        )
 
     def loss(self, ids: IntArray, rows: dict[Table, FloatArray]) -> float:
         """Mean loss in nats of a pair: -log σ(u·v) - Σ log σ(-u·v_noise).
@@ -40,19 +54,25 @@ class HeldPairs:
         rows  float32 [m, dim] by table
         """
         order = np.argsort(ids, kind="stable")
-        held = ids[order]
+        row = order[positions(ids[order], self.ids)]
+        return float(_loss(row, *self._places, rows[Table.IN], rows[Table.OUT])) / len(self.centres)
 
-        def at(wanted: IntArray) -> IntArray:
-            found: IntArray = order[positions(held, wanted)]
-            return found
 
-        centre = rows[Table.IN][at(self.centres)]
-        true = np.einsum("nd,nd->n", centre, rows[Table.OUT][at(self.contexts)])
-        noise = rows[Table.OUT][at(self.negatives.reshape(-1))]
-        noise = noise.reshape(*self.negatives.shape, -1)
-        false = np.einsum("nd,nkd->nk", centre, noise)
-        losses = np.logaddexp(0.0, -true) + np.logaddexp(0.0, false).sum(axis=1)
-        return float(losses.mean())
+@kernel()
+def _loss(row: Any, centres: Any, contexts: Any, negatives: Any, inner: Any, outer: Any) -> float:
+    """Summed loss of pairs; row: of each place."""
+    total = 0.0
+    dim = inner.shape[1]
+    for pair in range(len(centres)):
+        centre = row[centres[pair]]
+        for of in range(-1, negatives.shape[1]):
+            other = row[contexts[pair] if of < 0 else negatives[pair, of]]
+            score: Any = np.float32(0.0)
+            for at in range(dim):
+                score += inner[centre, at] * outer[other, at]
+            raised = -score if of < 0 else score
+            total += max(raised, np.float32(0.0)) + math.log1p(math.exp(-abs(raised)))
+    return total
 
 
 def hold_out(
@@ -116,6 +136,7 @@ class HeldOut:
         self._random = np.random.default_rng([seed, 77])
         none = np.empty(0, dtype=np.int64)
         self._pairs = HeldPairs(none, none, none.reshape(0, negative))
+        self._found: tuple[HeldPairs, object, HeldPairs | None] = (self._pairs, None, None)
 
     def take(
         self,
@@ -138,11 +159,18 @@ class HeldOut:
                 self._remember(HeldPairs(centres, contexts, drawn))
         return left
 
-    def pairs(self, known: Callable[[IntArray], IntArray]) -> HeldPairs | None:
+    def pairs(self, known: Callable[[IntArray], IntArray], words: object) -> HeldPairs | None:
         """The pairs whose words all have a row still; None: too few.
 
         known  int64 [n] → the same with -1 for words that have none
+        words  another object whenever other words have rows
         """
+        pairs = self._pairs
+        if self._found[0] is not pairs or self._found[1] is not words:
+            self._found = pairs, words, self._with_rows(known)
+        return self._found[2]
+
+    def _with_rows(self, known: Callable[[IntArray], IntArray]) -> HeldPairs | None:
         pairs = self._pairs
         rows = [pairs.centres, pairs.contexts, *pairs.negatives.T]
         there = np.flatnonzero(np.all([known(each) >= 0 for each in rows], axis=0))

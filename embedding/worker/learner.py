@@ -367,7 +367,9 @@ class Learner:
         return self.held_out.take(fresh, self._keep, some)
 
     def _held_pairs(self) -> HeldPairs | None:
-        return None if self.held_out is None else self.held_out.pairs(self.lexicon.known)
+        if self.held_out is None:
+            return None
+        return self.held_out.pairs(self.lexicon.known, self.lexicon.ids)
 
     def _rate(self, blocks: Sequence[TokenBlock], order: Order | None) -> float:
         if order is not None:

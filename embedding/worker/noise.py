@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from embedding.models.config import ModelConfig
+from embedding.models.jit import kernel
 from embedding.models.sampling import NoiseTable
 from embedding.records import IntArray
 from embedding.worker.lexicon import Lexicon
@@ -61,7 +63,19 @@ class NoiseWords:
             own = np.zeros(len(self._ids), dtype=np.bool_)
             for ids in read:
                 own[lexicon.places(ids[ids >= 0])] = True
-            away = np.flatnonzero(~own[drawn])
-            drawn[away] = np.resize(drawn[away[: -(-len(away) // times)]], len(away))
+            _repeat(drawn, own, times, np.empty(len(drawn), dtype=np.int32))
         found: IntArray = self._ids[drawn]
         return found
+
+
+@kernel()
+def _repeat(drawn: Any, own: Any, times: int, away: Any) -> None:
+    """Of the rows that are not `own` keep one of `times`, the first, each used so many times."""
+    count = 0
+    for at in range(len(drawn)):
+        if not own[drawn[at]]:
+            away[count] = at
+            count += 1
+    few = (count + times - 1) // times
+    for at in range(few, count):
+        drawn[away[at]] = drawn[away[at % few]]

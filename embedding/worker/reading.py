@@ -24,8 +24,9 @@ from embedding.stopping import stop_on_signals
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.queue import BlockQueue
 from embedding.text.pipeline import TextPipeline
-from embedding.text.plain import code_lines
-from embedding.worker.corpus import Line, dated_lines, named_source, passing, stretches
+from embedding.text.plain import code_documents, code_lines
+from embedding.worker.corpus import named_source, stretches
+from embedding.worker.datedlines import DatedLines, dated_columns, listed, passing
 from embedding.worker.lifetime import end_with_parent, peak_memory
 from embedding.worker.place import Place
 from embedding.worker.spec import CorpusShare, NodeSpec
@@ -126,44 +127,47 @@ class _Cutter:
 
     def dated(self, since: int = 0) -> Iterator[list[TokenBlock]]:
         """Ticks of dated lines from line `since`; none holds lines of two windows."""
-        batch: list[Line] = []
+        held: list[DatedLines] = []
+        window: int | None = None
         size, enough = 0, self._enough()
-        for line in self._lines(since):
-            if batch and self._window(line) != self._window(batch[-1]):
-                yield self._by_source(batch)
-                batch, size, enough = [], 0, self._enough()
-            batch.append(line)
-            size += len(line.text)
-            if size >= enough:
-                yield self._by_source(batch)
-                batch, size, enough = [], 0, self._enough()
-        if batch:
-            yield self._by_source(batch)
+        for lines in self._lines(since):
+            for own, whole in lines.by_window(self._share.window):
+                if held and own != window:
+                    yield self._by_source(DatedLines.joined(held))
+                    held, size, enough = [], 0, self._enough()
+                window, part = own, whole
+                while len(part):
+                    ends = size + np.cumsum(part.lengths)
+                    full = int(np.searchsorted(ends, enough)) + 1
+                    held.append(part[:full])
+                    size = int(ends[min(full, len(part)) - 1])
+                    part = part[full:]
+                    if size >= enough:
+                        yield self._by_source(DatedLines.joined(held))
+                        held, size, enough = [], 0, self._enough()
+        if held:
+            yield self._by_source(DatedLines.joined(held))
 
-    def _lines(self, since: int) -> Iterator[Line]:
+    def _lines(self, since: int) -> Iterator[DatedLines]:
         """Dated lines; with what had passed of their window where the learning rate follows it."""
         unit = self._share.window
         if unit is None or not self._falls:
-            return dated_lines(self._share, since)
+            return dated_columns(self._share, since)
         return passing(self._share, unit, since)
 
     def _enough(self) -> float:
         """Characters that the next block shall have at least."""
         return self._wanted() * self.characters
 
-    def _window(self, line: Line) -> int | None:
-        unit = self._share.window
-        return None if unit is None else unit.start(line.when)
-
     def _plain(self, texts: list[str], first: int, done: float) -> TokenBlock:
         text = "".join(texts)
         key = f"{self._share.source}#{first + 1}"
         config = self._config
         if config.tokenizer != "whitespace" or config.mask:
-            lines = [Line(first, text, self._undated, done)]
-            block = self._documents(self._share.source, lines)
+            document = self._document(key, self._share.source, text, self._undated)
+            block = self._pipeline.block([document], [time.time()])
             self._learn_size(len(text), block.n_tokens)
-            return replace(block, keys=(key,), progress=done)
+            return replace(block, progress=done)
         coded = code_lines(text.split("\n"), config)
         self._learn_size(len(text), len(coded.codes))
         when = np.full(1, self._undated)
@@ -183,38 +187,65 @@ class _Cutter:
             progress=done,
         )
 
-    def _by_source(self, lines: list[Line]) -> list[TokenBlock]:
+    def _by_source(self, lines: DatedLines) -> list[TokenBlock]:
         """A tick: a block for each source, in the order in which they come."""
-        groups: dict[str, list[Line]] = {}
-        for line in lines:
-            groups.setdefault(self._source(line), []).append(line)
-        found = [self._documents(source, group) for source, group in groups.items()]
-        self.line = lines[-1].number + 1
+        found = [self._documents(source, part) for source, part in self._sourced(lines)]
+        self.line = int(lines.numbers[-1]) + 1
         tokens = sum(block.n_tokens for block in found)
-        self._learn_size(sum(len(line.text) for line in lines), tokens)
-        return [replace(block, progress=lines[-1].done) for block in found]
+        self._learn_size(int(lines.lengths.sum()), tokens)
+        return [replace(block, progress=float(lines.done[-1])) for block in found]
 
-    def _source(self, line: Line) -> str:
-        """The name under which a line's words are counted."""
-        share = self._share
-        name = named_source(line) if share.sources else ""
+    def _sourced(self, lines: DatedLines) -> list[tuple[str, DatedLines]]:
+        """The lines of each source."""
+        if not self._share.sources or not lines.name_sources:
+            return [(self._share.source, lines)]
+        groups: dict[str, list[int]] = {}
+        for at, named in enumerate(listed(lines.sources)):
+            groups.setdefault(self._source(named), []).append(at)
+        return [(name, lines.take(np.asarray(at, np.int64))) for name, at in groups.items()]
+
+    def _source(self, named: object) -> str:
+        """The name under which the words of a line are counted that says this of its source."""
+        share, name = self._share, named_source(named)
         return name if name in share.sources else share.rest if name else share.source
 
-    def _documents(self, source: str, lines: list[Line]) -> TokenBlock:
-        fetched = datetime.now(UTC)
-        documents = [
-            Document(
-                url=f"{self._share.source}#{line.number + 1}",
-                source=source,
-                text=line.text,
-                published_at=datetime.fromtimestamp(line.when, UTC),
-                fetched_at=fetched,
-            )
-            for line in lines
-        ]
-        block = self._pipeline.block(documents, [fetched.timestamp()] * len(lines))
-        passed = np.asarray([line.passed for line in lines if not math.isnan(line.passed)])
-        return replace(block, passed=passed.astype(np.float64))
+    def _documents(self, source: str, lines: DatedLines) -> TokenBlock:
+        keys = [f"{self._share.source}#{number}" for number in (lines.numbers + 1).tolist()]
+        now, config = time.time(), self._config
+        if config.tokenizer != "whitespace" or config.mask:
+            documents = [
+                self._document(key, source, text, when)
+                for key, text, when in zip(
+                    keys, lines.texts.to_pylist(), lines.when.tolist(), strict=True
+                )
+            ]
+            block = self._pipeline.block(documents, [now] * len(lines))
+            return replace(block, passed=lines.passed)
+        coded, documents_end = code_documents(lines.texts, config, self._pipeline.words)
+        read = np.full(len(lines), now)
+        return TokenBlock(
+            source=source,
+            words=coded.words,
+            codes=coded.codes,
+            sentences=coded.sentences,
+            documents=documents_end,
+            published=lines.when,
+            available=read,
+            fetched=read,
+            keys=tuple(keys),
+            priority=np.ones(len(lines), dtype=np.float32),
+            tokenizer_digest=self._pipeline.digest,
+            passed=lines.passed,
+        )
+
+    def _document(self, key: str, source: str, text: str, when: float) -> Document:
+        return Document(
+            url=key,
+            source=source,
+            text=text,
+            published_at=datetime.fromtimestamp(when, UTC),
+            fetched_at=datetime.now(UTC),
+        )
 
     def _learn_size(self, characters: int, tokens: int) -> None:
         """Characters a token, so that the next block has the size that is wanted."""

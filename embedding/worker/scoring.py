@@ -11,6 +11,9 @@ from embedding.records import CodeArray, IntArray, ScorePairs, TokenBlock, Windo
 from embedding.worker.counting import window_starts
 from embedding.worker.planning import Part
 
+MOST = 2048
+"""Pairs of one block: so many say what the mean loss is, and each takes rows from the server."""
+
 
 @dataclass(frozen=True)
 class PairSampler:
@@ -19,11 +22,13 @@ class PairSampler:
     window    words on each side that count as context
     pairs     pairs drawn from each document at most
     negative  noise words for each pair
+    most      pairs drawn from a block; where it holds more documents than that, from some of them
     """
 
     window: int
     pairs: int
     negative: int
+    most: int = MOST
 
     def of_blocks(
         self,
@@ -73,8 +78,11 @@ class PairSampler:
         read = np.flatnonzero(lengths > 1)
         if not len(read):
             return None
+        each = max(1, min(self.pairs, self.most // len(read)))
+        if len(read) > self.most:
+            read = np.sort(rng.choice(read, self.most, replace=False))
         # Half of the draws fall on unknown words or sentence borders; draw twice and cut.
-        owner = np.repeat(read, 2 * self.pairs)
+        owner = np.repeat(read, 2 * each)
         centre = starts[owner] + (rng.random(len(owner)) * lengths[owner]).astype(np.int64)
         reach = rng.integers(1, self.window + 1, len(owner))
         other = centre + np.where(rng.random(len(owner)) < 0.5, -reach, reach)
@@ -83,7 +91,7 @@ class PairSampler:
         sentence = np.searchsorted(sentences, centre, side="right")
         inside &= np.searchsorted(sentences, other, side="right") == sentence
         inside &= (ids[centre] >= 0) & (ids[other] >= 0)
-        chosen = self._first(owner, np.flatnonzero(inside))
+        chosen = _first(owner, np.flatnonzero(inside), each)
         if not len(chosen):
             return None
         negatives = noise[rng.integers(0, len(noise), (len(chosen), self.negative))]
@@ -95,9 +103,10 @@ class PairSampler:
             windows=windows[owner[chosen]],
         )
 
-    def _first(self, owner: IntArray, valid: IntArray) -> IntArray:
-        """At most `pairs` of the valid draws of each document (draws are sorted by document)."""
-        owners = owner[valid]
-        first = np.searchsorted(owners, owners, side="left")
-        chosen: IntArray = valid[np.arange(len(valid)) - first < self.pairs]
-        return chosen
+
+def _first(owner: IntArray, valid: IntArray, most: int) -> IntArray:
+    """At most so many of the valid draws of each document (draws are sorted by document)."""
+    owners = owner[valid]
+    first = np.searchsorted(owners, owners, side="left")
+    chosen: IntArray = valid[np.arange(len(valid)) - first < most]
+    return chosen

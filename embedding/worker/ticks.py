@@ -188,8 +188,10 @@ def pacing(blocks: Sequence[TokenBlock], model: ModelConfig, unit: WindowUnit) -
     each = [np.ones(0, dtype=np.float64)]
     for block in blocks:
         if len(block.published):
+            # Within a window the rate falls in a straight line (`ModelConfig.rate`).
             shares = np.clip(_passed(block, unit), 0.0, 1.0)
-            rates = np.array([model.rate(share) for share in shares.tolist()])
+            first, last = model.rate(0.0), model.rate(1.0)
+            rates = first + (last - first) * shares
             each.append(np.repeat(rates / whole, np.diff(block.documents)))
     return np.concatenate(each).astype(np.float32)
 

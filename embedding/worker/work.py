@@ -101,6 +101,7 @@ class Work:
             minibatches=self.minibatches,
             usage=self.usage,
             replayed=self.replayed,
+            phrases=tuple(phrase for block in blocks for phrase in block.phrases),
         )
 
     @property

@@ -190,9 +190,8 @@ async def test_a_cancelled_trigger_closes_its_connection():
     with status_server(always(200, status(BEFORE))) as url:
         watch = trigger(url, poll_s=30.0)
         running = asyncio.create_task(event(watch))
-        await asyncio.sleep(0.3)
-        client = watch.client
-        assert client is not None
+        while (client := watch.client) is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running

@@ -15,7 +15,7 @@ from calling import ENTRY, sentences
 
 from embedding.snapshots.store import SnapshotStore
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 QUICK = ("--dim", "16", "--sample", "0", "--min-count", "1", "--learning-rate", "0.05")
 UNTRAINED = 6 * np.log(2)
 PAST = "its nodes change rows past the pushes that groups tell each other of;"

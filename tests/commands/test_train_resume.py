@@ -17,7 +17,7 @@ from calling import ENTRY, sentences
 from embedding.snapshots.store import SnapshotStore
 from embedding.training import TrainResult
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 QUICK = ("--dim", "16", "--sample", "0", "--json")
 
 

@@ -12,6 +12,7 @@ from embedding.commands.train_options import SETTING, request_of
 from embedding.commands.training import train
 from embedding.errors import ConfigError
 from embedding.settings import GivenSettings, Settings, given_settings
+from embedding.text import TextConfig
 from embedding.training.request import TrainRequest
 from embedding.training.settings import SECTIONS, UNUSED, taken
 
@@ -49,6 +50,13 @@ def test_settings_hold_where_no_option_says_otherwise() -> None:
     assert (asked.exchange.compression, asked.exchange.rows) == ("onebit", "float32")
     assert (asked.text.tokenizer, asked.text.min_length, asked.text.mask) == ("script", 2, True)
     assert (asked.stream.replay_tokens, asked.server.pip_words) == (4_000, 10)
+
+
+def test_phrases_are_found_where_windows_are_compared() -> None:
+    usual = TextConfig().phrases
+    assert request({}, dated=True, window=["month"], tokenizer="kiwi").text.phrases == usual
+    assert request({}, tokenizer="kiwi").text.phrases == 0
+    assert request({"text": {"phrases": 7}}, tokenizer="kiwi").text.phrases == 7
 
 
 def test_an_option_wins_also_where_it_says_what_is_usual() -> None:

@@ -147,7 +147,7 @@ def test_two_processes_never_claim_the_same(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     for one in frontiers:
         one.close()
     assert len(taken) == len(set(taken)) == 120

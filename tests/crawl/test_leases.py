@@ -9,7 +9,8 @@ from functools import partial
 
 import pytest
 
-from embedding.crawl.frontier import Frontier, key_digest
+from embedding.crawl.frontier import Frontier
+from embedding.crawl.keys import key_digest
 from embedding.crawl.lease import LeaseConfig, Life, Standing, Told
 from embedding.crawl.leases import Leases
 from embedding.crawl.rows import Fetched

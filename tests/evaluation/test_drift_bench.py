@@ -82,7 +82,7 @@ def test_halves_of_the_same_window_are_judged_by_one_another_alone(
     compares, records = [], []
 
     def ours(corpus, which, given, seed):
-        compares.append(bench.past_of(given).usage_windows)
+        compares.append(bench.past_windows(given))
         called = [
             Judgement(each.window, each.words, np.ones(2), np.array([True, False]), each.mentions)
             for each in which
@@ -95,7 +95,7 @@ def test_halves_of_the_same_window_are_judged_by_one_another_alone(
     for null in ("same-window", "shuffled"):
         assert drift.main([*call, f"--null={null}"]) == 0
     halves, shuffled = (record["runs"][0] for record in records)
-    assert compares == [1, bench.TrendsConfig().usage_windows]
+    assert compares == [1, bench.NodeConfig().past_windows]
     assert halves["called_by_window"] == [1, 1], "the windows 1 and 3"
     assert shuffled["called_by_window"] == [1, 1, 1]
     assert halves["false_discovery"] == 1.0, "nothing changed, so every call is false"

@@ -13,7 +13,7 @@ from embedding.exchange import codec
 from embedding.exchange.payload import BlockCounts, ContextSums, CountGroup, RowDelta
 from embedding.exchange.protocol import Push, VocabularyDelta
 from embedding.exchange.wire import Message, decode, encode
-from embedding.records import ScorePairs, SourceProgress, Table
+from embedding.records import Phrase, ScorePairs, SourceProgress, Table
 
 
 def sent(message: Message) -> Message:
@@ -142,6 +142,19 @@ def test_counts_come_back_whichever_words_have_a_row(rows):
     assert same_counts(codec.decode_push(sent(codec.encode_push(push))).counts, push.counts)
 
 
+def test_phrases_come_back():
+    phrases = (Phrase("우한폐렴", ("우한", "폐렴"), 5.0, 7.5, 3),)
+    assert codec.decode_push(sent(codec.encode_push(a_push(phrases=phrases)))).phrases == phrases
+    assert "phrases" not in codec.encode_push(a_push()).header
+
+
+@pytest.mark.parametrize("rows", [5, [["말글", ["말", "글"], 0.0, 0.0]], ["말글"]])
+def test_what_are_no_phrases_is_refused(rows):
+    message = codec.encode_push(a_push())
+    with pytest.raises(RefusedError, match="phrase"):
+        codec.decode_push(replace(message, header={**message.header, "phrases": rows}))
+
+
 def test_an_empty_push_comes_back():
     back = codec.decode_push(sent(codec.encode_push(Push("n", 1, 0))))
     assert back.deltas == ()
@@ -186,6 +199,11 @@ def counts(**changes) -> Push:
             "Infinity is no JSON",
         ),
         (a_push(progress=(SourceProgress("s", 1.5, 0, 0.0, 0),)), "whole"),
+        (a_push(phrases=(Phrase("말", ("말",), 0.0, 0.0, 0),)), "2 to 16 parts"),
+        (a_push(phrases=(Phrase("말", ("말", ""), 0.0, 0.0, 0),)), "1 to 1000 characters"),
+        (a_push(phrases=(Phrase("말글", ("말", "글"), None, 0.0, 0),)), "Unix seconds"),
+        (a_push(phrases=(Phrase("말글", ("말", "글"), 0.0, 0.0, -1),)), "whole number"),
+        (a_push(phrases=(Phrase("말글", ("말", "글"), 0.0, 0.0, 1.5),)), "whole number"),
     ],
 )
 def test_a_malformed_push_is_refused(push, reason):

@@ -31,7 +31,7 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     ]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 120
             while not told.exists() or not told.read_text():
                 assert time.monotonic() < deadline, "the scheduler did not start"
                 assert process.poll() is None, "the scheduler ended"
@@ -111,7 +111,7 @@ def test_a_node_whose_worker_is_gone_runs_on_the_one_that_comes_in_its_place(mon
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -16,7 +16,7 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.payload import BlockCounts, RowDelta
 from embedding.exchange.protocol import Ack, Push, nothing_read
 from embedding.exchange.shards.client import connect as greet
-from embedding.records import SourceProgress
+from embedding.records import Phrase, SourceProgress
 
 sys.path.insert(0, str(Path(__file__).parent))
 from named import QUICK
@@ -49,6 +49,7 @@ class Node:
         source: str = "뉴스",
         published: float | None = None,
         digest: str = "",
+        phrases: tuple[Phrase, ...] = (),
     ) -> Ack:
         self.sequence += 1
         counts = nothing_read() if counts is None else counts
@@ -66,6 +67,7 @@ class Node:
             loss_sum=1.0,
             pairs=1,
             tokenizer_digest=digest,
+            phrases=phrases,
         )
         ack = self.client.push(push)
         self.clock = ack.clock

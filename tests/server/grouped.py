@@ -21,7 +21,7 @@ def ints(*values: int) -> np.ndarray:
     return np.array(values, dtype=np.int64)
 
 
-def until(held: Callable[[], bool], seconds: float = 60.0) -> None:
+def until(held: Callable[[], bool], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not held():
         assert time.monotonic() < deadline, "it did not come about in time"

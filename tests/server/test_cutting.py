@@ -16,7 +16,7 @@ from named import joined, named
 from embedding.errors import RefusedError
 from embedding.exchange.payload import BlockCounts, RowDelta
 from embedding.models.config import ModelConfig
-from embedding.records import Table, Window, WindowUnit
+from embedding.records import Phrase, Table, Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.snapshots.store import SnapshotStore
@@ -65,6 +65,23 @@ def test_a_snapshot_holds_the_window_and_later_training_does_not_touch_it(tmp_pa
         assert status["windows"]["2020-02-02"]["snapshot"] is None
 
 
+def test_a_snapshot_names_the_parts_of_its_phrases_also_after_a_restart(tmp_path, connect):
+    chosen = config(tmp_path, state_dir=tmp_path / "state")
+    one = Phrase("말글", ("말", "글"), AT + 5.0, AT + 60.0, 2)
+    rare = Phrase("드문말", ("드문", "말"), AT + 5.0, AT + 60.0, 2)
+    with running_server(chosen, dim=DIM) as server:
+        node = connect(server)
+        node.push(counts=counted(["말글"]), window=AT, phrases=(one, rare))
+    again = Phrase("말글", ("말", "글"), AT + 9.0, AT + 9.0, 1)
+    with running_server(chosen, dim=DIM) as server:
+        node = connect(server)
+        node.push(counts=counted(["말글"]), window=AT, phrases=(again,))
+        node.words("말글")
+        ref = node.client.cut(WINDOW)
+    snapshot = SnapshotStore(str(tmp_path / "snapshots")).open(ref.id)
+    assert snapshot.phrases == {"말글": Phrase("말글", ("말", "글"), AT + 5.0, AT + 9.0, 3)}
+
+
 def test_a_snapshot_holds_the_weights_that_nodes_tell_of(tmp_path, connect):
     with running_server(config(tmp_path), dim=DIM) as server:
         node = connect(server)
@@ -93,7 +110,7 @@ def test_a_window_is_cut_once_also_when_many_ask_at_the_same_time_and_after_a_re
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(120)
         found.append(node.client.cut(WINDOW))
     with running_server(config(tmp_path), dim=DIM) as server:
         found.append(connect(server).client.cut(WINDOW))

@@ -31,7 +31,7 @@ from embedding.server.groups.taking import Cut, Told, compose
 from embedding.server.service import ParameterServer, running_server
 from embedding.snapshots.store import SnapshotStore
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture

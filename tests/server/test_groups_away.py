@@ -11,7 +11,7 @@ from embedding.commands.group_table import following_line
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 
 def metrics(server) -> str:

@@ -18,7 +18,7 @@ from embedding.exchange.wire import MAX_HEADER_BYTES, Message, encode, text_arra
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 LONG = "가" * 1_000_000
 

@@ -290,4 +290,4 @@ TestExchanging.settings = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-TestExchanging = pytest.mark.timeout(300)(TestExchanging)
+TestExchanging = pytest.mark.timeout(600)(TestExchanging)

@@ -25,7 +25,7 @@ from embedding.server.policies import POLICIES
 from embedding.server.service import ParameterServer, running_server
 from embedding.server.shards.unsplit import check_pushing
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture
@@ -278,4 +278,4 @@ def test_the_leader_goes_back_to_no_snapshot_while_groups_would_bring_it_all_aga
                 leader.roll_back("nothing")
         leader.roll_back("nothing")
         assert leader.wants_back == "nothing"
-        assert leader._ended.wait(10)
+        assert leader._ended.wait(120)

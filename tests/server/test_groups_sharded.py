@@ -17,7 +17,7 @@ from embedding.records import ScorePairs, Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(600)
 WORDS = [f"말{i}" for i in range(40)]
 
 

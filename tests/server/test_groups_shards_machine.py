@@ -224,7 +224,7 @@ MANY = settings(
     suppress_health_check=list(HealthCheck),
 )
 TestOnBoth, TestOnTheLeader, TestInTheGroups = (
-    pytest.mark.timeout(300)(machine.TestCase) for machine in (Exchanging, OnTheLeader, InTheGroups)
+    pytest.mark.timeout(600)(machine.TestCase) for machine in (Exchanging, OnTheLeader, InTheGroups)
 )
 for machine in (Exchanging, OnTheLeader, InTheGroups):
     machine.TestCase.settings = MANY

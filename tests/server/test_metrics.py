@@ -129,7 +129,7 @@ def test_rows_a_second_are_seen_while_rows_move(server, connect):
     node = connect(server)
     ids = node.words("말")
     node.pull()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         node.push((RowDelta(Table.IN, ids, np.ones((1, DIM), dtype=np.float32)),))
         node.pull()

@@ -215,7 +215,7 @@ def test_a_running_server_goes_back_by_itself_and_not_while_nodes_train(tmp_path
         with pytest.raises(RefusedError, match="n still train; stop the pool first"):
             ask(location, "rollback", {"to": NOTHING})
         node.close()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while True:
             try:
                 ask(location, "rollback", {"to": NOTHING})

@@ -141,7 +141,7 @@ def test_two_nodes_that_admit_the_same_words_at_once_get_the_same_ids(server, co
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(120)
     assert found["n0"] == found["n1"] == found["n2"]
     assert sorted(found["n0"].values()) == list(range(500))
 
@@ -242,7 +242,7 @@ def test_bsp_waits_for_the_other_and_an_idle_one_frees_it(connect, make_delta):
 
 
 def test_a_pull_gives_up_after_its_limit_and_says_whom_it_waits_for(connect, make_delta):
-    quick = ExchangeConfig(pull_timeout_s=0.2)
+    quick = ExchangeConfig(pull_timeout_s=2.0)
     with running_server(ServerConfig(min_count=1), SyncConfig(policy="bsp"), dim=DIM) as server:
         one, two = connect(server, "n0", config=quick), connect(server, "n1")
         ids = one.words("말")
@@ -263,7 +263,7 @@ def test_a_node_that_dies_frees_the_others(connect, make_delta):
         two.client._channel.close()
         one.push((make_delta(Table.IN, ids),))
         assert one.pull().clock == 1
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while (found := server.status()["nodes"]["n1"]["state"]) != "gone":
             assert found == "idle", "it may come back for a while, and nobody waits for it"
             assert time.monotonic() < deadline

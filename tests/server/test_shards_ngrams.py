@@ -267,7 +267,7 @@ def test_status_counts_the_rows_of_n_grams(connect):
         node = connect(server)
         node.words("말", "글", "집")
         node.pull()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while [each.get("rows") for each in server.status()["shards"]] != [153, 151]:
             assert time.monotonic() < deadline, "it took too long"
             time.sleep(0.05)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from grouped import until
 from named import QUICK, named
 from threads import fleet, sharded
 
@@ -58,7 +59,8 @@ def history(connect, shards: int, kind: str) -> tuple[np.ndarray, ...]:
             node.push(deltas(rng, ids))
             seen.append(node.pull(ids, ids[::-1].copy()).contexts)
         plain = connect(server, "plain").pull(ids, ids)
-        time.sleep(0.6)  # a beat of the shards, whose figures the status adds up
+        # The status adds up figures that come with each beat of the shards.
+        until(lambda: one.client.status()["bytes"]["pushed_per_entry"])
         told = one.client.status()["bytes"]["pushed_per_entry"]
         return (*seen, plain.vectors, plain.contexts, np.array(told))
 
@@ -142,8 +144,7 @@ def test_rows_that_a_node_keeps_are_not_sent_again_and_are_the_shards(connect):
         spared = one.client.rows.figures()["cache"]["rows_spared"]
         one.pull(ids, ids)
         assert one.client.rows.figures()["cache"]["rows_spared"] == spared + 2 * WORDS
-        time.sleep(0.6)
-        assert server.status()["bytes"]["rows_spared"] > 0
+        until(lambda: server.status()["bytes"]["rows_spared"] > 0)
 
 
 def test_changes_alone_are_sent_and_after_a_refusal_all_anew(connect):

@@ -9,7 +9,7 @@ from threads import sharded
 
 from embedding.server.config import ServerConfig
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 
 def test_evictions_that_no_message_holds_travel_in_several(connect) -> None:

@@ -22,7 +22,7 @@ from embedding.worker.aggregator import Aggregator, AggregatorService
 from embedding.worker.upstreams import Upstreams
 
 DIM, WORDS = 4, 10
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(params=["asp", "bsp"])

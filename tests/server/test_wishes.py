@@ -14,7 +14,7 @@ from embedding.server.recovery import checkpointer
 from embedding.server.recovery.checkpointer import Checkpointer
 from embedding.server.service import ParameterServer, running_server
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture

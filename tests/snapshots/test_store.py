@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from embedding.errors import ConfigError, InputError, SnapshotError
-from embedding.records import SnapshotRef, Window
+from embedding.records import Phrase, SnapshotRef, Window
 from embedding.snapshots.store import SnapshotStore
 
 
@@ -33,6 +33,20 @@ def test_what_is_published_is_read_back(store, make):
     assert manifest.as_window() == data.window
     assert (manifest.config_digest, manifest.tokenizer_digest) == ("c" * 64, "t" * 64)
     snapshot.verify()
+
+
+def test_phrases_are_read_back_by_word(store, make):
+    phrases = (
+        Phrase("확진자", ("확진", "자"), 5.0, 7.5, 3),
+        Phrase("마스크", ("마", "스크"), 1.0, 1.0, 0),
+    )
+    snapshot = store.open(store.publish(make(phrases=phrases)).id)
+    assert snapshot.phrases == {phrase.word: phrase for phrase in phrases}
+    assert "phrases.arrow" in snapshot.manifest.files
+    snapshot.verify()
+    without = store.open(store.publish(make()).id)
+    assert without.phrases == {}
+    assert "phrases.arrow" not in without.manifest.files
 
 
 def test_counts_by_source_survive(store, make):

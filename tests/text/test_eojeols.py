@@ -11,6 +11,7 @@ from embedding.text.config import TextConfig
 from embedding.text.eojeols import EojeolCache, Reading
 from embedding.text.generations import Generations
 from embedding.text.kiwi import _gaps
+from embedding.text.morphemes import Piece
 from embedding.text.readings import Analysed, Readings
 
 
@@ -20,10 +21,14 @@ def kept(cache: EojeolCache, eojeol: str, before: str | None) -> tuple[str, ...]
     return None if found is None else found.words
 
 
+def read(ending: str, *words: str) -> Reading:
+    return Reading(tuple(map(Piece, words)), ending)
+
+
 def test_a_known_eojeol_is_checked_now_and_then() -> None:
     cache = EojeolCache(1_000_000)
     assert cache.get("학교에", "") is None
-    cache.learn("학교에", "", Reading(("학교",), "에JKB"))
+    cache.learn("학교에", "", read("에JKB", "학교"))
     answers = [cache.get("학교에", "NP") for _ in range(70)]
     assert [at for at, answer in enumerate(answers, start=2) if answer is None] == [2, 8, 32]
     assert (cache.hits, cache.misses) == (67, 4)
@@ -31,13 +36,13 @@ def test_a_known_eojeol_is_checked_now_and_then() -> None:
 
 def test_an_eojeol_of_two_readings_is_kept_by_the_ending_before_it() -> None:
     cache = EojeolCache(1_000_000)
-    cache.learn("있는", "고EC", Reading((), "는ETM"))
-    cache.learn("있는", "이JKS", Reading(("있다",), "는ETM"))
+    cache.learn("있는", "고EC", read("는ETM"))
+    cache.learn("있는", "이JKS", read("는ETM", "있다"))
     assert kept(cache, "있는", "이JKS") == ("있다",)
     assert kept(cache, "있는", "고EC") == ()
     assert kept(cache, "있는", "NNG") is None
     assert kept(cache, "있는", None) is None
-    cache.learn("있는", "NNG", Reading(("있다",), "는ETM"))
+    cache.learn("있는", "NNG", read("는ETM", "있다"))
     assert kept(cache, "있는", "NNG") == ("있다",)
     cache.clear()
     assert len(cache) == 0
@@ -45,11 +50,11 @@ def test_an_eojeol_of_two_readings_is_kept_by_the_ending_before_it() -> None:
 
 def test_the_majority_of_the_analyser_stays() -> None:
     cache = EojeolCache(1_000_000)
-    for words in [("전",), ("전",), ("저",), ("전",)]:
-        cache.learn("전", "", Reading(words, "NNG"))
+    for word in ["전", "전", "저", "전"]:
+        cache.learn("전", "", read("NNG", word))
     assert kept(cache, "전", "") == ("전",)
     for _ in range(4):
-        cache.learn("전", "", Reading(("저",), "NP"))
+        cache.learn("전", "", read("NP", "저"))
     assert kept(cache, "전", "") == ("저",)
 
 
@@ -62,7 +67,7 @@ class Morph(NamedTuple):
 
 def analysed(eojeol: str, *morphs: Morph, base: int = 0) -> Analysed:
     placed = [morph._replace(start=morph.start + base) for morph in morphs]
-    words = [(m.form,) if m.tag.startswith("N") else () for m in morphs]
+    words = [(Piece(m.form),) if m.tag.startswith("N") else () for m in morphs]
     return Analysed(placed, words, base)
 
 
@@ -76,7 +81,7 @@ def test_an_unknown_eojeol_is_read_from_a_head_and_a_tail_that_were_met() -> Non
     for _ in range(6):
         met(composer, "학교", "에서는", "JKB")
         met(composer, "의사", "가", "JKS")
-    assert composer.read("의사에서는") == Reading(("의사",), "에서는JKB")
+    assert composer.read("의사에서는") == read("에서는JKB", "의사")
     assert composer.read("병원에서는") is None
     assert composer.read("학교") is None
 

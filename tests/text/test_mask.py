@@ -290,6 +290,10 @@ def test_any_text_is_masked_without_an_error(text: str) -> None:
     ],
 )
 def test_long_repetitions_are_quick(piece: str) -> None:
-    started = time.process_time()
-    mask(piece * 20_000)
-    assert time.process_time() - started < 3.0
+    """Quadratic time would be some minutes. The least of three counts: other processes disturb."""
+    for _ in range(3):
+        started = time.process_time()
+        mask(piece * 20_000)
+        if time.process_time() - started < 3.0:
+            return
+    pytest.fail("it took 3 s of the processor and more, three times")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from embedding.text.config import TextConfig
 from embedding.text.normalise import normalise
 from embedding.text.pipeline import TextPipeline
-from embedding.text.plain import code_lines
+from embedding.text.plain import code_documents, code_lines
 
 # What the quick way must tell from what `normalise` changes: runs of marks, blanks, controls,
 # wide and half-width forms, lone letters, emoji.
@@ -83,3 +85,20 @@ def test_every_control_is_treated_as_the_normaliser_treats_it(character: str) ->
     config = TextConfig(tokenizer="whitespace", mask=False)
     coded = code_lines([f"a{character}b"], config)
     assert [[coded.words[c] for c in coded.codes]] == expected([f"a{character}b"], config)
+
+
+PLAIN = TextPipeline(TextConfig(tokenizer="whitespace", mask=False, max_length=5))
+
+
+DOCUMENT = st.text(st.sampled_from("가나ㅋㅠab.!?\"') \n\t\u3000…é１\u200b😀"), max_size=20)
+
+
+@given(st.lists(DOCUMENT, max_size=5))
+def test_documents_have_the_words_that_the_pipeline_finds(texts: list[str]) -> None:
+    config = TextConfig(tokenizer="whitespace", mask=False, max_length=5)
+    coded, documents = code_documents(pa.array(texts, pa.string()), config, PLAIN.words)
+    words = [coded.words[code] for code in coded.codes.tolist()]
+    ends = coded.sentences.tolist()
+    sentences = [words[low:high] for low, high in pairwise(ends)]
+    found = [sentences[low:high] for low, high in pairwise(documents.tolist())]
+    assert found == [PLAIN.words(text) for text in texts]

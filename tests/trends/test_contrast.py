@@ -138,7 +138,7 @@ def test_what_cannot_be_compared_is_said_in_a_sentence(store, tmp_path):
         lambda: source_contrast(bare, NEWS, BOARD, CONFIG),
         lambda: axis_history(bare, ODD, FRUITS, SHIPS, CONFIG),
     ):
-        with pytest.raises(InputError, match="usage_replicas"):
+        with pytest.raises(InputError, match="server.usage"):
             ask()
 
 

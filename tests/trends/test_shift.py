@@ -128,7 +128,7 @@ def test_shared_rows_of_each_line():
 
 
 def test_the_settings_name_the_registered_estimators_without_loading_torch():
-    assert set(get_args(EstimatorName)) - {"combined"} == set(ESTIMATORS) == set(SCALES)
+    assert set(get_args(EstimatorName)) == set(ESTIMATORS) == set(SCALES)
     code = "import sys, embedding.trends.config; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=150, check=False).returncode == 0
 

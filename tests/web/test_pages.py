@@ -213,7 +213,7 @@ def test_where_one_source_is_read_no_word_is_only_in_it(client, planted, tmp_pat
     config = WebConfig(snapshots=str(tmp_path))
     alone = client_of(unguarded(config))
     alone.headers["accept-language"] = "ko"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while "마스크" not in (html := alone.get("/").text):
         assert time.monotonic() < deadline
         time.sleep(0.2)

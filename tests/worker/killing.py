@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import random
@@ -33,6 +34,8 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.node import NodeOutcome, run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 
+PATIENCE_S = 300.0
+"""What does nothing for so long hangs: on a busy machine a process takes a minute to start."""
 MODEL = ModelConfig(dim=8, sample=0.0)
 NODE = NodeConfig(
     # Looks ahead by three blocks: a reader that had read all would have ended before it is killed.
@@ -41,9 +44,12 @@ NODE = NodeConfig(
     look_ahead_tokens=6_000,
     report_seconds=0.2,
 )
-CLIENT = ExchangeConfig(connect_timeout_s=120, max_backoff_s=0.2)
-SERVE = """
+CLIENT = ExchangeConfig(connect_timeout_s=PATIENCE_S, max_backoff_s=0.2)
+SERVE = f"""
 import sys
+from embedding.server.groups import link
+from embedding.server.shards import fleet
+fleet.START_S = link.START_S = {PATIENCE_S}
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
 config = ServerConfig.model_validate_json(sys.argv[1])
@@ -112,14 +118,21 @@ class Chaos:
 
     def reach(self, tokens: float) -> None:
         """Wait until so many tokens were learnt."""
-        deadline = time.monotonic() + 240
-        while self.learnt() < tokens:
-            assert time.monotonic() < deadline, "training stands still"
+        before, deadline = -1, 0.0
+        while (learnt := self.learnt()) < tokens:
+            if learnt != before:
+                before, deadline = learnt, time.monotonic() + PATIENCE_S
+            assert time.monotonic() < deadline, f"training stands still at {learnt} tokens"
             if all(node.done() for node in self.nodes):
                 failed = [node.exception() for node in self.nodes]
                 assert failed == [None] * len(failed), failed
                 return
             time.sleep(0.02)
+
+    def ended(self) -> list[NodeOutcome]:
+        """How the nodes ended, once all is learnt."""
+        self.reach(math.inf)
+        return [node.result(timeout=PATIENCE_S) for node in self.nodes]
 
     def learnt(self) -> int:
         return sum(int(source["tokens"]) for source in self.client.status()["sources"].values())
@@ -135,14 +148,14 @@ def chaos(folder: Path, policy: str, **settings: Any) -> Iterator[tuple[Chaos, T
         finally:
             found.stop.set()
             for node in found.nodes:
-                node.exception(timeout=120)
+                node.exception(timeout=PATIENCE_S)
             found.client.close()
             found.kill_server()
 
 
 def children(process: subprocess.Popen[bytes], n: int) -> list[psutil.Process]:
     """The first `n` processes that this one has started, as soon as there are so many."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_S
     while len(found := psutil.Process(process.pid).children()) < n:
         assert time.monotonic() < deadline, f"{n} processes were to be started, there are {found}"
         time.sleep(0.02)

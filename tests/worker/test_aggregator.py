@@ -100,7 +100,7 @@ def test_when_the_aggregator_is_killed_every_push_is_taken_once(server: Paramete
         members = [Member(server, at, f"n{i}") for i in range(3)]
         with ThreadPoolExecutor(3) as pool:
             running = [pool.submit(work, m, i, 60) for i, m in enumerate(members)]
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 120
             while server.state.meters.pushes < 30 and time.monotonic() < deadline:
                 time.sleep(0.01)
             (process,) = (

@@ -16,6 +16,7 @@ from killing import (
     CLIENT,
     MODEL,
     NODE,
+    PATIENCE_S,
     SERVE,
     Chaos,
     chaos,
@@ -25,6 +26,7 @@ from killing import (
     learnt_once,
 )
 
+from embedding.exchange.client import ParameterClient
 from embedding.server.config import ServerConfig
 from embedding.server.groups.config import GroupConfig
 from embedding.stream.config import StreamConfig
@@ -32,7 +34,7 @@ from embedding.text.config import TextConfig
 from embedding.worker.node import run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 class Group:
@@ -56,7 +58,10 @@ class Group:
         self.process.wait(30)
 
     def kill_shard(self) -> None:
+        """Once the group serves: a server that loses a shard while it starts ends."""
         assert self.process is not None
+        with ParameterClient(self.location, node="looker", config=CLIENT) as client:
+            client.status()
         children(self.process, 1)[0].kill()
 
 
@@ -77,7 +82,7 @@ def grouped(
         finally:
             found.stop.set()
             for node in found.nodes:
-                node.exception(timeout=120)
+                node.exception(timeout=PATIENCE_S)
             group.kill()
 
 
@@ -96,8 +101,7 @@ def learn(found: Chaos, pool: ThreadPoolExecutor, path: Path, index: int, server
 
 
 def ended(found: Chaos, words: Counter[str]) -> None:
-    for node in found.nodes:
-        node.result(timeout=240)
+    found.ended()
     status = learnt_once(found, words)
     assert {name: node.get("group") for name, node in status["nodes"].items()} == {
         "n0": None,

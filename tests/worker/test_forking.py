@@ -88,7 +88,7 @@ def told(code: str, folder: Path, **environment: str) -> dict[str, Any]:
 
 
 def until(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if condition():
             return True

@@ -78,24 +78,24 @@ def test_the_loss_is_that_of_the_formula() -> None:
 
 def test_the_latest_pairs_are_remembered_and_too_few_say_nothing() -> None:
     held = HeldOut(0.2, 5, 3, seed=1)
-    assert held.pairs(lambda ids: ids) is None
+    assert held.pairs(lambda ids: ids, object()) is None
     held.take([part(5)], kept, noise)
-    few = held.pairs(lambda ids: ids)
+    few = held.pairs(lambda ids: ids, object())
     assert few is None or len(few.centres) >= LEAST
     for seed in range(20):
         held.take([part(2_000, seed=seed)], kept, noise)
-    pairs = held.pairs(lambda ids: ids)
+    pairs = held.pairs(lambda ids: ids, object())
     assert pairs is not None
     assert len(pairs.centres) == MOST
     assert pairs.negatives.shape == (MOST, 3)
     # Words that were evicted meanwhile take their pairs along.
-    gone = held.pairs(lambda ids: np.where(ids == 100, -1, ids))
+    gone = held.pairs(lambda ids: np.where(ids == 100, -1, ids), object())
     assert gone is not None
     assert 100 not in gone.ids
-    assert held.pairs(lambda ids: np.full(len(ids), -1)) is None
+    assert held.pairs(lambda ids: np.full(len(ids), -1), object()) is None
 
 
 def test_without_noise_words_nothing_is_remembered() -> None:
     held = HeldOut(0.5, 5, 3, seed=1)
     held.take([part(500)], kept, lambda n: np.empty(0, np.int64))
-    assert held.pairs(lambda ids: ids) is None
+    assert held.pairs(lambda ids: ids, object()) is None

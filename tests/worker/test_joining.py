@@ -26,7 +26,7 @@ from embedding.worker.node import run_node
 from embedding.worker.reading import blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 MODEL = ModelConfig(dim=8, sample=0.0)
 NONE = np.empty(0, dtype=np.int64)
 GREETS = """
@@ -91,13 +91,13 @@ def test_nodes_join_leave_and_come_back_and_each_line_is_learnt_once(tmp_path: P
                 "the node that joined takes no part",
             )
             leave.set()
-            goes.result(timeout=120)
+            goes.result(timeout=300)
             assert state(server, "n2") == "gone"
             for node in stays:
-                node.result(timeout=120)
+                node.result(timeout=300)
             sizes = [sum(b.n_tokens for b in blocks(spec(i), spec(i).corpus)) for i in range(3)]
             assert learnt(server) < sum(sizes)
-            pool.submit(run_node, spec(2), stop.is_set).result(timeout=120)
+            pool.submit(run_node, spec(2), stop.is_set).result(timeout=300)
         finally:
             stop.set()
             leave.set()
@@ -122,8 +122,8 @@ def test_nobody_waits_for_a_node_whose_process_was_killed() -> None:
             clock = client.pull(NONE, NONE, clock=clock).clock
             clock = client.push(Push("stays", 1, clock)).clock
             timer = threading.Timer(1.0, process.kill)
-            timer.start()
             began = time.monotonic()
+            timer.start()
             client.pull(NONE, NONE, clock=clock)
             assert time.monotonic() - began > 0.5, "a barrier waits for a node that takes part"
             assert state(server, "doomed") == "idle"

@@ -36,7 +36,7 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.forking import forked
 from embedding.worker.spec import NodeSpec
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 MODEL = ModelConfig(dim=8, sample=0.0)
 NODE = NodeConfig(
@@ -91,7 +91,7 @@ class Crawl:
 
     def kill_server(self) -> None:
         self.server.kill()
-        self.server.wait(30)
+        self.server.wait(120)
 
     def start(self, name: str) -> None:
         spec = NodeSpec(
@@ -127,7 +127,7 @@ class Crawl:
             each.send_signal(signal.SIGSTOP)
         for each in whole:
             each.kill()
-        self.nodes[name].wait(30)
+        self.nodes[name].wait(120)
 
     def kill_one(self, name: str, chance: random.Random) -> None:
         """kill -9 one of a node's two processes; the node starts both again."""
@@ -139,7 +139,7 @@ class Crawl:
         return sum(int(source["documents"]) for source in found)
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + 150
+        deadline = time.monotonic() + 300
         while not condition():
             assert time.monotonic() < deadline, f"{what}: {self.client.status()['sources']}"
             time.sleep(0.05)

@@ -14,7 +14,7 @@ from embedding.records import TokenBlock, WindowUnit
 from embedding.worker.config import NodeConfig
 from embedding.worker.learner import Learner
 from embedding.worker.lexicon import Lexicon
-from embedding.worker.noise import NoiseWords
+from embedding.worker.noise import NoiseWords, _repeat
 
 KEPT = ModelConfig(dim=4, sample=0.0)
 
@@ -86,3 +86,15 @@ def test_words_without_a_row_are_no_noise() -> None:
 
 def test_nothing_is_drawn_before_anything_was_counted() -> None:
     assert not len(NoiseWords(KEPT).draw(100, 1, Lexicon()))
+
+
+@pytest.mark.parametrize("length", [0, 1, 11, 12, 13, 500])
+def test_what_is_drawn_away_from_the_block_is_used_in_turn(length: int) -> None:
+    rng = np.random.default_rng(length)
+    own = rng.random(40) < 0.3
+    drawn = rng.integers(0, 40, length).astype(np.int32)
+    expected = drawn.copy()
+    away = np.flatnonzero(~own[drawn])
+    expected[away] = np.resize(drawn[away[: -(-len(away) // 12)]], len(away))
+    _repeat(drawn, own, 12, np.empty(length, dtype=np.int32))
+    assert drawn.tolist() == expected.tolist()

@@ -21,7 +21,8 @@ from embedding.records import TokenBlock, WindowUnit
 from embedding.text.config import TextConfig
 from embedding.worker import corpus
 from embedding.worker.config import NodeConfig
-from embedding.worker.corpus import dated_lines, open_corpus, stretches
+from embedding.worker.corpus import open_corpus, stretches
+from embedding.worker.datedlines import dated_lines
 from embedding.worker.place import Place
 from embedding.worker.reading import FIRST_TOKENS, blocks
 from embedding.worker.spec import CorpusShare, NodeSpec

@@ -62,3 +62,19 @@ def test_unknown_words_give_no_pair() -> None:
     windows = np.zeros(1, dtype=np.int64)
     rng = np.random.default_rng(0)
     assert SAMPLER.sample("x", ids, offsets, documents, windows, NOISE, rng) is None
+
+
+def test_a_block_of_many_short_documents_has_no_more_pairs_than_others() -> None:
+    count = 500
+    ids = np.arange(4 * count, dtype=np.int64)
+    sentences = np.arange(count + 1, dtype=np.int32) * 4
+    documents = np.arange(count + 1, dtype=np.int32)
+    windows = np.arange(count, dtype=np.int64)
+    for most in (100, 1_200):
+        sampler = PairSampler(window=2, pairs=6, negative=3, most=most)
+        rng = np.random.default_rng(1)
+        pairs = sampler.sample("news", ids, sentences, documents, windows, NOISE, rng)
+        assert pairs is not None
+        assert most // 3 < len(pairs.centres) <= most
+        # Spread over the documents, also where not each has a pair.
+        assert len(np.unique(pairs.windows)) > min(most, count) // 2

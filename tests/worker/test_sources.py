@@ -13,6 +13,7 @@ from threading import Event
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from embedding.errors import InputError
@@ -22,7 +23,8 @@ from embedding.text.config import TextConfig
 from embedding.training import sources as counting
 from embedding.training.sources import SourceCount
 from embedding.worker.config import NodeConfig
-from embedding.worker.corpus import Line, dated_lines, named_source
+from embedding.worker.corpus import named_source
+from embedding.worker.datedlines import DatedLines, dated_lines
 from embedding.worker.intake import ticks
 from embedding.worker.place import Place
 from embedding.worker.reading import blocks
@@ -77,7 +79,7 @@ def texts(found: list[TokenBlock]) -> dict[str, dict[str, str]]:
 def expected(path: Path) -> dict[str, dict[str, str]]:
     told: dict[str, dict[str, str]] = {}
     for line in dated_lines(CorpusShare(path=str(path))):
-        name = named_source(line)
+        name = named_source(line.source)
         source = name if name in NAMES else "other" if name else "corpus"
         told.setdefault(source, {})[f"corpus#{line.number + 1}"] = line.text
     return told
@@ -168,8 +170,9 @@ def test_a_tick_that_is_not_whole_is_not_learnt(path: Path) -> None:
         assert all(tick[-1].place for tick in took)
 
 
-def line(source: object, text: str = "말") -> Line:
-    return Line(3, text, 0.0, 1.0, source)
+def line(source: object, text: str = "말") -> DatedLines:
+    number, when = np.asarray([3]), np.zeros(1)
+    return DatedLines(number, pa.array([text]), np.asarray([len(text)]), when, when, [source])
 
 
 def test_those_with_the_most_text_are_told_apart_and_the_number_of_others_is_said(

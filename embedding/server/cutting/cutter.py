@@ -97,6 +97,7 @@ class Copied:
             contexts=contexts,
             by_source=_joined(parts),
             parent=parent,
+            phrases=tuple(each for each in data.phrases if each.word in keep),
         )
 
     def usage(self) -> Usage | None:
@@ -263,6 +264,7 @@ class Cutter:
                 config=self._described(),
                 config_digest=state.config_digest,
                 tokenizer_digest=_digest(list(state.accounts.tokenizers)),
+                phrases=tuple(state.accounts.phrases.values()),
             )
             copy = state.copy_rows()
             young, running = state.young.copied(), vocabulary.counts(ids)

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.errors import ConfigError, UnavailableError
-from embedding.records import Table
+from embedding.exchange.expressions import phrase_header
+from embedding.records import Phrase, Table
 from embedding.server.figures.reports import lasting
 from embedding.server.policies import Member
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
@@ -138,6 +139,7 @@ def collect(state: ServerState) -> dict[str, Any]:
             "places": {name: e.applied_place for name, e in state.ledger.nodes.items()},
             "closed_vocabulary": vocabulary.closed,
             "tokenizers": list(accounts.tokenizers),
+            "phrases": phrase_header(list(accounts.phrases.values())),
             "told": lasting(state.reports),
             "usage": [list(key) for key in accounts.usage.parts()],
             "cut": sorted(accounts.cut),
@@ -285,6 +287,7 @@ def _restore_accounts(state: ServerState, content: Content) -> None:
     readers = accounts.tracker.restore(facts.get("reading", {}))
     accounts.tracker.expect(readers, until=now + patience)
     accounts.tokenizers.update(dict.fromkeys(facts["tokenizers"]))
+    accounts.note(Phrase(w, tuple(p), *rest) for w, p, *rest in facts.get("phrases", []))
     accounts.cut |= set(facts["cut"])
     accounts.closed.update(facts["closed"])
     windows = accounts.windows

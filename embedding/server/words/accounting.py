@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from embedding.errors import RefusedError
 from embedding.exchange.protocol import Push
-from embedding.records import SnapshotRef, SourceProgress, TimeArray, Window
+from embedding.records import Phrase, SnapshotRef, SourceProgress, TimeArray, Window
 from embedding.server.config import ServerConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.words.counts import WindowCounts
@@ -22,6 +22,10 @@ from embedding.server.words.windows import WindowTracker
 
 _FAR = 400 * 365 * 86_400
 """Seconds from 1970 beyond which a window's start is nonsense."""
+
+
+MOST_PHRASES = 1_000_000
+"""Phrases whose parts are remembered."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class Accounts:
         )
         self.meters = Meters()
         self.tokenizers: dict[str, None] = {}
+        self.phrases: dict[str, Phrase] = {}
         self.cut: set[int] = set()
         self.closed: dict[str, dict[str, Any]] = {}
         self.on_complete: Callable[[Window], None] | None = None
@@ -79,8 +84,17 @@ class Accounts:
         self.meters.pairs += push.pairs
         if push.tokenizer_digest:
             self.tokenizers[push.tokenizer_digest] = None
+        self.note(push.phrases)
         for progress in push.progress:
             self._progress(push.node, progress, now)
+
+    def note(self, phrases: Iterable[Phrase]) -> None:
+        """Nodes read these as one word; of too many the ones noted first are forgotten."""
+        for phrase in phrases:
+            known = self.phrases.get(phrase.word)
+            self.phrases[phrase.word] = phrase if known is None else known.merged(phrase)
+        while len(self.phrases) > MOST_PHRASES:
+            del self.phrases[next(iter(self.phrases))]
 
     def _count(self, arrival: Arrival) -> None:
         """Words with a row are counted by id, others by name."""

@@ -1,0 +1,31 @@
+"""The phrases of a snapshot: how each was read before it was one word.
+
+phrases.arrow   word string, parts list<string>, since and joined float64 (Unix seconds of event
+                time), earlier int64, as `records.Phrase` says, sorted by word; only in snapshots
+                that hold phrases
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow as pa
+
+from embedding.records import PHRASE, Phrase
+
+PHRASES = "phrases.arrow"
+
+
+def write(path: Path, phrases: Iterable[Phrase]) -> None:
+    """Write phrases.arrow as one record batch."""
+    rows = [asdict(each) for each in sorted(phrases, key=lambda each: each.word)]
+    batch = pa.RecordBatch.from_pylist(rows, schema=pa.schema(PHRASE))
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+
+
+def read(batch: pa.RecordBatch) -> dict[str, Phrase]:
+    """The phrases of a file, by word."""
+    return {row["word"]: Phrase.of(row) for row in batch.to_pylist()}

@@ -1,0 +1,47 @@
+"""A sentence as words, with which of them touch in the text: what phrases are found in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from embedding.text.eojeols import Reading
+from embedding.text.morphemes import MARKS, TOUCHES_BEFORE, TOUCHES_BEHIND
+
+APART, BLANK, TOUCHES = 0, 1, 2
+"""How a word stands to the one before it: something lies between them, a blank alone, nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The words of one sentence, n of them.
+
+    words     in dictionary form
+    surfaces  as a noun phrase would hold each, "" where a word is no part of one
+    links     APART, BLANK or TOUCHES: how each stands to the word before it
+    """
+
+    words: list[str]
+    surfaces: list[str] = field(default_factory=list)
+    links: list[int] = field(default_factory=list)
+
+
+def linked(parts: Sequence[str], readings: Sequence[Reading | None]) -> Passage:
+    """The passage of a sentence's eojeols `parts`, read as `readings`."""
+    words: list[str] = []
+    surfaces: list[str] = []
+    links: list[int] = []
+    open_ = False  # a phrase may go on from the eojeol before
+    for part, reading in zip(parts, readings, strict=True):
+        pieces = reading.pieces if reading is not None else ()
+        if not pieces:
+            open_ = False
+            continue
+        link = BLANK if open_ and part[0] not in MARKS else APART
+        for word, surface, edges in pieces:
+            words.append(word)
+            surfaces.append(surface)
+            links.append(link if edges & TOUCHES_BEFORE else APART)
+            link = TOUCHES
+        open_ = bool(surface and edges & TOUCHES_BEHIND) and part[-1] not in MARKS
+    return Passage(words, surfaces, links)

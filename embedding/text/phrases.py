@@ -1,0 +1,251 @@
+"""Whole expressions, found in the stream and joined to one word: 우한 + 폐렴 → 우한폐렴.
+
+A phrase is a chain of two to four nouns between which nothing stands but blanks (`Passage`). It is
+found when
+
+- enough authors wrote exactly this chain, with a particle, a mark or another word on both sides.
+  So the chain is free on the left and on the right, where the beginning and the end of a text
+  count as an accessor each time (accessor variety; Feng et al. 2004, Computational Linguistics
+  30:1), and no part of a longer chain is taken for a phrase of its own;
+- some of them wrote it without a blank, as Korean writes one word;
+- its parts keep together more than chance would have them: normalised pointwise mutual information
+  (Bouma 2009, eq. 6; for more than two parts as in Van de Cruys 2011, eq. 5, over its largest
+  value), log(p(x₁…xₙ) / Πp(xᵢ)) / (−(n − 1) log p(x₁…xₙ)), which is 1 where the parts never stand
+  alone and 0 where they meet by chance. p is a share of all nouns, each counted once a document.
+
+Chains hold phrases that were found before as one part, so that longer ones are found too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from embedding.records import IntArray, Phrase
+from embedding.text.config import TextConfig
+from embedding.text.generations import Generations
+from embedding.text.passages import TOUCHES, Passage
+
+VERSION = "1"
+LEAST_PARTS, MOST_PARTS = 2, 4
+UNSPACED_VOICES = 2
+"""Authors who wrote a phrase without a blank."""
+HORIZON = 4_000_000
+"""Nouns, once a document, after which all counts are halved: shares follow the stream."""
+_CANDIDATE, _NOUN = 420, 150
+"""Bytes of a candidate and of a noun, all told (CPython 3.11)."""
+_MARK = 4
+"""Bytes that one author is remembered by."""
+_SEPARATOR = " "
+
+
+class _Candidate:
+    """A chain that may be a phrase.
+
+    documents  that held it; count of them, halved with the other counts
+    since      earliest event time (Unix seconds)
+    voices, unspaced  marks of authors who wrote it, and who wrote it without a blank: no more of
+               them than are asked for
+    """
+
+    __slots__ = ("count", "documents", "since", "unspaced", "voices")
+
+    def __init__(self) -> None:
+        self.documents = 0
+        self.count = 0.0
+        self.since = math.inf
+        self.voices = b""
+        self.unspaced = b""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A chain in the documents at hand: its parts as words, and by document whether unspaced."""
+
+    parts: tuple[str, ...]
+    documents: dict[int, bool] = field(default_factory=dict)
+
+
+class Phrases:
+    """Finds phrases in documents and joins them, in bounded memory; one instance a process.
+
+    The same documents in the same order give the same words. Memory holds nouns and chains of
+    nouns with counts, and four bytes of each author's digest; what was unused for longest goes
+    first, phrases in use among them.
+    """
+
+    def __init__(self, config: TextConfig) -> None:
+        self._voices = config.phrase_voices
+        self._least = config.phrase_npmi
+        room = config.phrase_mb * 1_000_000
+        self._candidates: Generations[str, _Candidate] = Generations(room * 3 // 4 // _CANDIDATE)
+        self._nouns: Generations[str, _Count] = Generations(room // 4 // _NOUN)
+        self._total = 0.0
+        self._found: Generations[str, str] = Generations(config.phrases)
+        self.found = 0
+        """Phrases found so far."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes held, by reckoning."""
+        return _CANDIDATE * len(self._candidates) + _NOUN * len(self._nouns)
+
+    @property
+    def candidates(self) -> int:
+        """Chains that are remembered."""
+        return len(self._candidates)
+
+    def read(
+        self, documents: Sequence[Sequence[Passage]], voices: IntArray, published: Sequence[float]
+    ) -> tuple[list[list[list[str]]], tuple[Phrase, ...]]:
+        """Words of the sentences of documents, and the phrases that were found in them.
+
+        voices     int64 [n], alike for documents of one author
+        published  event time of each (Unix seconds)
+
+        What these documents make a phrase is joined in them already. Sentences keep their places.
+        """
+        seen = self._count(documents)
+        fresh = tuple(self._take(seen, voices, published))
+        words = [[self._join(passage) for passage in document] for document in documents]
+        return words, fresh
+
+    def _count(self, documents: Sequence[Sequence[Passage]]) -> dict[str, _Seen]:
+        """Count the nouns; the chains of the documents."""
+        seen: dict[str, _Seen] = {}
+        for at, document in enumerate(documents):
+            nouns: set[str] = set()
+            for passage in document:
+                surfaces, links = passage.surfaces, passage.links
+                if not any(links):
+                    nouns.update(surfaces)
+                    continue
+                for first, last in _chains(links):
+                    if last == first + 1:
+                        nouns.add(surfaces[first])
+                        continue
+                    chain = surfaces[first:last]
+                    parts = [part for _, _, part in self._segments(chain)]
+                    nouns.update(parts)
+                    if len(parts) < LEAST_PARTS or len(chain) > MOST_PARTS:
+                        continue
+                    key = _SEPARATOR.join(chain)
+                    one = seen.get(key)
+                    if one is None:
+                        seen[key] = one = _Seen(tuple(passage.words[first:last]))
+                    unspaced = all(link == TOUCHES for link in links[first + 1 : last])
+                    one.documents[at] = one.documents.get(at, False) or unspaced
+            nouns.discard("")
+            self._add(nouns)
+        return seen
+
+    def _add(self, nouns: Iterable[str]) -> None:
+        for noun in nouns:
+            held = self._nouns.get(noun)
+            if held is None:
+                self._nouns.put(noun, _Count(1.0))
+            else:
+                held.count += 1.0
+            self._total += 1.0
+        if self._total >= HORIZON:
+            self._total /= 2
+            for count in self._nouns.values():
+                count.count /= 2
+            for candidate in self._candidates.values():
+                candidate.count /= 2
+
+    def _take(
+        self, seen: dict[str, _Seen], voices: IntArray, published: Sequence[float]
+    ) -> Iterator[Phrase]:
+        """Remember the chains; those that are phrases now."""
+        marks = [int(voice).to_bytes(8, "big", signed=True)[:_MARK] for voice in voices]
+        for key, one in seen.items():
+            held = self._candidates.get(key)
+            if held is None:
+                held = _Candidate()
+                self._candidates.put(key, held)
+            before = held.documents
+            held.documents += len(one.documents)
+            held.count += len(one.documents)
+            for at, unspaced in one.documents.items():
+                held.since = min(held.since, published[at])
+                held.voices = _with(held.voices, marks[at], self._voices)
+                if unspaced:
+                    held.unspaced = _with(held.unspaced, marks[at], UNSPACED_VOICES)
+            if (
+                len(held.voices) == _MARK * self._voices
+                and len(held.unspaced) == _MARK * UNSPACED_VOICES
+                and self._keeps_together(key, held.count)
+            ):
+                word = key.replace(_SEPARATOR, "")
+                self._found.put(key, word)
+                self.found += 1
+                held.documents = 0  # what comes is counted as the phrase
+                joined = min(published[at] for at in one.documents)
+                yield Phrase(word, one.parts, held.since, joined, before)
+
+    def _keeps_together(self, key: str, count: float) -> bool:
+        """Whether the normalised mutual information is as high as is asked for."""
+        parts = [part for _, _, part in self._segments(key.split(_SEPARATOR))]
+        counts = [self._nouns.get(part) for part in parts]
+        whole = math.log(min(count / self._total, 0.5))
+        alone = sum(
+            math.log(min(max(held.count if held else 0.0, count) / self._total, 1.0))
+            for held in counts
+        )
+        return whole - alone >= self._least * (len(parts) - 1) * -whole
+
+    def _join(self, passage: Passage) -> list[str]:
+        """Words of a sentence, its phrases joined."""
+        words, links = passage.words, passage.links
+        if not any(links):
+            return words
+        joined: list[str] = []
+        for first, last in _chains(links):
+            if last == first + 1:
+                joined.append(words[first])
+                continue
+            for begin, end, surface in self._segments(passage.surfaces[first:last]):
+                joined.append(words[first + begin] if end == begin + 1 else surface)
+        return joined
+
+    def _segments(self, chain: list[str]) -> Iterator[tuple[int, int, str]]:
+        """(first, last, surface) of a chain's parts: the longest phrase from the left each time."""
+        at, end = 0, len(chain)
+        while at < end:
+            for stop in range(min(end, at + MOST_PARTS), at + 1, -1):
+                word = self._found.get(_SEPARATOR.join(chain[at:stop]))
+                if word is not None:
+                    yield at, stop, word
+                    at = stop
+                    break
+            else:
+                yield at, at + 1, chain[at]
+                at += 1
+
+
+@dataclass(slots=True)
+class _Count:
+    count: float
+
+
+def _chains(links: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """[first, last) of each run of linked words; a word that is not linked is a run alone."""
+    first = 0
+    for at in range(1, len(links)):
+        if not links[at]:
+            yield first, at
+            first = at
+    if links:
+        yield first, len(links)
+
+
+def _with(marks: bytes, mark: bytes, most: int) -> bytes:
+    """The marks with one more, unless it is among them or they are enough."""
+    if len(marks) >= _MARK * most:
+        return marks
+    for at in range(0, len(marks), _MARK):
+        if marks[at : at + _MARK] == mark:
+            return marks
+    return marks + mark
