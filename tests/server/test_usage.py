@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from embedding.errors import RefusedError
-from embedding.exchange.payload import TIMES, UNITS, ContextSums, RowDelta
+from embedding.exchange.payload import (
+    TIMES,
+    UNITS,
+    BlockCounts,
+    ContextSums,
+    CountGroup,
+    RowDelta,
+)
 from embedding.exchange.protocol import VERSION, Push
 from embedding.records import SourceProgress, Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
@@ -78,7 +85,10 @@ def test_a_snapshot_has_the_use_of_its_words_and_a_closed_window_takes_no_more(t
     rows = (RowDelta(Table.IN, server.ids, np.ones((4, DIM), np.float32)),)
     progress = (SourceProgress("뉴스", 1, 5, AT + 60.0, AT, ()),)
     parts = use(0, [0, 3], 3.0), use(UNITS, [0], 1.0), use(2 * UNITS + 1, [3], 5.0)
-    server.push(*parts, deltas=rows, progress=progress)
+    counts = BlockCounts(
+        (CountGroup("뉴스", AT, 4),), server.ids, [], np.full(4, 5), np.ones(4, dtype=np.int64)
+    )
+    server.push(*parts, deltas=rows, progress=progress, counts=counts)
     cutter = Cutter(server.state, server.config)
     ref = cutter.cut(WINDOW)
     opened = SnapshotStore(str(tmp_path)).open(ref.id)

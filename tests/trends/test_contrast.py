@@ -21,7 +21,7 @@ from embedding.trends.axis import ALL, axis_history
 from embedding.trends.config import TrendsConfig
 from embedding.trends.contrast import source_contrast
 
-N, DIM, REPLICAS = 600, 10, 4
+N, DIM, REPLICAS = 600, 10, 16
 NEWS, BOARD = "뉴스", "글판"
 ODD = "배"
 """In the news it is used as ship words are, on the board as fruit words are."""
@@ -38,7 +38,7 @@ def means(month: int) -> dict[str, np.ndarray]:
     true[13:25] += fruit
     # The board goes over from the ships to the fruits month by month.
     goes = {2: 0.5, 3: 1.0}.get(month, 0.0)
-    news, board = true.copy(), true + rng.normal(size=(N, DIM)) * 0.02
+    news, board = true.copy(), true.copy()
     news[0], board[0] = ship, (1 - goes) * ship + goes * fruit
     return {NEWS: news, BOARD: board}
 
@@ -138,7 +138,7 @@ def test_what_cannot_be_compared_is_said_in_a_sentence(store, tmp_path):
         lambda: source_contrast(bare, NEWS, BOARD, CONFIG),
         lambda: axis_history(bare, ODD, FRUITS, SHIPS, CONFIG),
     ):
-        with pytest.raises(InputError, match="server.usage"):
+        with pytest.raises(InputError, match=r"server\.usage"):
             ask()
 
 

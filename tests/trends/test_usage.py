@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from embedding.errors import InputError
 from embedding.snapshots.usage import Usage
-from embedding.trends import combined as combining
-from embedding.trends import permutation
-from embedding.trends.combined import combined
 from embedding.trends.config import TrendsConfig
-from embedding.trends.noise import exposure
 from embedding.trends.pair import pair_of
-from embedding.trends.permutation import permuted
+from embedding.trends.permutation import between_times
 from embedding.trends.replicas import UsedWords
 from embedding.trends.shift import shift
 from embedding.trends.usage import usage_shift
 
-DIM, REPLICAS = 12, 4
+DIM, REPLICAS = 12, 8
 
 
 def used(
@@ -111,93 +106,50 @@ def test_one_replica_alone_does_not_say_how_sure_it_is():
 
 @pytest.fixture
 def told(pair):
-    """The planted pair, of a model that went on, with uses of which one word's changed."""
+    """The planted pair, with uses of which one word's changed."""
     true = places(len(pair), 1)
     moved = true.copy()
     moved[pair.index["도배"]] += 0.3
     before, after = (used({"뉴스": each}, seed=at) for at, each in enumerate((true, moved)))
-    return replace(pair, after=pair.before, used_before=before, used_after=after)
+    return replace(pair, used_before=(before,), used_after=after)
 
 
-def test_the_ranking_hears_of_a_change_that_the_vectors_do_not_show(told):
+def test_a_change_is_seen_that_the_vectors_do_not_show(told):
     rows = np.arange(len(told), dtype=np.int64)
-    config = TrendsConfig()
-    exposures = exposure(told.seen_before, told.seen_after)
-    usage = permuted(told, rows, exposures, config.band_words).z
-    assert told.words[int(combined(usage, told, rows, exposures, config).argmax())] == "도배"
-    values = shift(told, rows, config, "usage")
+    values = shift(told, rows, TrendsConfig(), "usage")
     assert told.words[int(values.argmax())] == "도배"
+    before, after = told.used(rows)
+    assert told.words[int(between_times(before, after).z.argmax())] == "도배"
 
 
-def test_a_ranking_is_steadied_and_what_is_called_is_not(told, monkeypatch):
-    """p stays what permuting says; z leans on words of like frequency."""
-    rows, exposures = np.arange(len(told), dtype=np.int64), np.zeros(len(told))
-    found = permuted(told, rows, exposures, 400)
-    monkeypatch.setattr(permutation, "steadied", lambda squared, *_: np.cbrt(squared))
-    other = permuted(told, rows, exposures, 400)
-    assert np.array_equal(found.p, other.p)
-    assert not np.allclose(found.z, other.z)
-    monkeypatch.undo()
-    monkeypatch.setattr(permutation, "RANKED", permutation.PRIOR)
-    other = permuted(told, rows, exposures, 400)
-    assert np.array_equal(found.p, other.p)
-    assert not np.allclose(found.z, other.z)
-
-
-def test_the_model_reorders_only_what_texts_read_again_say_too(told, monkeypatch):
-    """By its noise alone two trainings on the same text would name other words."""
-    rows = np.arange(len(told), dtype=np.int64)
-    exposures = np.zeros(len(told))
-    usage = np.linspace(-2.0, 6.0, len(told))
-    usage[3] = 0.0
-    noise = np.random.default_rng(1).normal(0, 3.0, len(told))
-    monkeypatch.setattr(combining, "noise_floor", lambda *_: SimpleNamespace(z=lambda *_: noise))
-    plain = combined(usage, told, rows, exposures, TrendsConfig())
-    again = combined(usage, replace(told, reread=True), rows, exposures, TrendsConfig())
-    assert np.allclose(plain, (usage + 0.5 * noise) / np.hypot(1.0, 0.5))
-    sure, unseen = usage >= combining.SURE, usage < 0.0
-    assert np.allclose(again[sure], plain[sure])
-    assert np.allclose(again[unseen], usage[unseen])
-    assert again[3] == pytest.approx(plain[3]), "a word too rare for usage is judged by the model"
-    unsure = (usage > 0.0) & (usage < combining.SEEN)
-    assert unsure.any()
-    assert np.allclose(again[unsure], usage[unsure])
-    at = int(np.argmin(np.abs(usage - combining.SURE / 2)))
-    grown = (usage[at] - combining.SEEN) / (combining.SURE - combining.SEEN)
-    weight = combining.MODEL * grown
-    assert again[at] == pytest.approx((usage[at] + weight * noise[at]) / np.hypot(1.0, weight))
-
-
-def test_what_was_read_again_is_compared_whatever_the_model_did(told):
-    turned = replace(told, after=told.after[:, ::-1].copy(), reread=True)
-    assert turned.usage_compares
-    values = shift(turned, np.arange(len(told)), TrendsConfig(), "usage")
-    assert told.words[int(values.argmax())] == "도배"
-
-
-def test_the_texts_that_a_window_read_again_stand_for_the_windows_before(store):
+def test_the_later_snapshot_says_how_words_were_used_at_both_times(store):
     one, other = (store.open(ref.id) for ref in store.list()[-2:])
     use, past = (used({"뉴스": places(3, at)}, seed=at).usage for at in (1, 2))
     one.__dict__["usage"] = other.__dict__["usage"] = use
-    plain = pair_of(one, other)
-    assert not plain.reread
+    assert not pair_of(one, other).usage_compares, "another window's sums lie in another space"
     other.__dict__["usage"] = replace(use, reread=(past, replace(past, pairs=past.pairs + 1)))
     pair = pair_of(one, other)
-    assert pair.reread
-    held = pair.rows(other.words[:3])
-    pairs = [w.take(held).pairs("뉴스") for w in (pair.used_before, *pair.used_past)]
+    assert pair.usage_compares
+    before, _ = pair.used(pair.rows(other.words[:3]))
+    pairs = [window.pairs("뉴스") for window in before]
     assert np.array_equal(pairs[0], past.pairs.astype(float))
     assert np.array_equal(pairs[1], (past.pairs + 1).astype(float))
-    one.__dict__["usage"] = past
-    other.__dict__["usage"] = replace(use, reread=(past,))
-    alone = pair_of(one, other, [one])
-    assert alone.reread
-    assert alone.used_past == (), "what was read in other tables does not stand beside it"
 
 
-def test_two_models_are_not_compared_by_usage(told):
-    turned = replace(told, after=told.after[:, ::-1].copy())
-    assert told.usage_compares
-    assert not turned.usage_compares
-    with pytest.raises(InputError, match="one model that went on"):
-        shift(turned, np.arange(3), TrendsConfig(), "usage")
+def test_sums_of_another_meaning_are_not_compared(store):
+    """Snapshots of before units of documents have four replicas."""
+    one, other = (store.open(ref.id) for ref in store.list()[-2:])
+    use = used({"뉴스": places(3, 1)}).usage
+    few = replace(use, pairs=use.pairs[:, :4], means=use.means[:, :4])
+    other.__dict__["usage"] = replace(few, reread=(few,))
+    pair = pair_of(one, other)
+    assert not pair.usage_compares
+    with pytest.raises(InputError, match=r"server\.usage"):
+        shift(pair, np.arange(3), TrendsConfig(), "usage")
+
+
+def test_windows_that_do_not_follow_each_other_are_not_compared_by_usage(store):
+    first, *_, last = (store.open(ref.id) for ref in store.list())
+    use = used({"뉴스": places(3, 1)}).usage
+    last.__dict__["usage"] = replace(use, reread=(use,))
+    assert not pair_of(first, last).usage_compares

@@ -1,0 +1,227 @@
+"""The test of changed uses: by its formula, calibrated where nothing changed, and with power."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import pearson3
+
+from embedding.snapshots.usage import Usage
+from embedding.trends.permutation import (
+    COMMON,
+    LEAST,
+    PERMUTATIONS,
+    WORDS_EACH,
+    Units,
+    between_sources,
+    between_times,
+    common_directions,
+    judge,
+    permutations,
+)
+from embedding.trends.replicas import UsedWords
+from embedding.trends.significance import benjamini_hochberg
+
+DIM, UNITS = 20, 16
+SPREAD = np.linspace(0.4, 2.0, DIM)
+"""Of documents along each axis: some say much more than others."""
+NONE = np.zeros((DIM, 0), dtype=np.float32)
+
+
+def drawn(rng: np.random.Generator, centres: np.ndarray, documents: int) -> tuple:
+    """Documents float32 [n, UNITS] and sums of unit vectors around the words' centres."""
+    n = len(centres)
+    counts, sums = np.zeros((n, UNITS), np.float32), np.zeros((n, UNITS, DIM), np.float32)
+    for word in range(n):
+        said = centres[word] + rng.standard_normal((documents, DIM)) * SPREAD
+        said /= np.linalg.norm(said, axis=1)[:, None]
+        unit = rng.integers(UNITS, size=documents)
+        np.add.at(counts[word], unit, 1.0)
+        np.add.at(sums[word], unit, said)
+    return counts, sums
+
+
+def units(*sides: tuple[tuple, bool, int]) -> Units:
+    """Of (documents and sums, later, source) of several sides."""
+    return Units(
+        np.concatenate([counts for (counts, _), _, _ in sides], axis=1),
+        np.concatenate([sums for (_, sums), _, _ in sides], axis=1),
+        np.repeat(np.array([later for _, later, _ in sides]), UNITS),
+        np.repeat(np.array([source for *_, source in sides]), UNITS),
+    )
+
+
+def window(sides: dict[str, tuple], reread: tuple[Usage, ...] = ()) -> Usage:
+    """The use of words 0, 1, … in the sources of a window."""
+    n = len(next(iter(sides.values()))[0])
+    counts = np.concatenate([each[0] for each in sides.values()])
+    sums = np.concatenate([each[1] for each in sides.values()])
+    return Usage(
+        np.tile(np.arange(n), len(sides)),
+        [name for name in sides for _ in range(n)],
+        counts.sum(axis=1).astype(np.int64),
+        counts,
+        sums / np.maximum(counts, 1e-9)[..., None],
+        reread,
+    )
+
+
+def used(usage: Usage) -> UsedWords:
+    return UsedWords(usage, np.arange(int(usage.rows.max()) + 1))
+
+
+def by_hand(own: Units, labels: np.ndarray) -> float:
+    """T of the first word, as the docstring of trends/permutation.py has it."""
+    total, weight = np.zeros(DIM), 0.0
+    for source in set(own.source.tolist()):
+        where = own.source == source
+        n, s = own.documents[0, where].astype(float), own.sums[0, where].astype(float)
+        after = labels[where]
+        mean = s.sum(axis=0) / n.sum()
+        total += (s[after] - n[after, None] * mean).sum(axis=0)
+        weight += n[after].sum() * n[~after].sum() / n.sum()
+    return float(total @ total / weight)
+
+
+def test_p_is_the_tail_of_the_permutations():
+    rng = np.random.default_rng(1)
+    centres = rng.standard_normal((1, DIM))
+    own = units(
+        (drawn(rng, centres, 60), False, 0),
+        (drawn(rng, centres + 0.3, 40), True, 0),
+        (drawn(rng, centres, 30), False, 1),
+        (drawn(rng, centres + 0.3, 50), True, 1),
+    )
+    labels = permutations(own)
+    assert labels.shape == (1 + PERMUTATIONS, 4 * UNITS)
+    for source in (0, 1):
+        assert set(labels[:, own.source == source].sum(axis=1)) == {UNITS}
+    truly, *null = (by_hand(own, one) for one in labels)
+    mean, spread = np.mean(null), np.std(null)
+    skew = np.mean((np.array(null) - mean) ** 3) / spread**3
+    found = judge(own, NONE)
+    assert found.p[0] == pytest.approx(pearson3.sf((truly - mean) / spread, skew), rel=0.02)
+    assert found.z[0] > 1.6
+
+
+@pytest.mark.parametrize(("before", "after"), [(100, 100), (300, 60), (12, 40)])
+def test_where_nothing_changed_p_is_uniform(before: int, after: int):
+    rng = np.random.default_rng(before)
+    centres = rng.standard_normal((1200, DIM))
+    own = units((drawn(rng, centres, before), False, 0), (drawn(rng, centres, after), True, 0))
+    p = judge(own, NONE).p
+    assert 0.035 < (p < 0.05).mean() < 0.07
+    assert (p < 0.001).sum() <= 5
+    assert benjamini_hochberg(p).min() > 0.01
+
+
+def test_changed_words_are_called_and_no_others():
+    rng = np.random.default_rng(3)
+    centres = rng.standard_normal((400, DIM))
+    moved = centres.copy()
+    moved[:40] = rng.standard_normal((40, DIM))
+    own = units((drawn(rng, centres, 90), False, 0), (drawn(rng, moved, 40), True, 0))
+    called = benjamini_hochberg(judge(own, NONE).p) <= 0.05
+    assert called[:40].sum() >= 38
+    assert called[40:].sum() <= 4
+
+
+def test_another_mix_of_sources_is_no_change():
+    rng = np.random.default_rng(4)
+    news, board = rng.standard_normal((2, 300, DIM))
+    own = units(
+        (drawn(rng, news, 90), False, 0),
+        (drawn(rng, news, 12), True, 0),
+        (drawn(rng, board, 12), False, 1),
+        (drawn(rng, board, 90), True, 1),
+    )
+    assert benjamini_hochberg(judge(own, NONE).p).min() > 0.05
+
+
+def test_what_all_words_have_in_common_is_no_change_of_a_word():
+    """The topic of a month is in the contexts of each word."""
+    rng = np.random.default_rng(5)
+    n = COMMON * WORDS_EACH + 200
+    centres = rng.standard_normal((n, DIM))
+    moved = centres + 1.5 * np.eye(DIM)[0]
+    moved[:30] = rng.standard_normal((30, DIM))
+    sides = drawn(rng, centres, 90), drawn(rng, moved, 60)
+    plain = judge(units((sides[0], False, 0), (sides[1], True, 0)), NONE)
+    assert (benjamini_hochberg(plain.p) <= 0.05).mean() > 0.5
+    now = window({"뉴스": sides[1]})
+    found = between_times([used(window({"뉴스": sides[0]}))], used(now))
+    called = benjamini_hochberg(found.p) <= 0.05
+    assert called[30:].mean() < 0.02
+    assert called[:30].mean() > 0.6
+
+
+def test_few_words_have_no_direction_in_common():
+    rows = np.ones((WORDS_EACH - 1, DIM), np.float32)
+    assert common_directions(rows).shape == (DIM, 0)
+    found = common_directions(np.ones((WORDS_EACH, DIM), np.float32))
+    assert np.allclose(np.abs(found[:, 0]), DIM**-0.5)
+    assert common_directions(np.zeros((500, DIM), np.float32)).shape == (DIM, 0)
+
+
+def test_little_text_copies_and_lone_sources_say_nothing():
+    rng = np.random.default_rng(6)
+    centre = rng.standard_normal((1, DIM))
+    few = drawn(rng, centre, LEAST - 1), drawn(rng, -centre, 90)
+    copies = np.zeros((1, UNITS), np.float32), np.zeros((1, UNITS, DIM), np.float32)
+    copies[0][0, 3], copies[1][0, 3, 0] = 90.0, 90.0
+    many = drawn(rng, centre, 90)
+    for before, after in (few, few[::-1], (copies, copies)):
+        found = judge(units((before, False, 0), (after, True, 0)), NONE)
+        assert (found.p[0], found.z[0]) == (1.0, 0.0)
+    alone = judge(units((many, False, 0), (drawn(rng, -centre, 90), True, 1)), NONE)
+    assert alone.p[0] == 1.0
+
+
+def test_units_are_merged_within_their_source_and_time():
+    rng = np.random.default_rng(7)
+    centres = rng.standard_normal((3, DIM))
+    sides = [
+        (drawn(rng, centres, 50), later, source)
+        for source, later in itertools.product(range(4), (False, True))
+    ]
+    own = units(*sides)
+    merged = own.merged(70)
+    assert len(merged.later) == 64
+    for source, later in itertools.product(range(4), (False, True)):
+        at, of = ((each.source == source) & (each.later == later) for each in (merged, own))
+        assert at.sum() == 8
+        assert np.allclose(merged.sums[:, at].sum(axis=1), own.sums[:, of].sum(axis=1), atol=1e-4)
+    assert len(own.merged(1).later) == 16, "two of each source and time are left"
+
+
+def test_times_and_sources_are_compared_by_the_same_test():
+    rng = np.random.default_rng(8)
+    centres = rng.standard_normal((60, DIM))
+    other = centres.copy()
+    other[0] = -centres[0]
+    past, older = (
+        window({"뉴스": drawn(rng, centres, 40)}),
+        window({"뉴스": drawn(rng, centres, 80)}),
+    )
+    now = window({"뉴스": drawn(rng, other, 50), "글판": drawn(rng, centres, 50)})
+    times = between_times([used(past), used(older)], used(now))
+    assert benjamini_hochberg(times.p)[0] <= 0.05
+    assert (benjamini_hochberg(times.p)[1:] <= 0.05).sum() <= 1
+    sources = between_sources(used(now), "뉴스", "글판")
+    assert benjamini_hochberg(sources.p)[0] <= 0.05
+    assert (benjamini_hochberg(sources.p)[1:] <= 0.05).sum() <= 1
+    again = between_times([used(past), used(older)], used(now))
+    assert np.array_equal(times.p, again.p)
+
+
+def test_without_a_source_in_common_nothing_is_said():
+    rng = np.random.default_rng(9)
+    centres = rng.standard_normal((3, DIM))
+    one, other = (
+        window({"뉴스": drawn(rng, centres, 40)}),
+        window({"글판": drawn(rng, centres, 40)}),
+    )
+    found = between_times([used(one)], used(other))
+    assert found.p.tolist() == [1.0] * 3
