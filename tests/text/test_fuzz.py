@@ -13,8 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from embedding.records import Document, TokenBlock
-from embedding.text import TextConfig, TextPipeline, mask, normalise
+from embedding.text.config import TextConfig
+from embedding.text.mask import mask
 from embedding.text.neutral import NEUTRAL
+from embedding.text.normalise import normalise
+from embedding.text.pipeline import TextPipeline
 from generated import examples
 
 ANYTHING = st.text(st.characters(exclude_categories=[]), max_size=200)
