@@ -15,6 +15,7 @@ from embedding.trends.material import Material, signs
 from embedding.trends.pair import Pair, pair_of
 from embedding.trends.permutation import between_times
 from embedding.trends.rows import TrendRow
+from embedding.trends.scores import WordScores, word_scores
 from embedding.trends.shift import ESTIMATORS, SCALES, shift, shown
 from embedding.trends.significance import Figures, benjamini_hochberg
 from embedding.trends.touched import touched_words
@@ -23,11 +24,12 @@ from embedding.trends.writer import RowWriter, top
 
 @dataclass(frozen=True)
 class Moved:
-    """The ranking, the noise floor it was judged by, and how many words were compared."""
+    """The ranking, the noise floor it was judged by, and all words that were compared."""
 
     rows: tuple[TrendRow, ...] = ()
     floor: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     compared: int = 0
+    scores: WordScores | None = None
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,14 @@ def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: Trends
         rows=tuple(writer.rows([words[at] for at in best], found)),
         floor=judged.floor.to_dict(),
         compared=len(rows),
+        scores=word_scores(words, _figures(judged), material, config),
     )
+
+
+def _figures(judged: JudgedWords) -> dict[str, Figures]:
+    ranked = judged.ranked
+    figures = {"z": ranked.z, "p": ranked.p, "q": ranked.q}
+    return figures | {"shift": judged.shift.astype(np.float64), "expected": judged.expected}
 
 
 def _dates(date: ChangeDate | None) -> dict[str, object]:
