@@ -76,3 +76,17 @@ def test_without_a_limit_none_waits() -> None:
     settling = Settling(told, 0.0)
     assert settling.may_cut(JUNE, 1.0)
     assert settling.ended(JUNE) == {}
+
+
+def test_it_waits_until_each_node_has_read_how_words_were_used() -> None:
+    told = Told()
+    settling = Settling(told, 60.0)
+    assert settling.latest is None
+    for node, closed in (("n1", int(START)), ("n2", -1), ("n3", None)):
+        told.reports[node] = 1.0, {"closed": closed}
+    assert not settling.may_cut(JUNE, 1.0)
+    assert settling.latest == int(START), "nodes are asked to close it"
+    told.reports["n2"] = 2.0, {"closed": int(START)}
+    assert settling.may_cut(JUNE, 2.0)
+    settling.ended(JUNE)
+    assert settling.latest is None
