@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from embedding.exchange.payload import SAID, said
+from embedding.exchange.payload import UNITS
 from embedding.records import FloatArray, IntArray, SnapshotData, Window, WordCounts
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
@@ -20,7 +20,6 @@ SOURCES = ("뉴스", "게시판", "댓글")
 SYLLABLES = np.array(list("가나다라마바사아자차카타파하고노도로모보소오조초구누두루무부수우주추"))
 DOCUMENTS = 40_000
 TOPICS = 400
-REPLICAS = 4
 SUMMED = 2
 """How many of the last snapshots hold sums of usage."""
 SUMS = 100_000
@@ -97,24 +96,22 @@ def usage(placed: FloatArray, held: IntArray, rng: np.random.Generator) -> Usage
 
 
 def sums(placed: FloatArray, held: IntArray, most: int, rng: np.random.Generator) -> Usage:
-    """The most frequent of a window's words and sources, in three kinds of vectors."""
+    """The most frequent of a window's words and sources."""
     counts = held.reshape(-1)
     chosen = np.sort(np.argsort(-counts, kind="stable")[:most])
     chosen = chosen[counts[chosen] > 0]
     rows, sources = np.divmod(chosen, held.shape[1])
-    mentions = (counts[chosen] * 1.4).astype(np.int64) + 1
     n, dim = len(chosen), placed.shape[1]
-    pairs = np.repeat(2.5 * mentions[:, None], REPLICAS, axis=1).astype(np.float32)
-    told = np.empty((n, REPLICAS, said(dim)), np.float16)
-    for at in range(REPLICAS):
-        noise = rng.standard_normal((n, said(dim)), dtype=np.float32)
-        noise /= np.sqrt(pairs[:, at])[:, None]
-        told[:, at] = np.tile(placed[rows], (1, SAID)) + noise
+    # Where a word is rare most units hold none of its documents.
+    documents = rng.poisson(counts[chosen, None] / UNITS, (n, UNITS)).astype(np.float32)
+    means = np.empty((n, UNITS, dim), np.float16)
+    for at in range(UNITS):
+        noise = rng.standard_normal((n, dim), dtype=np.float32)
+        means[:, at] = placed[rows] + noise / np.sqrt(np.maximum(documents[:, at], 1.0))[:, None]
     return Usage(
         rows=rows.astype(np.int64),
         sources=[SOURCES[at] for at in sources.tolist()],
-        mentions=mentions,
-        pairs=pairs,
-        means=told[..., :dim],
-        beside=told[..., dim:],
+        mentions=documents.sum(axis=1).astype(np.int64),
+        pairs=documents,
+        means=means,
     )

@@ -18,7 +18,7 @@ from embedding.trends.material import Material, Snapshots, signs
 from embedding.trends.rows import to_plain
 from embedding.trends.significance import Figures
 
-VERSION = 1
+VERSION = 2
 """Another one whenever the same snapshots and settings give other figures."""
 FIELDS = (
     *(("rank", pa.int32()), ("word", pa.string())),
