@@ -27,7 +27,8 @@ from embedding.config import validate
 from embedding.errors import YeoronError
 from embedding.evaluation.detection import Detection, Judgement, detect
 from embedding.evaluation.planting import Document, PlantingConfig, plant
-from embedding.text import TextConfig, TextPipeline
+from embedding.text.config import TextConfig
+from embedding.text.pipeline import TextPipeline
 from embedding.worker.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 

@@ -22,8 +22,8 @@ from typing import Any
 
 from benchmarks.machine import RESULTS, ended, facts, keep
 from benchmarks.text import texts
-from embedding.text import mask, normalise
-from embedding.text.mask import MASK_VERSION
+from embedding.text.mask import MASK_VERSION, mask
+from embedding.text.normalise import normalise
 
 GRAMMARS = Path(__file__).parents[1] / "tests" / "text"
 STYLES = (

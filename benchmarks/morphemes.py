@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.machine import ended
-from embedding.text import TextConfig, TextPipeline
+from embedding.text.config import TextConfig
+from embedding.text.pipeline import TextPipeline
 from embedding.worker.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 

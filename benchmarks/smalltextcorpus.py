@@ -23,7 +23,8 @@ from pathlib import Path
 
 from embedding.errors import InputError
 from embedding.records import WindowUnit
-from embedding.text import TextConfig, TextPipeline
+from embedding.text.config import TextConfig
+from embedding.text.pipeline import TextPipeline
 from embedding.worker.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 

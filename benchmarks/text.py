@@ -26,8 +26,9 @@ from typing import Any, Literal
 
 from benchmarks.machine import RESULTS, ended, facts, keep
 from embedding.errors import InputError
-from embedding.text import TextConfig, TextPipeline
 from embedding.text.collecting import Collecting
+from embedding.text.config import TextConfig
+from embedding.text.pipeline import TextPipeline
 from embedding.worker.lifetime import peak_memory
 
 PACKAGES = ("kiwipiepy", "kiwipiepy_model")

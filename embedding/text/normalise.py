@@ -11,7 +11,7 @@ import re
 import unicodedata
 from typing import Literal
 
-NORMALISER_VERSION = "3"
+NORMALISER_VERSION = "4"
 
 _LETTERS = re.compile(r"[^\u3131-\u318e]+")
 _HALFWIDTH = {
@@ -31,6 +31,7 @@ _INVISIBLE = re.compile(
 )
 _BREAKS = re.compile(r"[ \t\f\v]*(?:[\r\n\x85\u2028\u2029]+[ \t\f\v]*)+")
 _BLANKS = re.compile(r"[^\S\n]+")
+_EDGES = re.compile(r" ?\n[ \n]*")
 _DASHES = re.compile(r"[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")
 _DIGITS = re.compile(r"[^\D0-9]")
 _ROUND_A = re.compile(r"(?<=[A-Za-z0-9])ⓐ(?=[A-Za-z0-9])")  # hongⓐnaver.com
@@ -46,19 +47,20 @@ def normalise(
 
     Lines stay apart (one newline); emoji stand alone between blanks, or are replaced or dropped.
     """
-    text = _INVISIBLE.sub("", _BREAKS.sub("\n", text))
+    text = _BREAKS.sub("\n", _INVISIBLE.sub("", text))
     if not unicodedata.is_normalized("NFKC", text):
         text = _ROUND_A.sub("@", text)
         if _HAS_HALFWIDTH.search(text):
             text = text.translate(_HALFWIDTH)
         text = _LETTERS.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
-        text = _BREAKS.sub("\n", text)  # some marks come apart into a blank and another
     if not text.isascii():
         text = _DASHES.sub("-", text)
         text = _DIGITS.sub(lambda found: str(unicodedata.decimal(found[0], 0)), text)
         text = _EMOJI.sub(_EMOJI_AS[emoji], text)
     text = _runs(run_length).sub(r"\1", text)
-    return _BLANKS.sub(" ", text).strip()
+    # Last: emoji stand between blanks, and some marks come apart into a blank and another.
+    text = _BLANKS.sub(" ", text)
+    return (_EDGES.sub("\n", text) if "\n" in text else text).strip()
 
 
 _EMOJI_AS = {"keep": r" \g<0> ", "token": " <emoji> ", "drop": " "}

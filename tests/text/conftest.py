@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from embedding.records import Document
-from embedding.text import TextConfig
+from embedding.text.config import TextConfig
 from embedding.text.kiwi import KiwiTokenizer
 
 sys.path.insert(0, str(Path(__file__).parent))

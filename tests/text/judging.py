@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from embedding.text import mask, normalise
+from embedding.text.mask import mask
 from embedding.text.neutral import NEUTRAL
+from embedding.text.normalise import normalise
 
 _TELLING = re.compile(r"[0-9A-Za-z]|[공일이삼사오육칠팔구]")
 

@@ -9,12 +9,15 @@ from collections.abc import Callable
 import grammar
 import grammar_other
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from embedding.records import Document, TokenBlock
-from embedding.text import TextConfig, TextPipeline, mask, normalise
+from embedding.text.config import TextConfig
+from embedding.text.mask import mask
 from embedding.text.neutral import NEUTRAL
+from embedding.text.normalise import normalise
+from embedding.text.pipeline import TextPipeline
 from generated import examples
 
 ANYTHING = st.text(st.characters(exclude_categories=[]), max_size=200)
@@ -48,6 +51,10 @@ def test_any_text_becomes_a_block(
 
 @settings(max_examples=examples(300))
 @given(ANYTHING | KOREAN, st.integers(1, 3), st.sampled_from(["keep", "token", "drop"]))
+@example(text="0\r\x1f 0", run=1, emoji="keep")
+@example(text="0\r\x1f\x850", run=1, emoji="keep")
+@example(text="0\n🐀", run=1, emoji="token")
+@example(text="0\n🐀\n0", run=1, emoji="drop")
 def test_normalising_again_changes_nothing(text: str, run: int, emoji: str) -> None:
     once = normalise(text, run_length=run, emoji=emoji)  # type: ignore[arg-type]
     assert normalise(once, run_length=run, emoji=emoji) == once  # type: ignore[arg-type]

@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judging import Verdict, judge
 
-from embedding.text import mask, normalise
+from embedding.text.mask import mask
+from embedding.text.normalise import normalise
 
 STYLES = [
     grammar,

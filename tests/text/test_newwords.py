@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.records import Document
-from embedding.text import TextConfig, TextPipeline
+from embedding.text.config import TextConfig
 from embedding.text.newwords import MENTIONS, VARIETY, WordFinder
+from embedding.text.pipeline import TextPipeline
 
 WORD = "김밥맛"
 """Kiwi says 김밥 and 맛."""

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.text import normalise
 from embedding.text.language import hangul_share, is_korean
+from embedding.text.normalise import normalise
 from embedding.text.sentences import eojeols, split_sentences
 
 

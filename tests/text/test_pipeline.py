@@ -10,8 +10,10 @@ import pytest
 
 from embedding.errors import InputError
 from embedding.records import Document, TokenBlock
-from embedding.text import TextConfig, TextPipeline, VocabularyStatistics
 from embedding.text import kiwi as kiwi_module
+from embedding.text.config import TextConfig
+from embedding.text.pipeline import TextPipeline
+from embedding.text.statistics import VocabularyStatistics
 
 Make = Callable[..., Document]
 

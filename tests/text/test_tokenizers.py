@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from embedding.errors import ConfigError
-from embedding.text import TextConfig, Tokenizer, make_tokenizer
 from embedding.text import kiwi as kiwi_module
+from embedding.text.config import TextConfig
 from embedding.text.fallback import ScriptTokenizer, WhitespaceTokenizer
 from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.morphemes import TAGS
+from embedding.text.tokenizer import Tokenizer, make_tokenizer
 from generated import examples
 
 MECAB = importlib.util.find_spec("mecab") is not None

@@ -10,7 +10,8 @@ from embedding.models import make_trainer
 from embedding.models.config import ModelConfig
 from embedding.records import Document, TokenBlock, WindowUnit
 from embedding.server.service import ParameterServer
-from embedding.text import TextConfig, TextPipeline
+from embedding.text.config import TextConfig
+from embedding.text.pipeline import TextPipeline
 from embedding.worker.config import NodeConfig
 from embedding.worker.learner import Learner
 from embedding.worker.listening import Listener

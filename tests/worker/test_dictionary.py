@@ -11,7 +11,7 @@ from embedding.records import Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.snapshots.store import SnapshotStore
-from embedding.text import TextConfig
+from embedding.text.config import TextConfig
 from embedding.trends.config import TrendsConfig
 from embedding.trends.report import build_report
 
