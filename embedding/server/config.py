@@ -258,7 +258,7 @@ class ServerConfig(Config):
     """Memory that the server may take for each node whose pulls bring changes, for what that node
     has of the rows (exchange.pulls)."""
 
-    pair_sample: int = Field(default=20_000, ge=0)
+    pair_sample: int = Field(default=5_000, ge=0)
     """Scored pairs kept as held-out set."""
 
     pip_words: int = Field(default=500, ge=0)

@@ -81,7 +81,7 @@ class NodeConfig(Config):
 
     score_pairs: int = Field(default=24, ge=1, le=10_000)
     """Word pairs of each document that are scored before the document is learnt from; fewer where a
-    block holds many documents: 2,048 pairs of a block are scored at most."""
+    tick holds many documents: 2,048 pairs of a tick are scored at most."""
 
     vocabulary_blocks: int = Field(default=4, ge=1, le=10_000)
     """Blocks between two looks at the server's vocabulary and counts."""

@@ -12,7 +12,7 @@ from embedding.worker.counting import window_starts
 from embedding.worker.planning import Part
 
 MOST = 2048
-"""Pairs of one block: so many say what the mean loss is, and each takes rows from the server."""
+"""Pairs of one tick: so many say what the mean loss is, and each takes rows from the server."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class PairSampler:
     window    words on each side that count as context
     pairs     pairs drawn from each document at most
     negative  noise words for each pair
-    most      pairs drawn from a block; where it holds more documents than that, from some of them
+    most      pairs drawn in a tick, shared by blocks as they hold documents; where there are more
+              documents than that, from some of them
     """
 
     window: int
@@ -40,6 +41,7 @@ class PairSampler:
     ) -> list[ScorePairs]:
         """Pairs of each block, of one source each, where it holds any."""
         rng = np.random.default_rng(seed)
+        documents = sum(block.n_documents for block in blocks)
         found = [
             self.sample(
                 block.source,
@@ -49,6 +51,7 @@ class PairSampler:
                 window_starts(block, unit),
                 noise,
                 rng,
+                max(1, self.most * block.n_documents // max(documents, 1)),
             )
             for block, part in zip(blocks, coded, strict=True)
         ]
@@ -63,6 +66,7 @@ class PairSampler:
         windows: IntArray,
         noise: IntArray,
         rng: np.random.Generator,
+        most: int | None = None,
     ) -> ScorePairs | None:
         """Pairs of one source's documents; None when no document holds a pair.
 
@@ -70,7 +74,9 @@ class PairSampler:
         sentences  int32 [m + 1] token offsets; documents int32 [d + 1] sentence offsets
         windows    int64 [d], start (Unix seconds) of the window that each document belongs to
         noise      int64 [p], row ids drawn from the noise distribution
+        most       pairs, at most; None: those of a whole tick
         """
+        most = self.most if most is None else most
         if not len(noise) or not len(ids):
             return None
         starts = sentences[documents[:-1]].astype(np.int64)
@@ -78,9 +84,9 @@ class PairSampler:
         read = np.flatnonzero(lengths > 1)
         if not len(read):
             return None
-        each = max(1, min(self.pairs, self.most // len(read)))
-        if len(read) > self.most:
-            read = np.sort(rng.choice(read, self.most, replace=False))
+        each = max(1, min(self.pairs, most // len(read)))
+        if len(read) > most:
+            read = np.sort(rng.choice(read, most, replace=False))
         # Half of the draws fall on unknown words or sentence borders; draw twice and cut.
         owner = np.repeat(read, 2 * each)
         centre = starts[owner] + (rng.random(len(owner)) * lengths[owner]).astype(np.int64)
