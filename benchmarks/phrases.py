@@ -8,8 +8,10 @@ month's counts become a snapshot (without vectors: births are judged by counts a
 WORD=MONTH: when the phrase was found, in which window it was born, how sure that is, and whether
 its parts are listed beside it as born or risen. The peer is word2phrase (Mikolov et al. 2013) as
 gensim's Phrases, by its own score and by NPMI, on the same words up to the end of that month.
---sample prints phrases chosen by chance, to be judged by a reader. --keep stores the passages that
-Kiwi made, so that a second call needs no Kiwi; that file holds the text and is no result.
+--null deals the documents out to the months by chance so many times: every birth called is then
+false. --sample prints phrases chosen by chance, to be judged by a reader. --keep stores the
+passages that Kiwi made, so that a second call needs no Kiwi; that file holds the text and is no
+result.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -236,6 +238,25 @@ def judged(store: SnapshotStore, asked: dict[str, str]) -> tuple[list[dict[str, 
     return list(found.values()), others
 
 
+def null(documents: Sequence[Text], config: TextConfig, times: int) -> dict[str, Any]:
+    """Births called where the documents were dealt out to the months by chance."""
+    windows, calls = 0, []
+    for seed in range(times):
+        when = [text.when for text in documents]
+        dealt = list(documents)
+        random.Random(seed).shuffle(dealt)
+        moved = [replace(text, when=at) for text, at in zip(dealt, when, strict=True)]
+        with tempfile.TemporaryDirectory() as folder:
+            store = publish(read(moved, config)[0], folder)
+            for ref in store.list():
+                came = arrivals(store, ref.id)
+                if came is not None:
+                    windows += 1
+                    calls.append([row.word for row in came.born if row.significant])
+    false = [words for words in calls if words]
+    return {"windows": windows, "with_a_call": len(false), "calls": sum(map(len, false))}
+
+
 def peers(documents: Sequence[Text], asked: dict[str, str], parts: dict[str, list[str]]) -> Any:
     """gensim's Phrases on the same words, twice, so that phrases may have up to four parts."""
     from gensim.models.phrases import Phrases as Peer
@@ -304,6 +325,12 @@ def measure(given: Namespace) -> None:
             for word in random.Random(5).sample(sorted(found), min(given.sample, len(found)))
         ],
     }
+    if given.null:
+        plain = config.model_copy(update={"phrases": 0, "phrase_voices": 100, "phrase_npmi": 1.0})
+        report["null"] = {
+            "with phrases": null(documents, config, given.null),
+            "without": null(documents, plain, given.null),
+        }
     if not given.no_peers:
         parts = {word: list(found[word].parts) if word in found else [word] for word in asked}
         report["peers"] = peers(documents, asked, parts)
@@ -326,6 +353,9 @@ def table(report: dict[str, Any]) -> str:
     for label, one in report["windows"].items():
         lines += ["", f"{label}: {one['born']} born for sure, {one['phrases']} of them phrases; "]
         lines[-1] += f"{one['risen']} risen for sure. First: {' '.join(one['first'])}"
+    for name, one in report.get("null", {}).items():
+        lines += ["", f"Documents dealt out by chance, {name}: {one['calls']} births called, in "]
+        lines[-1] += f"{one['with_a_call']} of {one['windows']} windows."
     for peer in report.get("peers", []):
         hits = " ".join(word for word, there in peer["found"].items() if there) or "none"
         lines += ["", f"{peer['name']}: {peer['phrases']:,} phrases, {peer['s_per_million']} s a "]
@@ -349,6 +379,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("corpus", type=Path, help="dated JSONL, plain or .xz")
     parser.add_argument("words", nargs="*", metavar="WORD=MONTH")
     parser.add_argument("--sample", type=int, default=100)
+    parser.add_argument("--null", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="file for what Kiwi made of the corpus")
     parser.add_argument("--set", default="{}", help="settings of the text room, as JSON")
     parser.add_argument("--no-peers", action="store_true")

@@ -168,7 +168,7 @@ class Phrase:
     parts    the words that it was read as before
     since    earliest event time (Unix seconds) at which it is known to have been written
     joined   event time (Unix seconds) from which on it is read as one word
-    earlier  documents known to have held it before, which counted for its parts
+    earlier  uses known from before, one for each author, which counted for its parts
     """
 
     word: str

@@ -148,7 +148,7 @@ def pieces(
             continue
         start = tokens[first].start
         close = _close(text, start, tokens, tag.partition("-")[0], after, select)
-        if close < 0:
+        if close < 0 or (start > begin and text[start - 1].isdigit()):  # 1인 시위
             touched = -1
             yield first, Piece(sys.intern(word))
             continue

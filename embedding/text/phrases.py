@@ -31,6 +31,9 @@ VERSION = "1"
 LEAST_PARTS, MOST_PARTS = 2, 4
 UNSPACED_VOICES = 2
 """Authors who wrote a phrase without a blank."""
+EARLIER = 32
+"""Authors remembered of a chain: as many uses from before it was a phrase are counted at most, so
+that one author who repeats it makes no more of it."""
 HORIZON = 4_000_000
 """Nouns, once a document, after which all counts are halved: shares follow the stream."""
 _CANDIDATE, _NOUN = 420, 150
@@ -43,16 +46,14 @@ _SEPARATOR = " "
 class _Candidate:
     """A chain that may be a phrase.
 
-    documents  that held it; count of them, halved with the other counts
+    count      documents that held it, halved with the other counts
     since      earliest event time (Unix seconds)
-    voices, unspaced  marks of authors who wrote it, and who wrote it without a blank: no more of
-               them than are asked for
+    voices, unspaced  marks of some authors who wrote it, and who wrote it without a blank
     """
 
-    __slots__ = ("count", "documents", "since", "unspaced", "voices")
+    __slots__ = ("count", "since", "unspaced", "voices")
 
     def __init__(self) -> None:
-        self.documents = 0
         self.count = 0.0
         self.since = math.inf
         self.voices = b""
@@ -165,23 +166,22 @@ class Phrases:
             if held is None:
                 held = _Candidate()
                 self._candidates.put(key, held)
-            before = held.documents
-            held.documents += len(one.documents)
+            before = len(held.voices) // _MARK
             held.count += len(one.documents)
             for at, unspaced in one.documents.items():
                 held.since = min(held.since, published[at])
-                held.voices = _with(held.voices, marks[at], self._voices)
+                held.voices = _with(held.voices, marks[at], max(self._voices, EARLIER))
                 if unspaced:
                     held.unspaced = _with(held.unspaced, marks[at], UNSPACED_VOICES)
             if (
-                len(held.voices) == _MARK * self._voices
-                and len(held.unspaced) == _MARK * UNSPACED_VOICES
+                len(held.voices) >= _MARK * self._voices
+                and len(held.unspaced) >= _MARK * UNSPACED_VOICES
                 and self._keeps_together(key, held.count)
             ):
                 word = key.replace(_SEPARATOR, "")
                 self._found.put(key, word)
                 self.found += 1
-                held.documents = 0  # what comes is counted as the phrase
+                held.voices = held.unspaced = b""  # who writes it now is counted for the phrase
                 joined = min(published[at] for at in one.documents)
                 yield Phrase(word, one.parts, held.since, joined, before)
 

@@ -107,13 +107,24 @@ def test_the_longest_phrase_is_joined_first_and_has_at_most_four_parts():
     ]
 
 
-def test_a_phrase_unused_for_longest_is_forgotten_and_comes_back_with_what_it_had():
+def test_a_phrase_unused_for_longest_is_forgotten_and_found_again():
     phrases = Phrases(FEW.model_copy(update={"phrases": 4}))
     read(phrases, [*["돌|흙"] * 40, *["우한+폐렴"] * 3])
     for name in "가나다라마바":
         read(phrases, [f"{name}갑+{name}을"] * 3, day=10)
-    assert read(phrases, ["우한 폐렴"], day=20, voices=[900])[0] == ["우한폐렴"]
-    assert phrases.found == 8  # found once more, at once
+    assert read(phrases, ["우한 폐렴"], day=20)[0] == ["우한 폐렴"]
+    words, (found,) = read(phrases, ["우한+폐렴"] * 3, day=30)
+    assert words == ["우한폐렴"] * 3
+    assert found.earlier == 1
+
+
+def test_what_one_author_wrote_before_counts_once():
+    phrases = Phrases(FEW)
+    read(phrases, OTHERS)
+    for _ in range(20):
+        read(phrases, ["우한+폐렴"] * 50, voices=[7] * 50, day=100)
+    (found,) = read(phrases, ["우한+폐렴"] * 3, day=200)[1]
+    assert found.earlier == 1
 
 
 NOUN = st.sampled_from("가나다라마")
@@ -183,6 +194,8 @@ def test_memory_is_bounded_and_reckoned_as_it_is():
         ("'온라인 개학'", "온라인 개학", "01"),
         ("가해자들 처벌", "가해자 처벌", "00"),
         ("마스크 구매하고", "마스크 -", "00"),
+        ("1인 시위", "- 시위", "00"),
+        ("5km 이상", "- 이상", "00"),
         ("환경 속 미생물", "환경 - 미생물", "000"),
     ],
 )
