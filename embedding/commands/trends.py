@@ -1,4 +1,4 @@
-"""`yeoron trends moved|born|risen|word|axis|contrast|bias|report`: what changed between windows."""
+"""`yeoron trends moved|score|born|risen|word|axis|contrast|bias|report`: changes of windows."""
 
 from __future__ import annotations
 
@@ -30,12 +30,22 @@ Store = Annotated[Path | None, typer.Option("--snapshots", help="Snapshot store 
 Id = Annotated[str, typer.Option("--id", help="Snapshot id, or latest.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")]
 Limit = Annotated[int, typer.Option("-n", "--limit", min=1, help="Rows.")]
+Between = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        "--between",
+        metavar="A B",
+        help="Two windows (2020-01 2020-03) or snapshot ids, the earlier first; they need not be "
+        "neighbours.",
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     group = typer.Typer(help=ABOUT, no_args_is_help=True)
     group.command("moved")(moved)
+    group.command("score")(score)
     group.command("born")(born)
     group.command("risen")(risen)
     group.command("fallen")(fallen)
@@ -50,15 +60,58 @@ def register(app: typer.Typer) -> None:
 def moved(
     snapshots: Store = None,
     id: Id = "latest",  # noqa: A002 - the option's name
+    every: Annotated[bool, typer.Option("--all", help="All words that were compared.")] = False,
+    between: Between = None,
     limit: Limit = 20,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
     """Words whose meaning moved, surest first.
 
-    Examples: `yeoron trends moved` · `yeoron trends moved --snapshots store --csv`
+    Examples: `yeoron trends moved` · `yeoron trends moved --snapshots store --csv` ·
+    `yeoron trends moved --all --json` · `yeoron trends moved --between 2020-01 2020-03`
     """
-    _print(_report(snapshots, id), "moved", limit, as_json, as_csv)
+    from embedding.commands.trend_scores import print_all, report_between, report_with_scores
+
+    _refuse_both(id, between)
+    if every:
+        store = _store(snapshots, settings())
+        found = report_between(store, between) if between else report_with_scores(store, id)
+        print_all(found, as_json=as_json, as_csv=as_csv)
+    elif between:
+        found = report_between(_store(snapshots, settings()), between)
+        _print(found, "moved", limit, as_json, as_csv)
+    else:
+        _print(_report(snapshots, id), "moved", limit, as_json, as_csv)
+
+
+def score(
+    words: Annotated[Path, typer.Option(help="A file with one word a line.")],
+    snapshots: Store = None,
+    id: Id = "latest",  # noqa: A002
+    between: Between = None,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """How far the words of a file moved, in the order of the file.
+
+    A word that could not be compared is listed with the reason.
+
+    Examples: `yeoron trends score --words words.txt` ·
+    `yeoron trends score --words words.txt --between 2020-01 2020-03 --json`
+    """
+    from embedding.commands.trend_scores import named_report, print_named
+
+    _refuse_both(id, between)
+    found, named, reasons = named_report(_store(snapshots, settings()), words, id, between)
+    print_named(found, named, reasons, as_json=as_json, as_csv=as_csv)
+
+
+def _refuse_both(id: str, between: tuple[str, str] | None) -> None:  # noqa: A002
+    if between and id != "latest":
+        from embedding.errors import ConfigError
+
+        raise ConfigError(f"--id {id}: beside --between, which names both windows.")
 
 
 def born(

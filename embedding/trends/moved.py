@@ -16,6 +16,7 @@ from embedding.trends.material import Material, signs
 from embedding.trends.pair import Pair, pair_of
 from embedding.trends.permutation import permuted
 from embedding.trends.rows import TrendRow
+from embedding.trends.scores import WordScores, word_scores
 from embedding.trends.shift import ESTIMATORS, SCALES, shift, shown
 from embedding.trends.significance import Figures, benjamini_hochberg
 from embedding.trends.touched import touched_words
@@ -27,12 +28,13 @@ WITH_USAGE = ("combined", "usage")
 
 @dataclass(frozen=True)
 class Moved:
-    """The ranking, the noise floor it was judged by, and how many words were compared."""
+    """The ranking, the noise floor it was judged by, and all words that were compared."""
 
     rows: tuple[TrendRow, ...] = ()
     floor: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     halves: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
     compared: int = 0
+    scores: WordScores | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,14 @@ def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: Trends
         floor=judged.floor.to_dict(),
         halves={name: floor.to_dict() for name, floor in judged.halves.items()},
         compared=len(rows),
+        scores=word_scores(words, _figures(judged), material, config),
     )
+
+
+def _figures(judged: JudgedWords) -> dict[str, Figures]:
+    ranked = judged.ranked
+    figures = {"z": ranked.z, "p": ranked.p, "q": ranked.q}
+    return figures | {"shift": judged.shift.astype(np.float64), "expected": judged.expected}
 
 
 def _dates(date: ChangeDate | None) -> dict[str, object]:

@@ -11,6 +11,7 @@ from embedding.trends.frequency import add
 from embedding.trends.material import Material, Snapshots, figures, gather
 from embedding.trends.moved import Moved, held_out_of, pair_in, rank_moved
 from embedding.trends.rows import Note, TrendReport
+from embedding.trends.scores import WordScores, no_scores
 from embedding.trends.writer import RowWriter
 
 
@@ -57,7 +58,12 @@ def build_report(
             "emergence": arrivals.compared,
         },
         bias=bias_of(material.snapshot.manifest),
+        scores=moved.scores or _no_scores(material, config),
     )
+
+
+def _no_scores(material: Material, config: TrendsConfig) -> WordScores:
+    return no_scores([*material.earlier, material.snapshot], config)
 
 
 def _unread(snapshot: Snapshot) -> Note:
@@ -121,4 +127,5 @@ def _bare(material: Material, config: TrendsConfig) -> TrendReport:
         notes=tuple(notes),
         windows=(label,),
         bias=bias_of(material.snapshot.manifest),
+        scores=_no_scores(material, config),
     )

@@ -6,11 +6,16 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from embedding.errors import InputError
 
+if TYPE_CHECKING:
+    from embedding.trends.scores import WordScores
+
 DIGITS = 6
+APART = {"apart": True}
+"""Marks a field that has no place in the JSON form."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,7 @@ class TrendReport:
     ranked     how many words each ranking was chosen from
     held_out   words that a change of the tokenizer touched: they are not ranked as moved
     bias       which source the model serves worst; None where fewer than two were scored
+    scores     the figures of every word that was compared; kept as a table beside the report
     """
 
     snapshot: WindowFigures
@@ -162,9 +168,10 @@ class TrendReport:
     ranked: Mapping[str, int] = field(default_factory=dict)
     held_out: tuple[str, ...] = ()
     bias: Bias | None = None
+    scores: WordScores | None = field(default=None, compare=False, repr=False, metadata=APART)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form; figures rounded to six digits, what is not finite is null."""
+        """JSON-safe form without `scores`; figures rounded to six digits, null if not finite."""
         plain: dict[str, Any] = to_plain(self)
         return plain
 
@@ -202,7 +209,8 @@ T = TypeVar("T")
 def to_plain(value: Any) -> Any:
     """Records to dicts, tuples to lists, numbers rounded to six digits."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        fields = [f.name for f in dataclasses.fields(value) if "apart" not in f.metadata]
+        return {name: to_plain(getattr(value, name)) for name in fields}
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):

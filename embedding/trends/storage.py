@@ -1,6 +1,7 @@
 """Reports on disk: `<folder>/<snapshot id>/report.json` and Parquet tables.
 
-A table a ranking (`SCHEMA`), and `sources.parquet` of what each source brought (`SOURCES`).
+A table a ranking (`SCHEMA`), `sources.parquet` of what each source brought (`SOURCES`), and
+`scores.parquet` with the figures of every word that was compared (`scores.SCHEMA`).
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ import pyarrow.parquet as pq
 from embedding.durable import sync
 from embedding.errors import ConfigError, InputError
 from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.trends.scores import WordScores
 
 REPORT = "report.json"
+SCORES = "scores.parquet"
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
 _NEIGHBOUR = pa.struct([("word", pa.string()), ("similarity", pa.float64())])
 _SOURCE = pa.struct(
@@ -79,7 +82,8 @@ def save(report: TrendReport, folder: Path) -> Path:
     text = dumps(report)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if (target / REPORT).is_file() and (target / REPORT).read_text("utf-8") == text:
+        same = (target / REPORT).is_file() and (target / REPORT).read_text("utf-8") == text
+        if same and _same_scores(target, report):
             return target
         draft = folder / f".publishing-{uuid.uuid4().hex}"
         try:
@@ -108,6 +112,15 @@ def load(folder: Path, id: str) -> TrendReport:  # noqa: A002 - as the store nam
     if not isinstance(data, dict):
         raise InputError(f"{path}: not a trend report: an object is expected.")
     return TrendReport.from_dict(data)
+
+
+def load_scores(folder: Path, id: str, key: str) -> WordScores | None:  # noqa: A002
+    """The saved figures of all words; None when there are none with this key (`scores.key_of`).
+
+    They are stale when a snapshot was withdrawn or cut again since, or settings are others.
+    """
+    found = _scores(folder / _checked(id))
+    return found if found is not None and found.key == key else None
 
 
 def saved(folder: Path) -> list[str]:
@@ -151,10 +164,28 @@ def source_table(report: TrendReport) -> pa.Table:
     return pa.Table.from_pylist(records, schema=SOURCES)
 
 
+def _scores(folder: Path) -> WordScores | None:
+    """The table in the folder of a report; None when there is none that can be read."""
+    try:
+        return WordScores.from_arrow(pq.read_table(folder / SCORES))
+    except (OSError, ValueError):  # ArrowInvalid is a ValueError
+        return None
+
+
+def _same_scores(folder: Path, report: TrendReport) -> bool:
+    """Whether the report brings no figures of words beside those that are there."""
+    if report.scores is None:
+        return True
+    found = _scores(folder)
+    return found is not None and found.key == report.scores.key
+
+
 def _write(folder: Path, report: TrendReport, text: str) -> None:
     for name in RANKINGS:
         pq.write_table(table(report, name), folder / f"{name}.parquet")
     pq.write_table(source_table(report), folder / "sources.parquet")
+    if report.scores is not None:
+        pq.write_table(report.scores.to_arrow(), folder / SCORES)
     (folder / REPORT).write_text(text, encoding="utf-8")
     for path in (*folder.iterdir(), folder):
         sync(path)

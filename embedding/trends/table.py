@@ -217,11 +217,11 @@ def as_csv(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows([[_cell(value) for value in line] for line in lines])
+    writer.writerows([[csv_cell(value) for value in line] for line in lines])
     return out.getvalue()
 
 
-def _cell(value: object) -> object:
+def csv_cell(value: object) -> object:
     """A spreadsheet runs a cell that starts with = + - or @; a leading quote keeps it text."""
     if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"}:
         return "'" + value

@@ -21,6 +21,7 @@ LOSSES = {"nll": 2.0, "nll.뉴스": 1.9, "nll.게시판": 2.25, "nll.댓글": 1.
 POLES = ("--positive", "백신,환자", "--negative", "배우,감독")
 ANSWERS = (
     ("moved",),
+    ("moved", "--all"),
     ("born",),
     ("risen",),
     ("fallen",),
@@ -103,7 +104,7 @@ def test_every_answer_is_the_same_in_processes_that_hash_otherwise(store, tmp_pa
     assert all(out for out, _ in said), said
     first, second = (json.loads(out) for out, _ in said)
     assert first.keys() == second.keys()
-    assert len(first) == 2 * len(ANSWERS) + 6
+    assert len(first) == 2 * len(ANSWERS) + 7
     assert [name for name in first if first[name] != second[name]] == []
 
 

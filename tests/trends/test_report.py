@@ -16,7 +16,7 @@ from embedding.trends import storage, table
 from embedding.trends.config import TrendsConfig
 from embedding.trends.lineage import lineage
 from embedding.trends.report import build_report
-from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.trends.rows import RANKINGS, TrendReport, to_plain
 
 
 @pytest.fixture(scope="module")
@@ -221,6 +221,41 @@ def test_saving_again_replaces_what_differs(report, tmp_path):
     storage.save(replace(report, moved=report.moved[:1]), tmp_path)
     assert len(storage.load(tmp_path, report.snapshot.id).moved) == 1
     assert len([*tmp_path.iterdir()]) == 1
+
+
+def test_the_figures_of_all_words_are_kept_beside_the_report(report, tmp_path):
+    storage.save(report, tmp_path)
+    key = report.scores.key
+    found = storage.load_scores(tmp_path, report.snapshot.id, key)
+    assert found.table.equals(report.scores.table)
+    rows = [*found.rows()]
+    assert len(rows) == len(found) == report.ranked["moved"]
+    for row, shown in zip(rows, report.moved, strict=False):
+        kept = {name: getattr(shown, name) for name in row if name != "rank"}
+        assert {k: v for k, v in row.items() if k != "rank"} == pytest.approx(to_plain(kept))
+    assert found.of(["없는말", rows[7]["word"]]) == {rows[7]["word"]: rows[7]}
+
+
+def test_stale_or_damaged_figures_are_none_and_saving_again_mends_them(report, tmp_path):
+    folder = storage.save(report, tmp_path)
+    name, key = report.snapshot.id, report.scores.key
+    assert storage.load_scores(tmp_path, name, "other") is None
+    for spoil in (lambda p: p.write_bytes(b"PAR1"), lambda p: p.unlink()):
+        spoil(folder / storage.SCORES)
+        assert storage.load_scores(tmp_path, name, key) is None
+        storage.save(report, tmp_path)
+        assert storage.load_scores(tmp_path, name, key) is not None
+    again = replace(report.scores, key="other")
+    storage.save(replace(report, scores=again), tmp_path)
+    assert storage.load_scores(tmp_path, name, key) is None
+    assert storage.load_scores(tmp_path, name, "other") is not None
+
+
+def test_a_report_without_a_comparison_has_an_empty_table(planted, tmp_path):
+    store = planted.make_store(str(tmp_path), planted.Plan(windows=1, fillers=80))
+    report = build_report(store)
+    assert len(report.scores) == 0
+    assert "scores" not in report.to_dict()
 
 
 def test_bad_folders_and_reports_are_sentences(report, tmp_path):

@@ -1,0 +1,147 @@
+"""The figures of every word that was compared, not only of those a report shows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from embedding.trends.config import TrendsConfig
+from embedding.trends.lineage import lineage
+from embedding.trends.material import Material, Snapshots, signs
+from embedding.trends.rows import to_plain
+from embedding.trends.significance import Figures
+
+VERSION = 1
+"""Another one whenever the same snapshots and settings give other figures."""
+FIELDS = (
+    *(("rank", pa.int32()), ("word", pa.string())),
+    *((name, pa.float64()) for name in ("z", "p", "q")),
+    ("significant", pa.bool_()),
+    *((name, pa.float64()) for name in ("shift", "expected")),
+    *((name, pa.int64()) for name in ("count_before", "count")),
+    *((name, pa.int64()) for name in ("documents_before", "documents")),
+)
+SCHEMA = pa.schema(FIELDS)
+COLUMNS = tuple(SCHEMA.names)
+_KEY = b"yeoron.key"
+_BATCH = 1_000
+
+
+@dataclass(frozen=True)
+class WordScores:
+    """The figures of n words, surest first, as an Arrow table with `SCHEMA`.
+
+    key  says of which snapshots and settings they are (`key_of`)
+    """
+
+    table: pa.Table
+    key: str
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One plain row a word, some at a time; figures rounded as in a report."""
+        for batch in self.table.to_batches(max_chunksize=_BATCH):
+            yield from (to_plain(row) for row in batch.to_pylist())
+
+    def of(self, words: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The rows of those of `words` that were compared, by word."""
+        chosen = pc.is_in(self.table.column("word"), value_set=pa.array(words, pa.string()))
+        return {row["word"]: to_plain(row) for row in self.table.filter(chosen).to_pylist()}
+
+    def to_arrow(self) -> pa.Table:
+        """The table with the key in the metadata of its schema."""
+        return self.table.replace_schema_metadata({_KEY: self.key.encode()})
+
+    @classmethod
+    def from_arrow(cls, table: pa.Table) -> WordScores:
+        """Inverse of `to_arrow`; raises ValueError for another table."""
+        key = (table.schema.metadata or {}).get(_KEY)
+        if key is None or not table.schema.equals(SCHEMA):
+            raise ValueError("not a table of word scores")
+        return cls(table.replace_schema_metadata(None), key.decode())
+
+
+def word_scores(
+    words: Sequence[str],
+    figures: dict[str, Figures],
+    material: Material,
+    config: TrendsConfig,
+) -> WordScores:
+    """All words that were compared, n of them.
+
+    figures  z, p, q, shift and expected, float [n] each
+    """
+    rounded = np.round(figures["z"], 9).tolist()
+    order = sorted(range(len(words)), key=lambda at: (-rounded[at], words[at]))
+    ordered = [words[at] for at in order]
+    columns: dict[str, Any] = {"rank": np.arange(1, len(words) + 1), "word": ordered}
+    columns |= {name: values[order].astype(np.float64) for name, values in figures.items()}
+    columns["significant"] = columns["q"] <= config.false_discovery
+    for suffix, window in (("_before", material.past[-1]), ("", material.now)):
+        counts, documents = window.take(ordered, window.sources)
+        columns[f"count{suffix}"] = counts.sum(axis=1)
+        columns[f"documents{suffix}"] = documents.sum(axis=1)
+    table = pa.table({name: columns[name] for name in COLUMNS}, schema=SCHEMA)
+    return WordScores(table, key_of([*material.earlier, material.snapshot], config))
+
+
+def no_scores(snapshots: Sequence[Any], config: TrendsConfig) -> WordScores:
+    """Where no word was compared."""
+    return WordScores(SCHEMA.empty_table(), key_of(snapshots, config))
+
+
+def key_of(snapshots: Sequence[Any], config: TrendsConfig) -> str:
+    """Which figures these are: the snapshots (anything with an `id`), oldest first, and settings.
+
+    A snapshot that was withdrawn or cut again, and other settings, give another key.
+    """
+    told = [VERSION, config.digest(), *(one.id for one in snapshots)]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def expected_key(store: Snapshots, id: str, config: TrendsConfig) -> str:  # noqa: A002
+    """The key that the figures of a snapshot have if they are computed now."""
+    return key_of(lineage(store.list(), store.open(id).ref), config)
+
+
+def why_not(words: Sequence[str], material: Material, config: TrendsConfig) -> dict[str, str]:
+    """Why each of `words`, none of which was compared, was not: a sentence without a full stop."""
+    if not words:
+        return {}
+    now = material.now.take(words, material.now.sources)[0].sum(axis=1)
+    skipped = signs(words, config)
+    return {
+        word: _reason(word, int(now[at]), bool(skipped[at]), material, config)
+        for at, word in enumerate(words)
+    }
+
+
+def _reason(word: str, now: int, sign: bool, material: Material, config: TrendsConfig) -> str:
+    if not material.earlier:
+        return "there is no window before to compare with"
+    before, after = material.earlier[-1], material.snapshot
+    labels = before.manifest.window.label, after.manifest.window.label
+    there = [one.index(word) for one in (before, after)]
+    if there == [None, None]:
+        return f"neither {labels[0]} nor {labels[1]} knows it"
+    for at, label in zip(there, labels, strict=True):
+        if at is None:
+            return f"{label} does not know it"
+    if sign:
+        return "a number, a sign or a mark, which is never ranked (trends.skip)"
+    seen = int(np.asarray(before.counts)[there[0]])
+    if now < config.min_count or seen < config.min_count:
+        return (
+            f"too rare: {now:,} mentions in {labels[1]} and {seen:,} up to {labels[0]}, "
+            f"{config.min_count} of each are needed (trends.min_count)"
+        )
+    return "it was not compared; the notes of the report say more"
