@@ -26,7 +26,7 @@ import numpy as np
 from benchmarks.machine import facts, keep
 from benchmarks.months import PACKAGES, Bare
 from embedding.errors import InputError, YeoronError
-from embedding.records import IntArray
+from embedding.records import IntArray, Phrase
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.config import TrendsConfig
@@ -108,8 +108,10 @@ class Running:
     def __init__(self, rows: dict[str, int], counts: IntArray, month: str, documents: int) -> None:
         self._rows = rows
         self.counts = counts
+        self.phrases: dict[str, Phrase] = {}
+        start = datetime.strptime(month, "%Y-%m").replace(tzinfo=UTC)
         self.manifest = SimpleNamespace(
-            window=SimpleNamespace(label=month),
+            window=SimpleNamespace(label=month, start=start),
             documents={"all": documents},
             words=int((counts > 0).sum()),
             config={"server": {"min_count": ROW}},

@@ -49,7 +49,8 @@ from embedding.trends.arrivals import Arrivals, rank_arrivals
 from embedding.trends.config import TrendsConfig
 from embedding.trends.frequency import add
 from embedding.trends.material import gather
-from embedding.worker.corpus import dated_lines, named_source
+from embedding.worker.corpus import named_source
+from embedding.worker.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 
 PACKAGES = ("yeoron", "numpy", "kiwipiepy", "gensim")
@@ -105,7 +106,7 @@ def texts(path: Path, config: TextConfig) -> tuple[list[Text], Cost]:
     for line in dated_lines(CorpusShare(path=str(path))):
         clean = mask(normalise(line.text)).text
         passages = [each for each in kiwi.passages(split_sentences(clean)) if each.words]
-        found.append(Text(line.when, named_source(line) or "corpus", passages))
+        found.append(Text(line.when, named_source(line.source) or "corpus", passages))
     words = sum(len(p.words) for text in found for p in text.passages)
     return found, Cost(time.process_time() - began, words)
 

@@ -12,7 +12,7 @@ from embedding.commands.train_options import SETTING, request_of
 from embedding.commands.training import train
 from embedding.errors import ConfigError
 from embedding.settings import GivenSettings, Settings, given_settings
-from embedding.text import TextConfig
+from embedding.text.config import TextConfig
 from embedding.training.request import TrainRequest
 from embedding.training.settings import SECTIONS, UNUSED, taken
 

@@ -66,7 +66,8 @@ def test_frequent_words_count_less_and_the_mean_is_taken_off(contexts) -> None:
 
 def test_names_in_the_training_are_distinct_and_unchanged_by_the_text_pipeline(bench) -> None:
     from benchmarks.lscours import spelt
-    from embedding.text import TextConfig, TextPipeline
+    from embedding.text.config import TextConfig
+    from embedding.text.pipeline import TextPipeline
 
     names = [spelt(at) for at in range(20_000)]
     assert len(set(names)) == len(names)

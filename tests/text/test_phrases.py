@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.records import Document, Phrase, TokenBlock
-from embedding.text import TextConfig, TextPipeline
+from embedding.text.config import TextConfig
 from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.passages import APART, BLANK, TOUCHES, Passage
 from embedding.text.phrases import Phrases
+from embedding.text.pipeline import TextPipeline
 from tests.generated import examples
 
 DAY = 86_400.0
