@@ -168,5 +168,6 @@ def test_divisions_of_one_call_are_those_of_calls_for_each(told):
         one, own = usage_squares(before, after, (), [division])
         assert np.allclose(one[0], squared[at], rtol=1e-9, atol=1e-12, equal_nan=True)
         assert np.allclose(own[0], noise[at], rtol=1e-9, equal_nan=True)
-    assert np.array_equal(squared[0], squared[2])
-    assert not np.array_equal(squared[0], squared[1])
+    # A product of several divisions may add the columns of each in another order.
+    assert np.allclose(squared[0], squared[2], rtol=1e-9, atol=1e-12)
+    assert not np.allclose(squared[0], squared[1], rtol=1e-3)
