@@ -259,7 +259,7 @@ def test_the_time_limit(place, streamed, dag_bag, on_timeout, state):
 
 
 def test_settings_are_compared_under_one_parent(place, dag_bag, tmp_path):
-    """Three real trainings: a parent run in MLflow and one child for each setting that can work."""
+    """Four real trainings: a parent run in MLflow and one child for each setting that can work."""
     from mlflow import MlflowClient
 
     corpus = tmp_path / "corpus.txt"
@@ -267,7 +267,7 @@ def test_settings_are_compared_under_one_parent(place, dag_bag, tmp_path):
     corpus.write_text("\n".join(lines), encoding="utf-8")
     conf = {
         "corpus": str(corpus),
-        "policies": ["bsp", "backup", "sandblaster"],
+        "policies": ["bsp", "backup", "averaging", "sandblaster"],
         "dims": [8],
         "nodes": 2,
         "tokens": 120_000,

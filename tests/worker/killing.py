@@ -8,6 +8,8 @@ import os
 import random
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -19,8 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import serving
-from serving import PATIENCE_S
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
@@ -34,6 +34,8 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.node import NodeOutcome, run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
 
+PATIENCE_S = 300.0
+"""What does nothing for so long hangs: on a busy machine a process takes a minute to start."""
 MODEL = ModelConfig(dim=8, sample=0.0)
 NODE = NodeConfig(
     # Looks ahead by three blocks: a reader that had read all would have ended before it is killed.
@@ -43,6 +45,16 @@ NODE = NodeConfig(
     report_seconds=0.2,
 )
 CLIENT = ExchangeConfig(connect_timeout_s=PATIENCE_S, max_backoff_s=0.2)
+SERVE = f"""
+import sys
+from embedding.server.groups import link
+from embedding.server.shards import fleet
+fleet.START_S = link.START_S = {PATIENCE_S}
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.service import ParameterServer
+config = ServerConfig.model_validate_json(sys.argv[1])
+ParameterServer(config, SyncConfig(policy=sys.argv[2]), dim=8).serve_forever()
+"""
 
 
 class Chaos:
@@ -60,7 +72,7 @@ class Chaos:
             "config_digest": MODEL.digest(),
         }
         self.config = ServerConfig(**{**given, **settings})
-        self.server: psutil.Process | None = None
+        self.server: subprocess.Popen[bytes] | None = None
         self.node = NODE
         self.stop = threading.Event()
         self.nodes: list[Future[NodeOutcome]] = []
@@ -69,11 +81,14 @@ class Chaos:
         )
 
     def serve(self) -> None:
-        self.server = serving.serve(self.config, self.policy, MODEL.dim)
+        self.server = subprocess.Popen(
+            [sys.executable, "-c", SERVE, self.config.model_dump_json(), self.policy]
+        )
 
     def kill_server(self) -> None:
         assert self.server is not None
-        serving.kill(self.server)
+        self.server.kill()
+        self.server.wait(30)
 
     def kill_shards(self, n: int) -> None:
         assert self.server is not None
@@ -138,10 +153,10 @@ def chaos(folder: Path, policy: str, **settings: Any) -> Iterator[tuple[Chaos, T
             found.kill_server()
 
 
-def children(process: psutil.Process, n: int) -> list[psutil.Process]:
+def children(process: subprocess.Popen[bytes], n: int) -> list[psutil.Process]:
     """The first `n` processes that this one has started, as soon as there are so many."""
     deadline = time.monotonic() + PATIENCE_S
-    while len(found := process.children()) < n:
+    while len(found := psutil.Process(process.pid).children()) < n:
         assert time.monotonic() < deadline, f"{n} processes were to be started, there are {found}"
         time.sleep(0.02)
     return found[:n]

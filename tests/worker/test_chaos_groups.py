@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
 import pytest
-import serving
 from killing import (
     CLIENT,
     MODEL,
     NODE,
+    PATIENCE_S,
+    SERVE,
     Chaos,
     chaos,
     children,
@@ -23,7 +25,6 @@ from killing import (
     free_port,
     learnt_once,
 )
-from serving import PATIENCE_S
 
 from embedding.exchange.client import ParameterClient
 from embedding.server.config import ServerConfig
@@ -45,14 +46,16 @@ class Group:
         self.config = ServerConfig(**config, group=place, shards=shards)
         self.location = f"grpc://127.0.0.1:{self.config.port}"
         self.policy = found.policy
-        self.process: psutil.Process | None = None
+        self.process: subprocess.Popen[bytes] | None = None
 
     def serve(self) -> None:
-        self.process = serving.serve(self.config, self.policy, MODEL.dim)
+        command = [sys.executable, "-c", SERVE, self.config.model_dump_json(), self.policy]
+        self.process = subprocess.Popen(command)
 
     def kill(self) -> None:
         assert self.process is not None
-        serving.kill(self.process)
+        self.process.kill()
+        self.process.wait(30)
 
     def kill_shard(self) -> None:
         """Once the group serves: a server that loses a shard while it starts ends."""

@@ -19,7 +19,6 @@ from typing import Any
 
 import psutil
 import pytest
-import serving
 
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.frontier import Frontier
@@ -47,6 +46,13 @@ CLIENT = ExchangeConfig(connect_timeout_s=120, max_backoff_s=0.2)
 NODES = ("n0", "n1")
 KILLS = int(os.environ.get("KILLS", "2"))
 """More of them for a longer look; KILLS_SEED for other moments."""
+SERVE = """
+import sys
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.service import ParameterServer
+config = ServerConfig.model_validate_json(sys.argv[1])
+ParameterServer(config, SyncConfig(policy="ssp"), dim=8).serve_forever()
+"""
 RUN = """
 import sys
 from embedding.worker.node import run_node
@@ -81,10 +87,11 @@ class Crawl:
         )
 
     def serve(self) -> None:
-        self.server = serving.serve(self.config, "ssp", MODEL.dim)
+        self.server = subprocess.Popen([sys.executable, "-c", SERVE, self.config.model_dump_json()])
 
     def kill_server(self) -> None:
-        serving.kill(self.server)
+        self.server.kill()
+        self.server.wait(120)
 
     def start(self, name: str) -> None:
         spec = NodeSpec(
