@@ -92,7 +92,7 @@ def usage(placed: FloatArray, held: IntArray, rng: np.random.Generator) -> Usage
     windows, most = REREAD
     again = tuple(sums(placed, held, most // windows, rng) for _ in range(windows))
     first = sums(placed, held, SUMS, rng)
-    return Usage(**{**vars(first), "reread": again})
+    return Usage(**{**vars(first), "reread": (first, *again)})
 
 
 def sums(placed: FloatArray, held: IntArray, most: int, rng: np.random.Generator) -> Usage:

@@ -96,7 +96,7 @@ def summed(parts: Sequence[Surroundings]) -> Surroundings | None:
 
 UNITS = 16
 """Groups of documents whose uses of words are added up apart, so that chance can be told."""
-TIMES = 3
+TIMES = 4
 """What a node reads when a window closes: the window, the one before it, all older ones."""
 
 

@@ -1,7 +1,7 @@
 """How words were used in a snapshot's window: what their contexts say, by source, in replicas.
 
-usage.arrow   past int8 (0: in the window; 1, 2, …: in texts of windows before, read again by the
-              tables that this one began with, different ones in each), row int32 (of
+usage.arrow   past int8 (0: in the window, by the rows of the model; 1: in the window, 2, 3, …: in
+              texts of windows before, by vectors that count them all alike), row int32 (of
               vectors.arrow), source string, mentions int64, pairs
               fixed_size_list<float32>[replicas], means fixed_size_list<float16>[replicas · dim],
               beside the same of further tables (none in older files); sorted by past, source, row
@@ -40,7 +40,8 @@ class Usage:
     pairs     float32 [n, replicas], N: weight of the contexts
     means     float32 or float16 [n, replicas, dim], g / N in output rows of the contexts
     beside    float32 or float16 [n, replicas, k · dim], the same in their rows of k other tables
-    reread    the same of texts before the window, in the same space, each of different ones
+    reread    in another space that all of these share: the same of the window first, then of texts
+              before it, each of different ones
     release   lets go of the pages of a mapped file that were looked at
     """
 

@@ -110,16 +110,16 @@ def pair_of(before: Snapshot, after: Snapshot) -> Pair:
 def _times(
     before: Snapshot, after: Snapshot, rows: IntArray
 ) -> tuple[tuple[UsedWords, ...], UsedWords | None]:
-    """The use of words before a window and in it, read by the vectors of its snapshot.
+    """The use of words before a window and in it, by vectors that count all of it alike.
 
     Nothing where the earlier snapshot is not the one just before it.
     """
     usage = after.usage
     next_to = after.manifest.parent in (None, before.id)
-    if usage is None or not len(usage) or not next_to or usage.pairs.shape[1] < LEAST_UNITS:
+    if usage is None or not usage.reread or not next_to or usage.pairs.shape[1] < LEAST_UNITS:
         return (), None
-    earlier = tuple(UsedWords(part, rows) for part in usage.reread if len(part))
-    return earlier, UsedWords(usage, rows)
+    now, *earlier = (UsedWords(part, rows) for part in usage.reread if len(part))
+    return tuple(earlier), now
 
 
 def settled(windows: Sequence[Snapshot], last: Snapshot) -> list[Snapshot]:

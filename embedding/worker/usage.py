@@ -1,8 +1,10 @@
 """How each word was used in a window, told by documents when the window closes (ADR 22).
 
 A node remembers the text of the last windows as row ids (`past.py`). When a window has been learnt
-to the end it reads them all once, by the rows of that moment, so that both times lie in one space.
-A document that uses a word gives one unit vector x/|x| of it:
+to the end it reads them all once, by vectors from the counts of all these texts
+(`countvectors.py`), which know no time better than another; and the window itself by the rows of
+that moment, which all nodes share, for what compares sources. A document that uses a word gives one
+unit vector x/|x| of it:
 
     x = Σ_c w_c (u_c - ū) - TOPIC · Σ_c w_c · t,    w = a / (a + p),
     t = Σ w (u - ū) / (BRIEF + Σ w)
@@ -19,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow
 from embedding.exchange.payload import TIMES, UNITS, ContextSums
@@ -27,6 +30,7 @@ from embedding.nearness import unit_rows
 from embedding.positions import positions
 from embedding.records import FloatArray, IntArray, TokenBlock
 from embedding.worker.contexts import add_contexts, without_repeats
+from embedding.worker.countvectors import count_vectors
 from embedding.worker.lexicon import Lexicon
 from embedding.worker.past import PastTexts, Stretch, joined
 
@@ -39,6 +43,7 @@ PULLED = 8_192
 _BITS = (12, 24)
 """Least and most bits of a place in the table of passages."""
 
+Counts = npt.NDArray[np.float64]
 Rows = Callable[[IntArray], FloatArray]
 """Rows float32 [n, dim] of `in` of some ids, as they are now."""
 
@@ -66,16 +71,16 @@ class UsageReader:
     def close(self, window: int, lexicon: Lexicon, rows: Rows) -> tuple[ContextSums, ...]:
         """Read a window (Unix seconds of its start) and those before it; what there is to send.
 
-        The window comes as parts 0 to UNITS - 1 of each source, the window before it as the next
-        UNITS parts, all older ones as the UNITS parts behind these.
+        UNITS parts of each source for each of TIMES: the window by the rows of now; then, by
+        vectors from counts, the window, the one before it, and all older ones.
         """
         self.closed = window
         read = [
-            (min(at, TIMES - 1), stretch)
+            (min(1 + at, TIMES - 1), stretch)
             for at, start in enumerate([window, *self.past.before(window)])
             for stretch in self.past.of_window(start)
         ]
-        if not any(time == 0 for time, _ in read):
+        if not any(time == 1 for time, _ in read):
             return ()
         # Of a passage that stands in several documents the oldest one keeps it.
         read.sort(key=lambda each: -each[0])
@@ -84,15 +89,21 @@ class UsageReader:
         ids = ids[positions(lexicon.ids, ids) >= 0]
         if not len(ids):
             return ()
-        contexts = Contexts.of(ids, lexicon, rows)
         tokens = positions(ids, whole.ids.astype(np.int64)).astype(np.int32)
         bits = int(np.clip(np.ceil(np.log2(2.0 * len(tokens))), *_BITS))
         tokens = without_repeats(tokens, whole.sentences, whole.documents, bits)
+        vectors = [rows(ids[at : at + PULLED]) for at in range(0, len(ids), PULLED)]
+        model = np.concatenate(vectors).astype(np.float32)
+        counted = count_vectors(tokens, whole.sentences, self.window, ids, model.shape[1])
+        seen = np.bincount(tokens[tokens >= 0], minlength=len(ids)).astype(np.float64)
+        by_counts = Contexts.of(ids, seen, seen.sum(), counted)
+        by_rows = Contexts.of(ids, lexicon.counts[lexicon.places(ids)], lexicon.counts.sum(), model)
         groups: dict[tuple[str, int], list[IntArray]] = {}
         first = 0
         for time, stretch in read:
             stop = first + len(stretch.units)
-            groups.setdefault((stretch.source, time), []).append(np.arange(first, stop))
+            for each in (0, 1) if time == 1 else (time,):
+                groups.setdefault((stretch.source, each), []).append(np.arange(first, stop))
             first = stop
         return tuple(
             part
@@ -101,7 +112,7 @@ class UsageReader:
                 ContextSums.none(window, source, time * UNITS),
                 replace(whole, ids=tokens),
                 np.concatenate(documents),
-                contexts,
+                by_counts if time else by_rows,
             )
         )
 
@@ -146,12 +157,13 @@ class Contexts:
     weights: FloatArray
 
     @classmethod
-    def of(cls, ids: IntArray, lexicon: Lexicon, rows: Rows) -> Contexts:
-        """By the rows of now. ids: int64 [v], increasing, of known words."""
-        vectors = [rows(ids[at : at + PULLED]) for at in range(0, len(ids), PULLED)]
-        units = unit_rows(np.concatenate(vectors).astype(np.float32))
-        counts = lexicon.counts[lexicon.places(ids)]
-        share = counts / max(float(lexicon.counts.sum()), 1.0)
+    def of(cls, ids: IntArray, counts: Counts, total: float, vectors: FloatArray) -> Contexts:
+        """Of words that occur `counts` [v] times among `total`. ids: int64 [v], increasing.
+
+        vectors  float32 [v, dim]
+        """
+        units = unit_rows(vectors)
+        share = counts / max(float(total), 1.0)
         weights = (FREQUENT / (FREQUENT + share)).astype(np.float32)
         heavy = (share * weights).astype(np.float32)
         centre = heavy @ units / max(float(heavy.sum()), 1e-12)

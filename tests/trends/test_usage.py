@@ -127,7 +127,7 @@ def test_the_later_snapshot_says_how_words_were_used_at_both_times(store):
     use, past = (used({"뉴스": places(3, at)}, seed=at).usage for at in (1, 2))
     one.__dict__["usage"] = other.__dict__["usage"] = use
     assert not pair_of(one, other).usage_compares, "another window's sums lie in another space"
-    other.__dict__["usage"] = replace(use, reread=(past, replace(past, pairs=past.pairs + 1)))
+    other.__dict__["usage"] = replace(use, reread=(use, past, replace(past, pairs=past.pairs + 1)))
     pair = pair_of(one, other)
     assert pair.usage_compares
     before, _ = pair.used(pair.rows(other.words[:3]))
@@ -141,7 +141,7 @@ def test_sums_of_another_meaning_are_not_compared(store):
     one, other = (store.open(ref.id) for ref in store.list()[-2:])
     use = used({"뉴스": places(3, 1)}).usage
     few = replace(use, pairs=use.pairs[:, :4], means=use.means[:, :4])
-    other.__dict__["usage"] = replace(few, reread=(few,))
+    other.__dict__["usage"] = replace(few, reread=(few, few))
     pair = pair_of(one, other)
     assert not pair.usage_compares
     with pytest.raises(InputError, match=r"server\.usage"):

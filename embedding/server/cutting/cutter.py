@@ -113,7 +113,8 @@ class Copied:
             parts.setdefault(part.time, []).append((order[at[there]], part, there))
         if not parts[0]:
             return None
-        before = tuple(_usage(parts[time]) for time in sorted(parts) if time)
+        times = sorted(time for time in parts if time) if 1 in parts else []
+        before = tuple(_usage(parts[time]) for time in times)
         return replace(_usage(parts[0]), reread=before)
 
     def _with_young(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:

@@ -36,7 +36,8 @@ class SourceUsage:
     ids        int64 [n], row ids, increasing
     documents  float32 [n, UNITS], how many documents use each word
     sums       float16 [n, UNITS, dim], of one unit vector a document
-    time       0: texts of the window; 1: of the one before it; 2: of all older ones
+    time       0: texts of the window, by the rows of the model; 1: the same, 2: of the one before
+               it, 3: of all older ones, by vectors from the counts of all of them
     """
 
     source: str

@@ -1,0 +1,90 @@
+"""Vectors from counts of a text: the formula, and that no text counts more than another."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from embedding.worker import countvectors
+from embedding.worker.countvectors import SMOOTHED, count_vectors
+
+WORDS, WINDOW = 30, 3
+
+
+def text(seed: int = 0, sentences: int = 200) -> tuple[np.ndarray, np.ndarray]:
+    """Sentences of words that follow from a hidden class of each sentence; -1 here and there."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 9, sentences)
+    kinds = np.repeat(rng.integers(0, 3, sentences), lengths)
+    tokens = rng.integers(0, 10, lengths.sum()) + 10 * kinds
+    tokens[rng.random(len(tokens)) < 0.1] = -1
+    return tokens.astype(np.int32), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def information(tokens: np.ndarray, sentences: np.ndarray) -> np.ndarray:
+    """P of the docstring, pair by pair."""
+    counts = np.zeros((WORDS, WORDS))
+    for low, high in itertools.pairwise(sentences):
+        for at in range(low, high):
+            for near in range(max(low, at - WINDOW), at):
+                if tokens[at] >= 0 and tokens[near] >= 0:
+                    counts[tokens[at], tokens[near]] += 1
+                    counts[tokens[near], tokens[at]] += 1
+    total = counts.sum(axis=1)
+    expected = np.outer(total, total) ** ((1 + SMOOTHED) / 2) / (total**SMOOTHED).sum()
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(counts / expected), 0.0)
+
+
+def vectors(tokens: np.ndarray, sentences: np.ndarray, dim: int = WORDS) -> np.ndarray:
+    return count_vectors(tokens, sentences, WINDOW, np.arange(WORDS) * 7, dim)
+
+
+def test_in_all_directions_products_are_those_of_the_matrix_without_signs():
+    """(U √S)(U √S)ᵀ is the square root of P Pᵀ."""
+    found = vectors(*text())
+    values, axes = np.linalg.eigh(information(*text()))
+    np.testing.assert_allclose(found @ found.T, (axes * np.abs(values)) @ axes.T, atol=2e-4)
+
+
+def test_words_of_one_class_are_alike():
+    found = vectors(*text(), dim=5)
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    cosines = found @ found.T
+    own = np.arange(WORDS)[:, None] // 10 == np.arange(WORDS) // 10
+    assert cosines[own].mean() > 0.5 > 0.1 > cosines[~own].mean()
+
+
+def test_the_order_of_texts_says_nothing():
+    tokens, sentences = text()
+    half = sentences[len(sentences) // 2]
+    turned = np.concatenate([tokens[half:], tokens[:half]])
+    lengths = np.diff(sentences)
+    lengths = np.concatenate([lengths[len(lengths) // 2 :], lengths[: len(lengths) // 2]])
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    np.testing.assert_allclose(
+        vectors(tokens, sentences, 8), vectors(turned, offsets, 8), atol=1e-4
+    )
+
+
+def test_pairs_are_counted_in_parts(monkeypatch: pytest.MonkeyPatch):
+    whole = vectors(*text())
+    monkeypatch.setattr(countvectors, "TOKENS", 7)
+    np.testing.assert_allclose(vectors(*text()), whole, atol=1e-4)
+
+
+def test_nodes_that_read_alike_texts_have_nearly_one_space():
+    one, other = (vectors(*text(seed, 20_000), dim=3) for seed in (1, 2))
+    cosines = (one * other).sum(axis=1) / np.linalg.norm(one, axis=1)
+    assert (cosines / np.linalg.norm(other, axis=1)).min() > 0.9
+
+
+@pytest.mark.parametrize("tokens", [[], [-1, -1], [3]])
+def test_a_text_without_pairs_has_no_vectors(tokens: list[int]):
+    found = count_vectors(
+        np.array(tokens, np.int32), np.array([0, len(tokens)]), 5, np.arange(4), 6
+    )
+    assert found.shape == (4, 6)
+    assert not found.any()
