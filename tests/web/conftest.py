@@ -20,6 +20,7 @@ import pytest_asyncio
 import uvicorn
 from fastapi import FastAPI
 
+from embedding.exchange.payload import UNITS
 from embedding.records import SnapshotData
 from embedding.snapshots.evidence import SCHEMA, EvidenceStore
 from embedding.snapshots.store import SnapshotStore
@@ -93,7 +94,7 @@ def use_of(data: SnapshotData) -> Usage:
     """Sums of usage: the board uses `ODD` as it does dark words; 코로나 goes over to them."""
     rng = np.random.default_rng(5)
     sources = sorted(data.documents)
-    n, dim, replicas = len(data.words), data.vectors.shape[1], 4
+    n, dim, units = len(data.words), data.vectors.shape[1], UNITS
     true = data.vectors / np.linalg.norm(data.vectors, axis=1, keepdims=True)
     bright, dark = np.eye(dim)[0] * 1.5, np.eye(dim)[1] * 1.5
     place = {word: at for at, word in enumerate(data.words)}
@@ -105,8 +106,8 @@ def use_of(data: SnapshotData) -> Usage:
     means = np.stack([true] * len(sources))
     for at, source in enumerate(sources):
         means[at, place[ODD]] = dark if source == "게시판" else bright
-    pairs = rng.uniform(20, 60, (len(sources) * n, replicas)).astype(np.float32)
-    noise = rng.normal(size=(len(sources) * n, replicas, dim)) * 0.4 / np.sqrt(pairs)[..., None]
+    pairs = rng.integers(2, 8, (len(sources) * n, units)).astype(np.float32)
+    noise = rng.normal(size=(len(sources) * n, units, dim)) * 0.4 / np.sqrt(pairs)[..., None]
     return Usage(
         rows=np.tile(np.arange(n), len(sources)),
         sources=[source for source in sources for _ in range(n)],

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from unguarded import unguarded
 
+from embedding.exchange.payload import UNITS
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 from embedding.trends import storage
@@ -26,15 +27,18 @@ def changed(planted, tmp_path_factory, client_of) -> Iterator[httpx.Client]:
     root = tmp_path_factory.mktemp("changed")
     rng = np.random.default_rng(0)
     store, parent, true = SnapshotStore(root / "snapshots"), None, None
+    earlier: tuple[Usage, ...] = ()
     plan = planted.Plan(windows=WINDOWS, fillers=100, born={}, rotate=False)
     for at, data in enumerate(planted.stream(plan)):
         n, dim = data.vectors.shape
         true = rng.normal(size=(n, dim)) * 0.2 if true is None else true
-        means = np.repeat(true[:, None], 4, axis=1) + rng.normal(size=(n, 4, dim)) * 0.03
+        means = np.repeat(true[:, None], UNITS, axis=1) + rng.normal(size=(n, UNITS, dim)) * 0.03
         means[data.words.index(CHANGED)] += 0.3 * (at >= SINCE)
-        pairs = np.full((n, 4), 30.0, dtype=np.float32)
+        pairs = np.full((n, UNITS), 4.0, dtype=np.float32)
         usage = Usage(np.arange(n), ["뉴스"] * n, np.full(n, 50), pairs, means.astype(np.float32))
-        parent = store.publish(replace(data, parent=parent), usage).id
+        read = replace(usage, reread=(usage, *earlier))
+        parent = store.publish(replace(data, parent=parent), read).id
+        earlier = (usage, *earlier)
     report = build_report(store)
     row = next(row for row in report.moved if row.word == CHANGED)
     assert row.since == "2020-02"
