@@ -18,7 +18,6 @@ from embedding.trends.permutation import between_sources
 from embedding.trends.replicas import UsedWords
 from embedding.trends.rows import Neighbour
 from embedding.trends.significance import benjamini_hochberg
-from embedding.trends.writer import top
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,9 @@ def source_contrast(
     sure = between_sources(UsedWords(usage, rows), first, second)
     q = benjamini_hochberg(sure.p)
     words = [snapshot.words[at] for at in rows.tolist()]
-    best = top(np.arange(len(rows)), sure.z, words, config.rows)
+    # Those that surely differ by how much, the others by how sure they are.
+    much = np.where(q <= config.false_discovery, sure.size, -1.0)
+    best = np.lexsort((rows, -sure.z, -much))[: config.rows].tolist()
     likeness = Likeness(snapshot, usage, config)
     found = [
         ContrastRow(

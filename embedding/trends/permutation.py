@@ -100,10 +100,15 @@ class Units:
 
 @dataclass(frozen=True)
 class Permuted:
-    """z and p float64 [n], one-sided; 0 and 1 for a word of which nothing can be said."""
+    """z and p, one-sided, and size, float64 [n]; 0, 1, 0 for a word of which nothing can be said.
+
+    size  |distance of both means| without what permutations show, √max(0, (T - mean) / Σ_s h_s).
+          Permutations of few units hold large changes themselves, so z does not grow with them
+    """
 
     z: Figures
     p: Figures
+    size: Figures
 
 
 def between_times(before: Sequence[UsedWords], after: UsedWords) -> Permuted:
@@ -137,16 +142,16 @@ def between_sources(words: UsedWords, first: str, second: str) -> Permuted:
 def judge(units: Units, common: FloatArray) -> Permuted:
     """The test for all words of `units`. common: float32 [dim, k], directions to take out."""
     n = len(units.documents)
-    z, p = np.zeros(n), np.ones(n)
+    z, p, size = np.zeros(n), np.ones(n), np.zeros(n)
     rest, documents = units.residuals()
     after = documents[:, units.later].sum(axis=1)
     enough = (after >= LEAST) & (documents.sum(axis=1) - after >= LEAST)
     if not enough.any():
-        return Permuted(z, p)
+        return Permuted(z, p, size)
     rest, documents = rest[enough], documents[enough]
     if common.shape[1]:
         rest = rest - (rest @ common) @ common.T
-    found = _statistics(rest, documents, units.source, permutations(units))
+    found, weight = _statistics(rest, documents, units.source, permutations(units))
     truly, null = found[:, 0], found[:, 1:]
     known = np.isfinite(null)
     held = np.where(known, null, 0.0)
@@ -160,7 +165,9 @@ def judge(units: Units, common: FloatArray) -> Permuted:
     tail = np.where(sure, pearson3.sf(scaled, np.clip(skew, *_SKEW)), 1.0)
     p[enough] = np.clip(tail, _SURE, 1.0)
     z[enough] = np.where(sure, norm.isf(np.clip(tail, _SURE, 1.0 - 1e-9)), 0.0)
-    return Permuted(z, p)
+    beyond = np.where(sure, truly - mean, 0.0) / np.maximum(weight[:, 0], 1e-9)
+    size[enough] = np.sqrt(np.maximum(beyond, 0.0))
+    return Permuted(z, p, size)
 
 
 def permutations(units: Units) -> Labels:
@@ -175,8 +182,11 @@ def permutations(units: Units) -> Labels:
 
 def _statistics(
     rest: FloatArray, documents: FloatArray, source: IntArray, labels: Labels
-) -> Figures:
-    """T float64 [n, k] for labels [k, u]; NaN where no source has documents of both times."""
+) -> tuple[Figures, FloatArray]:
+    """T float64 [n, k] and Σ_s h_s float32 [n, k] for labels [k, u].
+
+    T is NaN where no source has documents of both times.
+    """
     chosen = labels.astype(np.float32)
     products = rest @ rest.transpose(0, 2, 1)
     squares = ((chosen @ products) * chosen).sum(axis=2)
@@ -189,7 +199,7 @@ def _statistics(
     with np.errstate(invalid="ignore", divide="ignore"):
         found: Figures = (squares / weight).astype(np.float64)
     found[weight <= 1e-6] = np.nan
-    return found
+    return found, weight
 
 
 def common_directions(changes: FloatArray) -> FloatArray:
@@ -206,9 +216,9 @@ def common_directions(changes: FloatArray) -> FloatArray:
 
 def _judged(n: int, make: Callable[[IntArray], Units] | None) -> Permuted:
     """Both passes over the words, some at a time: directions first, then the test."""
-    z, p = np.zeros(n), np.ones(n)
+    z, p, size = np.zeros(n), np.ones(n), np.zeros(n)
     if make is None or not n:
-        return Permuted(z, p)
+        return Permuted(z, p, size)
     changes = []
     for part in _parts(n):
         own = make(part).merged(MOST_UNITS)
@@ -219,8 +229,8 @@ def _judged(n: int, make: Callable[[IntArray], Units] | None) -> Permuted:
     common = common_directions(np.concatenate(changes))
     for part in _parts(n):
         found = judge(make(part).merged(MOST_UNITS), common)
-        z[part], p[part] = found.z, found.p
-    return Permuted(z, p)
+        z[part], p[part], size[part] = found.z, found.p, found.size
+    return Permuted(z, p, size)
 
 
 def _parts(n: int) -> Iterator[IntArray]:
