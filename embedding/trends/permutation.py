@@ -12,8 +12,9 @@ variance and skewness of T over the permutations (Kazi-Aoual et al. 1995; Josse,
 2008), z the normal deviate of p.
 
 What all words have in common in their change is the topic of the time and no change of a word. So
-the first COMMON principal directions of A, at length 1, over the frequent words are taken out of R
-(as Mu and Viswanath 2018 take them out of vectors).
+the first principal directions of A, at length 1, over the frequent words are taken out of R (as Mu
+and Viswanath 2018 take them out of vectors): at most COMMON, and only those in which there is more
+than in the same direction of any of COMPARED permutations (parallel analysis; Horn 1965).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from embedding.trends.significance import Figures
 PERMUTATIONS = 299
 COMMON = 8
 """Directions that are taken out, at most."""
+COMPARED = 19
 WORDS_EACH = 50
 """Frequent words that a direction has to be seen in."""
 FREQUENT = 30
@@ -202,16 +204,31 @@ def _statistics(
     return found, weight
 
 
-def common_directions(changes: FloatArray) -> FloatArray:
-    """float32 [dim, k]: what A float32 [n, dim] of frequent words have in common most."""
-    length = np.linalg.norm(changes, axis=1)
-    rows = changes[length > 0] / length[length > 0, None]
-    k = min(COMMON, len(rows) // WORDS_EACH)
-    if not k:
-        return np.zeros((changes.shape[1], 0), dtype=np.float32)
-    _, axes = np.linalg.eigh(rows.T @ rows)
-    found: FloatArray = axes[:, ::-1][:, :k].astype(np.float32)
+def common_directions(together: FloatArray, words: int) -> FloatArray:
+    """float32 [dim, k]: what frequent words have in common in their change, beyond chance.
+
+    together  float32 [1 + COMPARED, dim, dim], AᵀA with rows of length 1: truly, and permuted
+    words     rows of A
+    """
+    sizes, axes = np.linalg.eigh(together)
+    sizes = sizes[:, ::-1]
+    beyond = sizes[0] > sizes[1:].max(axis=0)
+    k = int(np.argmin(beyond)) if not beyond.all() else len(beyond)
+    k = min(k, COMMON, words // WORDS_EACH)
+    found: FloatArray = axes[0][:, ::-1][:, :k].astype(np.float32)
     return found
+
+
+def _together(units: Units) -> tuple[FloatArray, int]:
+    """AᵀA of `common_directions` and its rows, of the frequent words of `units`."""
+    rest, documents = units.residuals()
+    after = documents[:, units.later].sum(axis=1)
+    often = (after >= FREQUENT) & (documents.sum(axis=1) - after >= FREQUENT)
+    labels = permutations(units)[: 1 + COMPARED].astype(np.float32)
+    changes = np.einsum("ku,nud->knd", labels, rest[often], optimize=True)
+    changes /= np.maximum(np.linalg.norm(changes, axis=2, keepdims=True), np.float32(1e-9))
+    found: FloatArray = changes.transpose(0, 2, 1) @ changes
+    return found, int(often.sum())
 
 
 def _judged(n: int, make: Callable[[IntArray], Units] | None) -> Permuted:
@@ -219,17 +236,12 @@ def _judged(n: int, make: Callable[[IntArray], Units] | None) -> Permuted:
     z, p, size = np.zeros(n), np.ones(n), np.zeros(n)
     if make is None or not n:
         return Permuted(z, p, size)
-    changes = []
+    found = [_together(make(part).merged(MOST_UNITS)) for part in _parts(n)]
+    together: FloatArray = np.sum([one for one, _ in found], axis=0)
+    common = common_directions(together, sum(words for _, words in found))
     for part in _parts(n):
-        own = make(part).merged(MOST_UNITS)
-        rest, documents = own.residuals()
-        after = documents[:, own.later].sum(axis=1)
-        often = (after >= FREQUENT) & (documents.sum(axis=1) - after >= FREQUENT)
-        changes.append(rest[often][:, own.later].sum(axis=1))
-    common = common_directions(np.concatenate(changes))
-    for part in _parts(n):
-        found = judge(make(part).merged(MOST_UNITS), common)
-        z[part], p[part], size[part] = found.z, found.p, found.size
+        one = judge(make(part).merged(MOST_UNITS), common)
+        z[part], p[part], size[part] = one.z, one.p, one.size
     return Permuted(z, p, size)
 
 

@@ -157,12 +157,16 @@ def test_what_all_words_have_in_common_is_no_change_of_a_word():
     assert called[:30].mean() > 0.6
 
 
-def test_few_words_have_no_direction_in_common():
-    rows = np.ones((WORDS_EACH - 1, DIM), np.float32)
-    assert common_directions(rows).shape == (DIM, 0)
-    found = common_directions(np.ones((WORDS_EACH, DIM), np.float32))
-    assert np.allclose(np.abs(found[:, 0]), DIM**-0.5)
-    assert common_directions(np.zeros((500, DIM), np.float32)).shape == (DIM, 0)
+def test_only_directions_beyond_chance_are_common():
+    rng = np.random.default_rng(8)
+    chance = np.stack([rows.T @ rows for rows in rng.standard_normal((20, 500, DIM))])
+    assert common_directions(chance[[0, *range(20)]], 500).shape == (DIM, 0), "no more than chance"
+    shared = chance.copy()
+    shared[0] += 900.0 / DIM * np.ones((DIM, DIM))
+    assert common_directions(shared, WORDS_EACH - 1).shape == (DIM, 0), "too few words"
+    found = common_directions(shared, WORDS_EACH)
+    assert found.shape == (DIM, 1)
+    assert abs(found.sum()) * DIM**-0.5 > 0.97, "cosine to the shared direction"
 
 
 def test_little_text_copies_and_lone_sources_say_nothing():
