@@ -79,8 +79,8 @@ def axis_history(
     last = store.open(id)
     if last.usage is None:
         raise InputError(
-            f"snapshot {last.id} does not say how words were used; train with `server.usage` (the "
-            "default with windows) to follow an axis."
+            f"snapshot {last.id} does not say how words were used: too little was read in its "
+            "window, or it was trained without `server.usage`. An axis needs it."
         )
     known = tuple(len(_known(last, names)) for names in (positive, negative))
     for side, names, n in zip(("positive", "negative"), (positive, negative), known, strict=True):

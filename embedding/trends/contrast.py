@@ -169,8 +169,8 @@ def _usage(snapshot: Snapshot, first: str, second: str) -> Usage:
     usage, label = snapshot.usage, snapshot.manifest.window.label
     if usage is None:
         raise InputError(
-            f"snapshot {snapshot.id} does not say how words were used; train with `server.usage` "
-            "(the default with windows) to compare sources."
+            f"snapshot {snapshot.id} does not say how words were used: too little was read in its "
+            "window, or it was trained without `server.usage`. Comparing sources needs it."
         )
     for source in (first, second):
         if source not in usage.by_source:

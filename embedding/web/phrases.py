@@ -81,8 +81,8 @@ KO: Mapping[str, str] = {
     "axis_no_poles": "축의 한쪽 끝에 둔 낱말이 최근 창에 하나도 쓰이지 않아 자리를 말할 수 "
     "없습니다. 축의 낱말은 설정 web.axes에서 고칩니다.",
     "axis_failed": "축 위의 자리를 지금은 보일 수 없습니다.",
-    "no_usage": "이 스냅샷에는 쓰임의 합이 없어 이 비교를 할 수 없습니다. 서버 설정 "
-    "server.usage가 켜져 있을 때 생깁니다.",
+    "no_usage": "이 스냅샷에는 낱말이 어떻게 쓰였는지 적혀 있지 않아 견줄 수 없습니다. 이 창에 "
+    "읽은 글이 너무 적거나, server.usage를 끄고 학습한 모델입니다.",
     "loading": "읽는 중…",
     "evidence": "원문",
     "evidence_about": "{window}에 이 낱말을 쓴 문서 가운데 고루 뽑은 것. 글은 보관하지 않고 "
@@ -228,8 +228,8 @@ EN: Mapping[str, str] = {
     "axis_no_poles": "None of the words at one end of this axis was used in the latest window, so "
     "there is no position. The setting web.axes names them.",
     "axis_failed": "The position on this axis cannot be shown now.",
-    "no_usage": "This snapshot has no sums of usage, which this comparison needs. They are kept "
-    "when the server’s setting server.usage is on.",
+    "no_usage": "This snapshot does not say how words were used: too little was read in its "
+    "window, or it was trained without server.usage.",
     "loading": "Loading…",
     "evidence": "Original documents",
     "evidence_about": "An even sample of the documents that used the word in {window}. No text is "

@@ -212,7 +212,7 @@ def test_one_snapshot_and_an_empty_window_have_no_ranking(
 def test_an_empty_window_has_no_sources_poles_or_losses(yeoron, planted, tmp_path: Path) -> None:
     publish(tmp_path, planted, windows=2, empty=True)
     for call in (("contrast", "뉴스", "게시판"), ("axis", "코로나", *POLES)):
-        assert "has no sums of usage" in refused(yeoron, *call, "--snapshots", tmp_path)
+        assert "does not say how words were used" in refused(yeoron, *call, "--snapshots", tmp_path)
     assert "of at least two sources" in refused(yeoron, "bias", "--snapshots", tmp_path)
     assert yeoron("trends", "word", "코로나", "--snapshots", tmp_path).code == 0
 

@@ -174,7 +174,7 @@ def test_sums_of_another_layout_are_passed_over():
         ({"sums": np.full((1, DIM), np.nan, np.float32)}, "not finite"),
         ({"documents": np.array([-1.0], np.float32)}, "negative"),
         ({"documents": np.array([np.inf], np.float32)}, "not finite"),
-        ({"part": TIMES * UNITS}, "0 to 47"),
+        ({"part": TIMES * UNITS}, f"0 to {TIMES * UNITS - 1}"),
         (
             {"ids": np.array([0, 0]), "sums": np.zeros((2, DIM)), "documents": np.ones(2)},
             "twice",

@@ -258,7 +258,7 @@ def test_a_store_without_sums_of_usage_says_why(planted, tmp_path, client_of):
     assert "server.usage" in client.get("/sources").text
     axis = client.get("/api/axis?w=영화&name=sentiment")
     assert axis.status_code == 400
-    assert "쓰임의 합이 없어" in axis.json()["sentence"]
+    assert "어떻게 쓰였는지 적혀 있지" in axis.json()["sentence"]
     assert "주소를 남기지 않도록" in client.get("/word/영화").text
 
 
