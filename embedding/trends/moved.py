@@ -67,15 +67,13 @@ def judge_words(
 ) -> JudgedWords | None:
     """Judge all words that are frequent enough on both sides; None when there are none.
 
-    among  only these words
+    among  only these words, judged as among all
     """
     in_window = material.now.take(pair.words, material.now.sources)[0].sum(axis=1)
     often = (in_window >= config.min_count) & (pair.seen_before >= config.min_count)
     rows = np.flatnonzero(often & ~signs(pair.words, config)).astype(np.int64)
     held_out = held_out_of(material)
     rows = rows[[pair.words[at] not in held_out for at in rows.tolist()]]
-    if among is not None:
-        rows = rows[[pair.words[at] in among for at in rows.tolist()]]
     if len(rows) == 0 or len(pair) < 3:
         return None
     exposure = noise.exposure(pair.seen_before[rows], in_window[rows])
@@ -92,6 +90,10 @@ def judge_words(
         sure = between_times(before, after)
         ranked = noise.Ranked(sure.z, sure.p, benjamini_hochberg(sure.p), judged.floor)
     expected = SCALES[name].inverse(judged.floor.at(exposure)[0])
+    if among is not None:
+        chosen = np.array([pair.words[at] in among for at in rows.tolist()], dtype=bool)
+        ranked, rows = ranked.take(chosen), rows[chosen]
+        values, expected = values[chosen], expected[chosen]
     return JudgedWords(rows, ranked, values, expected, judged.floor)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from embedding.records import IntArray
 from embedding.trends.significance import (
@@ -130,6 +131,11 @@ class Ranked:
     p: Figures
     q: Figures
     floor: NoiseFloor
+
+    def take(self, chosen: npt.NDArray[np.bool_]) -> Ranked:
+        """Some of them; q over these. chosen: bool [n]."""
+        p = self.p[chosen]
+        return Ranked(self.z[chosen], p, benjamini_hochberg(p), self.floor)
 
 
 def judge(shift: Figures, exposure: Figures, band_words: int) -> Ranked:

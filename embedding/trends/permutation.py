@@ -7,8 +7,14 @@ of source s, of both times, and h_s = N1_s N2_s / N_s of its documents before, a
     R_k = S_k - N_k m_s,    A = sum of R_k over the later units,    T = |A|² / Σ_s h_s
 
 The labels before and after are permuted over the units of each source, so a change in the mix of
-sources is no change of a word. p is the upper tail of Pearson's type III distribution with mean,
-variance and skewness of T over the permutations (Kazi-Aoual et al. 1995; Josse, Pagès and Husson
+sources is no change of a word. With mean μ, variance v and skewness of T over the permutations and
+h = Σ_s h_s, the squared distance of both times beyond chance is (T - μ) / h.
+
+With enough documents each word differs a little, as what people write about differs. So a word has
+changed only if it did more than words do: the hypothesis is that its squared distance is at most d,
+the mean of all words, weighted by h (a test of a relevant difference; Hodges and Lehmann 1954).
+Then T has mean μ + hd and, as a noncentral χ² would, variance v (1 + 2hd / μ). p is the upper tail
+of Pearson's type III distribution with these (Kazi-Aoual et al. 1995; Josse, Pagès and Husson
 2008), z the normal deviate of p.
 
 What all words have in common in their change is the topic of the time and no change of a word. So
@@ -20,7 +26,7 @@ than in the same direction of any of COMPARED permutations (parallel analysis; H
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -104,8 +110,8 @@ class Units:
 class Permuted:
     """z and p, one-sided, and size, float64 [n]; 0, 1, 0 for a word of which nothing can be said.
 
-    size  |distance of both means| without what permutations show, √max(0, (T - mean) / Σ_s h_s).
-          Permutations of few units hold large changes themselves, so z does not grow with them
+    size  distance of both times beyond chance, √max(0, (T - μ) / h). Permutations of few units
+          hold large changes themselves, so z does not grow with them
     """
 
     z: Figures
@@ -141,35 +147,67 @@ def between_sources(words: UsedWords, first: str, second: str) -> Permuted:
     return _judged(len(words.rows), units)
 
 
-def judge(units: Units, common: FloatArray) -> Permuted:
-    """The test for all words of `units`. common: float32 [dim, k], directions to take out."""
-    n = len(units.documents)
-    z, p, size = np.zeros(n), np.ones(n), np.zeros(n)
-    rest, documents = units.residuals()
-    after = documents[:, units.later].sum(axis=1)
-    enough = (after >= LEAST) & (documents.sum(axis=1) - after >= LEAST)
-    if not enough.any():
+@dataclass(frozen=True)
+class Measured:
+    """T of n words and what permutations show of it, float64 [n]; NaN where nothing can be said.
+
+    spread  standard deviation; weight: h
+    """
+
+    truly: Figures
+    mean: Figures
+    spread: Figures
+    skew: Figures
+    weight: Figures
+
+    @classmethod
+    def of(cls, units: Units, common: FloatArray) -> Measured:
+        """common: float32 [dim, k], directions to take out."""
+        figures = np.full((5, len(units.documents)), np.nan)
+        rest, documents = units.residuals()
+        after = documents[:, units.later].sum(axis=1)
+        enough = (after >= LEAST) & (documents.sum(axis=1) - after >= LEAST)
+        if enough.any():
+            rest = rest[enough]
+            if common.shape[1]:
+                rest = rest - (rest @ common) @ common.T
+            labels = permutations(units)
+            found, weight = _statistics(rest, documents[enough], units.source, labels)
+            known = np.isfinite(found[:, 1:])
+            null = np.where(known, found[:, 1:], 0.0)
+            times = np.maximum(known.sum(axis=1), 1)
+            mean = null.sum(axis=1) / times
+            apart = np.where(known, null - mean[:, None], 0.0)
+            spread = np.sqrt((apart**2).sum(axis=1) / times)
+            skew = (apart**3).sum(axis=1) / times / np.maximum(spread, 1e-30) ** 3
+            every = np.stack([found[:, 0], mean, spread, skew, weight[:, 0]])
+            every[:, (spread <= 0) | (known.sum(axis=1) < PERMUTATIONS // 2)] = np.nan
+            every[:, ~np.isfinite(every[0])] = np.nan
+            figures[:, enough] = every
+        return cls(*figures)
+
+    def usual(self) -> float:
+        """d; 0 of fewer words than a direction has to be seen in."""
+        known = np.isfinite(self.truly)
+        if known.sum() < WORDS_EACH:
+            return 0.0
+        beyond = (self.truly - self.mean)[known].sum()
+        return max(float(beyond / self.weight[known].sum()), 0.0)
+
+    def judged(self, usual: float) -> Permuted:
+        """Whether the words' squared distances are more than `usual`."""
+        n = len(self.truly)
+        z, p, size = np.zeros(n), np.ones(n), np.zeros(n)
+        known = np.isfinite(self.truly)
+        mean, weight = self.mean[known], self.weight[known]
+        beyond = self.truly[known] - mean
+        wider = np.sqrt(1.0 + 2.0 * weight * usual / np.maximum(mean, 1e-30))
+        deviates = (beyond - weight * usual) / (self.spread[known] * wider)
+        tail = pearson3.sf(deviates, np.clip(self.skew[known] / wider, *_SKEW))
+        p[known] = np.clip(tail, _SURE, 1.0)
+        z[known] = norm.isf(np.clip(tail, _SURE, 1.0 - 1e-9))
+        size[known] = np.sqrt(np.maximum(beyond / np.maximum(weight, 1e-9), 0.0))
         return Permuted(z, p, size)
-    rest, documents = rest[enough], documents[enough]
-    if common.shape[1]:
-        rest = rest - (rest @ common) @ common.T
-    found, weight = _statistics(rest, documents, units.source, permutations(units))
-    truly, null = found[:, 0], found[:, 1:]
-    known = np.isfinite(null)
-    held = np.where(known, null, 0.0)
-    times = np.maximum(known.sum(axis=1), 1)
-    mean = held.sum(axis=1) / times
-    apart = np.where(known, null - mean[:, None], 0.0)
-    spread = np.sqrt((apart**2).sum(axis=1) / times)
-    skew = (apart**3).sum(axis=1) / times / np.maximum(spread, 1e-30) ** 3
-    sure = np.isfinite(truly) & (spread > 0) & (known.sum(axis=1) >= PERMUTATIONS // 2)
-    scaled = np.where(sure, (truly - mean) / np.maximum(spread, 1e-30), 0.0)
-    tail = np.where(sure, pearson3.sf(scaled, np.clip(skew, *_SKEW)), 1.0)
-    p[enough] = np.clip(tail, _SURE, 1.0)
-    z[enough] = np.where(sure, norm.isf(np.clip(tail, _SURE, 1.0 - 1e-9)), 0.0)
-    beyond = np.where(sure, truly - mean, 0.0) / np.maximum(weight[:, 0], 1e-9)
-    size[enough] = np.sqrt(np.maximum(beyond, 0.0))
-    return Permuted(z, p, size)
 
 
 def permutations(units: Units) -> Labels:
@@ -232,17 +270,18 @@ def _together(units: Units) -> tuple[FloatArray, int]:
 
 
 def _judged(n: int, make: Callable[[IntArray], Units] | None) -> Permuted:
-    """Both passes over the words, some at a time: directions first, then the test."""
-    z, p, size = np.zeros(n), np.ones(n), np.zeros(n)
+    """Both passes over the words, some at a time: directions first, then T."""
     if make is None or not n:
-        return Permuted(z, p, size)
+        return Permuted(np.zeros(n), np.ones(n), np.zeros(n))
     found = [_together(make(part).merged(MOST_UNITS)) for part in _parts(n)]
     together: FloatArray = np.sum([one for one, _ in found], axis=0)
     common = common_directions(together, sum(words for _, words in found))
-    for part in _parts(n):
-        one = judge(make(part).merged(MOST_UNITS), common)
-        z[part], p[part], size[part] = one.z, one.p, one.size
-    return Permuted(z, p, size)
+    parts = [Measured.of(make(part).merged(MOST_UNITS), common) for part in _parts(n)]
+    columns = (
+        np.concatenate([getattr(one, each.name) for one in parts]) for each in fields(Measured)
+    )
+    measured = Measured(*columns)
+    return measured.judged(measured.usual())
 
 
 def _parts(n: int) -> Iterator[IntArray]:

@@ -14,11 +14,12 @@ from embedding.trends.permutation import (
     LEAST,
     PERMUTATIONS,
     WORDS_EACH,
+    Measured,
+    Permuted,
     Units,
     between_sources,
     between_times,
     common_directions,
-    judge,
     permutations,
 )
 from embedding.trends.replicas import UsedWords
@@ -72,6 +73,11 @@ def used(usage: Usage) -> UsedWords:
     return UsedWords(usage, np.arange(int(usage.rows.max()) + 1))
 
 
+def judge(own: Units) -> Permuted:
+    """Against no difference at all."""
+    return Measured.of(own, NONE).judged(0.0)
+
+
 def by_hand(own: Units, labels: np.ndarray) -> float:
     """T of the first word, as the docstring of trends/permutation.py has it."""
     total, weight = np.zeros(DIM), 0.0
@@ -101,7 +107,7 @@ def test_p_is_the_tail_of_the_permutations():
     truly, *null = (by_hand(own, one) for one in labels)
     mean, spread = np.mean(null), np.std(null)
     skew = np.mean((np.array(null) - mean) ** 3) / spread**3
-    found = judge(own, NONE)
+    found = judge(own)
     assert found.p[0] == pytest.approx(pearson3.sf((truly - mean) / spread, skew), rel=0.02)
     assert found.z[0] > 1.6
 
@@ -111,7 +117,7 @@ def test_where_nothing_changed_p_is_uniform(before: int, after: int):
     rng = np.random.default_rng(before)
     centres = rng.standard_normal((1200, DIM))
     own = units((drawn(rng, centres, before), False, 0), (drawn(rng, centres, after), True, 0))
-    p = judge(own, NONE).p
+    p = judge(own).p
     assert 0.035 < (p < 0.05).mean() < 0.07
     assert (p < 0.001).sum() <= 5
     assert benjamini_hochberg(p).min() > 0.01
@@ -123,7 +129,7 @@ def test_changed_words_are_called_and_no_others():
     moved = centres.copy()
     moved[:40] = rng.standard_normal((40, DIM))
     own = units((drawn(rng, centres, 90), False, 0), (drawn(rng, moved, 40), True, 0))
-    called = benjamini_hochberg(judge(own, NONE).p) <= 0.05
+    called = benjamini_hochberg(judge(own).p) <= 0.05
     assert called[:40].sum() >= 38
     assert called[40:].sum() <= 4
 
@@ -137,7 +143,7 @@ def test_another_mix_of_sources_is_no_change():
         (drawn(rng, board, 12), False, 1),
         (drawn(rng, board, 90), True, 1),
     )
-    assert benjamini_hochberg(judge(own, NONE).p).min() > 0.05
+    assert benjamini_hochberg(judge(own).p).min() > 0.05
 
 
 def test_what_all_words_have_in_common_is_no_change_of_a_word():
@@ -148,13 +154,47 @@ def test_what_all_words_have_in_common_is_no_change_of_a_word():
     moved = centres + 1.5 * np.eye(DIM)[0]
     moved[:30] = rng.standard_normal((30, DIM))
     sides = drawn(rng, centres, 90), drawn(rng, moved, 60)
-    plain = judge(units((sides[0], False, 0), (sides[1], True, 0)), NONE)
+    plain = judge(units((sides[0], False, 0), (sides[1], True, 0)))
     assert (benjamini_hochberg(plain.p) <= 0.05).mean() > 0.5
     now = window({"뉴스": sides[1]})
     found = between_times([used(window({"뉴스": sides[0]}))], used(now))
     called = benjamini_hochberg(found.p) <= 0.05
     assert called[30:].mean() < 0.02
     assert called[:30].mean() > 0.6
+
+
+def test_a_word_has_to_change_more_than_words_do():
+    """Each word differs a little: frequent ones surely. Only what differs more is a finding."""
+    rng = np.random.default_rng(11)
+    centres = rng.standard_normal((500, DIM))
+    moved = centres + 0.45 * rng.standard_normal(centres.shape)
+    moved[:20] = rng.standard_normal((20, DIM))
+    own = units((drawn(rng, centres, 200), False, 0), (drawn(rng, moved, 200), True, 0))
+    measured = Measured.of(own, NONE)
+    anything = benjamini_hochberg(measured.judged(0.0).p) <= 0.05
+    assert anything[20:].mean() > 0.6, "each for itself is no chance"
+    usual = measured.usual()
+    squares = np.sort(((moved - centres) ** 2).sum(axis=1) / (SPREAD**2).sum())
+    assert squares[100] / 3 < usual < squares[-100]
+    called = benjamini_hochberg(measured.judged(usual).p) <= 0.05
+    assert called[:20].mean() > 0.8
+    assert called[20:].mean() < 0.1
+
+
+def test_what_words_usually_do_is_the_mean_by_documents_and_needs_many():
+    def of(n: int) -> Measured:
+        ones = np.ones(n)
+        return Measured(np.linspace(2.0, 4.0, n), ones, ones, ones, np.linspace(1.0, 3.0, n))
+
+    many, few = of(WORDS_EACH), of(WORDS_EACH - 1)
+    assert many.usual() == pytest.approx((many.truly - 1).sum() / many.weight.sum())
+    assert few.usual() == 0.0
+    less = Measured(many.truly - 9.0, *([np.ones(WORDS_EACH)] * 4))
+    assert less.usual() == 0.0, "less than chance is no distance"
+    unknown = Measured(*(np.append(each, np.nan) for each in vars(many).values()))
+    assert unknown.usual() == many.usual()
+    judged = unknown.judged(many.usual())
+    assert (judged.z[-1], judged.p[-1], judged.size[-1]) == (0.0, 1.0, 0.0)
 
 
 def test_only_directions_beyond_chance_are_common():
@@ -177,9 +217,9 @@ def test_little_text_copies_and_lone_sources_say_nothing():
     copies[0][0, 3], copies[1][0, 3, 0] = 90.0, 90.0
     many = drawn(rng, centre, 90)
     for before, after in (few, few[::-1], (copies, copies)):
-        found = judge(units((before, False, 0), (after, True, 0)), NONE)
+        found = judge(units((before, False, 0), (after, True, 0)))
         assert (found.p[0], found.z[0]) == (1.0, 0.0)
-    alone = judge(units((many, False, 0), (drawn(rng, -centre, 90), True, 1)), NONE)
+    alone = judge(units((many, False, 0), (drawn(rng, -centre, 90), True, 1)))
     assert alone.p[0] == 1.0
 
 
