@@ -19,6 +19,7 @@ from embedding.commands.train_options import FRESH_NOISE
 from embedding.config import validate
 from embedding.evaluation.detection import Judgement, overlap
 from embedding.evaluation.planting import PlantedCorpus
+from embedding.exchange.payload import TIMES, UNITS
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule
 from embedding.records import WindowUnit
@@ -26,12 +27,16 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.stream.config import StreamConfig
 from embedding.training import TrainRequest, train_corpus
 from embedding.trends.config import TrendsConfig
+from embedding.trends.contrast import source_contrast
 from embedding.trends.material import Material, gather
 from embedding.trends.moved import judge_words, pair_in
 from embedding.trends.pair import Pair
 from embedding.worker.config import NodeConfig
 
 OURS = ("usage", "procrustes", "neighbours", "local")
+SOURCES = ("a", "b")
+EVERY = 1_000
+"""Rows of a contrast that are looked at."""
 MIN_COUNT = 5
 FIRST = 200
 """Words of the ranking that two trainings are compared by."""
@@ -95,7 +100,23 @@ def ours(
                 began = time.process_time()
                 found[name].append(judged_by(name, material, pair, one))
                 seconds[name] += time.process_time() - began
-        return [Judged(name, found[name], seconds[name]) for name in OURS]
+        judged = [Judged(name, found[name], seconds[name]) for name in OURS]
+        if given.null:
+            contrasts = [contrast(store, ids[one.window], one.window) for one in which]
+            judged.append(Judged("contrast", contrasts, trained))
+        return judged
+
+
+def contrast(store: SnapshotStore, snapshot: str, window: int) -> Judgement:
+    """The words that both sources of a window use differently; they were dealt out by chance."""
+    found = source_contrast(store, *SOURCES, TrendsConfig(rows=EVERY), id=snapshot).rows
+    words = [row.word for row in found]
+    mentions = np.array([row.mentions_first + row.mentions_second for row in found], dtype=np.int64)
+    return judgement(
+        Compared(window, words, mentions),
+        {row.word: row.z for row in found},
+        {row.word for row in found if row.significant},
+    )
 
 
 def overlaps(one: Sequence[Judged], other: Sequence[Judged]) -> Iterator[dict[str, object]]:
@@ -137,11 +158,12 @@ def _trained(corpus: PlantedCorpus, folder: Path, given: Namespace, seed: int) -
     """The store of a training; one that was kept, by the same settings, is taken as it is."""
     done, out, path = folder / "settings.json", folder / "store", folder / "planted.jsonl"
     left_out = {"corpus", "stores", "overlap", "seeds", "first", "no_peers", "epochs", "least"}
-    settings = {k: v for k, v in vars(given).items() if k not in left_out} | {"seed": seed}
+    settings = {k: v for k, v in vars(given).items() if k not in left_out}
+    settings |= {"seed": seed, "units": UNITS, "times": TIMES, "sources": bool(given.null)}
     if done.exists() and json.loads(done.read_text(encoding="utf-8")) == settings:
         return SnapshotStore(str(out))
     shutil.rmtree(out, ignore_errors=True)
-    write(corpus, path)
+    write(corpus, path, SOURCES if given.null else ("news",))
     request = {
         "corpus": path,
         "out": out,
@@ -172,12 +194,17 @@ def judged_by(name: str, material: Material, pair: Pair, which: Compared) -> Jud
     return judgement(which, dict(zip(names, words.ranked.z.tolist(), strict=True)), flagged)
 
 
-def write(corpus: PlantedCorpus, path: Path) -> None:
-    """Windows as months, documents spread over the days."""
+def write(corpus: PlantedCorpus, path: Path, sources: Sequence[str]) -> None:
+    """Windows as months, documents spread over the days, each of a source by chance."""
+    random = np.random.default_rng(0)
     with path.open("w", encoding="utf-8") as file:
         for at, docs in enumerate(corpus.windows):
             for i, document in enumerate(docs):
                 day = 1 + i * 28 // len(docs)
                 date = f"{2001 + at // 12}-{at % 12 + 1:02d}-{day:02d}"
-                text = "\n".join(" ".join(sentence) for sentence in document)
-                file.write(json.dumps({"date": date, "text": text}, ensure_ascii=False) + "\n")
+                line = {
+                    "date": date,
+                    "source": sources[random.integers(len(sources))],
+                    "text": "\n".join(" ".join(sentence) for sentence in document),
+                }
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -109,6 +109,7 @@ class GradientProcess:
         replay = make_replay(spec.stream, spec.model.seed) if remembers else None
         self._asked: deque[float] = deque()
         self._to_close: int | None = None
+        self._closed: int | None = None
         self._over = self._rest_until = 0.0
         self.learner = _kind_of(welcome)(
             self.route,
@@ -307,6 +308,7 @@ class GradientProcess:
         self._confirm()
         counters = self.counters
         if learnt.close is not None:
+            self._closed = learnt.close.window
             self._report()
             return
         if learnt.order is not None:
@@ -383,6 +385,8 @@ class GradientProcess:
         self.counters.last_error = str(error)
         welcome = self.client.hello()
         self.learner.restart(welcome.clock, welcome.sequence)
+        if self.learner.usage is not None:
+            self.learner.usage.closed = self._closed
 
     def _tell_reader(self) -> None:
         """Where to begin, behind the last block that the server has, and how large blocks are."""
@@ -461,11 +465,13 @@ class GradientProcess:
             }
 
     def _closed_window(self) -> int | None:
-        """The latest window that was read once more; -1: none yet; None: none ever is."""
-        usage = self.learner.usage
-        if usage is None:
+        """The latest window that was read once more, as the server knows; -1: none yet.
+
+        None: none ever is. Until the server has what was read, it must not cut the window.
+        """
+        if self.learner.usage is None:
             return None
-        return -1 if usage.closed is None else usage.closed
+        return -1 if self._closed is None else self._closed
 
     def _report_forever(self) -> None:
         while not self.stop.wait(self.spec.node.report_seconds):
