@@ -10,13 +10,13 @@ import httpx
 from rich.console import Console
 
 from embedding.errors import PlatformError
+from embedding.platform import findings
 from embedding.platform.airflow_api import AirflowApi
 from embedding.platform.demo_settings import DemoPlan, plan_demo, write_demo_settings
 from embedding.platform.notes import notes
 from embedding.platform.operate import all_services, bring_down, bring_up
 from embedding.platform.services import simweb_service
 from embedding.platform.summary import (
-    LISTED,
     Check,
     addresses,
     comparison_url,
@@ -136,7 +136,8 @@ def _summarise(
     found = reports(settings)
     snapshots = []
     trends = []
-    for ref in SnapshotStore(str(settings.paths.snapshots)).list():
+    store = SnapshotStore(str(settings.paths.snapshots))
+    for ref in store.list():
         label = f"{ref.window_start:%Y-%m}"
         window = status["windows"].get(label, {})
         snapshots.append(
@@ -150,10 +151,7 @@ def _summarise(
         )
         report = found.get(ref.id)
         if report is not None:
-            rows = {k: [row.word for row in getattr(report, k)] for k in ("moved", "born", "risen")}
-            trends.append(
-                {"window": label, "snapshot": ref.id, **{k: v[:LISTED] for k, v in rows.items()}}
-            )
+            trends.append(findings.of_report(report))
     checks = _checks(settings, plan, watch, airflow, supervisor, runs, trends)
     return {
         "corpus": plan.corpus,
@@ -168,6 +166,7 @@ def _summarise(
         "peak_memory_gb": round(watch.peak_bytes / 2**30, 2),
         "snapshots": snapshots,
         "trends": trends,
+        "contrasts": findings.of_sources(store, settings.trends) if snapshots else [],
         "checks": [vars(check) for check in checks],
         "notes": notes(status),
         "addresses": {**addresses(settings), "Compare": comparison_url(settings, runs)},

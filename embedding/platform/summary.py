@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from embedding.durable import replaced
+from embedding.platform.findings import KINDS, said
 from embedding.settings import Settings
 from embedding.trends.rows import TrendReport
 from embedding.trends.storage import load, saved
@@ -94,6 +95,27 @@ def _headline(metric: str) -> bool:
     return whole_set or metric in {"nll", "pip"}
 
 
+def changes_table(trends: list[dict[str, Any]]) -> Table:
+    """The words of each window that surely changed, and how sure."""
+    table = Table("window", *KINDS.values(), title="What changed")
+    for row in trends:
+        table.add_row(row["window"], *(said(row[kind], LISTED) for kind in KINDS))
+    return table
+
+
+def nothing_else(summary: dict[str, Any]) -> list[str]:
+    """How sources differ, and of how many words nothing else can be said."""
+    compared = sum(row["compared"]["moved"] for row in summary["trends"])
+    by_pair: dict[str, list[dict[str, Any]]] = {}
+    for row in summary["contrasts"]:
+        by_pair.setdefault(" and ".join(row["sources"]), []).append(row)
+    lines = [f"{pair} use differently: {said(rows, LISTED)}" for pair, rows in by_pair.items()]
+    if not lines:
+        lines.append("No word is surely used differently by two sources.")
+    lines.append(f"Nothing else changed of {compared:,} uses that were compared.")
+    return lines
+
+
 def print_summary(summary: dict[str, Any], console: Console) -> None:
     """The summary as a person reads it."""
     sources = Table("source", "documents", "tokens", "lag p50", "lag p95", title="Sources")
@@ -114,15 +136,9 @@ def print_summary(summary: dict[str, Any], console: Console) -> None:
             row["window"], row["id"], f"{row['words']:,}", f"{row['documents']:,}", figures
         )
     console.print(snapshots)
-    trends = Table("window", "most moved", "new", "risen", title="What changed")
-    for row in summary["trends"]:
-        trends.add_row(
-            row["window"],
-            " ".join(row["moved"][:LISTED]) or "–",
-            " ".join(row["born"][:LISTED]) or "–",
-            " ".join(row["risen"][:LISTED]) or "–",
-        )
-    console.print(trends)
+    console.print(changes_table(summary["trends"]))
+    for line in nothing_else(summary):
+        console.print(line, markup=False)
     lag = summary["lag"]
     console.print(
         f"{summary['documents']:,} documents, {summary['tokens']:,} tokens read, "

@@ -38,15 +38,18 @@ class BuildTrendReport(YeoronOperator):
         save(report, settings.paths.trends)
         for note in report.notes:
             self.log.warning("%s", note.text)
-        self.log.info(
-            "Window %s: %d moved, %d new, %d risen words.",
-            report.snapshot.label,
-            len(report.moved),
-            len(report.born),
-            len(report.risen),
-        )
+        self.log.info("Window %s: %s.", report.snapshot.label, _counted(report))
         context["outlet_events"][TRENDS].extra = {"id": self.snapshot_id}
         return summary_of(report)
+
+
+def _counted(report: TrendReport) -> str:
+    """How many words surely changed, of how many that were looked at."""
+    return ", ".join(
+        f"{sum(row.significant for row in getattr(report, kind)):,} {kind} "
+        f"of {report.ranked.get(kind, 0):,} words"
+        for kind in ("moved", "born", "risen", "fallen")
+    )
 
 
 class NotifyOfReport(YeoronOperator):

@@ -1,0 +1,58 @@
+"""What a demo's windows show, and nothing that may be chance: words that are surely findings."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+from embedding.trends.config import TrendsConfig
+from embedding.trends.contrast import source_contrast
+from embedding.trends.material import Snapshots
+from embedding.trends.rows import TrendReport
+
+KINDS = {"moved": "used otherwise", "born": "new", "risen": "more frequent", "fallen": "rarer"}
+"""Rankings of a report, and what a word of each is called here."""
+
+
+def of_report(report: TrendReport) -> dict[str, Any]:
+    """Surely changed words of a window with their q, surest first; how many were looked at."""
+    found = {
+        kind: [{"word": row.word, "q": row.q} for row in getattr(report, kind) if row.significant]
+        for kind in KINDS
+    }
+    return {
+        "window": report.snapshot.label,
+        "snapshot": report.snapshot.id,
+        "compared": {kind: report.ranked.get(kind, 0) for kind in KINDS},
+        **found,
+    }
+
+
+def of_sources(store: Snapshots, config: TrendsConfig) -> list[dict[str, Any]]:
+    """Words that two sources of the last window surely use differently, for each pair of sources.
+
+    q is multiplied by the number of pairs, so that looking at all of them finds no more by chance.
+    """
+    snapshot = store.open("latest")
+    names = sorted(snapshot.usage.by_source) if snapshot.usage is not None else []
+    pairs = list(combinations(names, 2))
+    found = []
+    for first, second in pairs:
+        for row in source_contrast(store, first, second, config).rows:
+            q = row.q * len(pairs)
+            if q <= config.false_discovery:
+                found.append({"word": row.word, "q": q, "sources": [first, second]})
+    return sorted(found, key=lambda row: row["q"])
+
+
+def said(rows: list[dict[str, Any]], most: int) -> str:
+    """Words with how sure they are; of more than `most` the number of the others."""
+    if not rows:
+        return "–"
+    listed = [f"{row['word']} ({_sure(row['q'])})" for row in rows[:most]]
+    rest = len(rows) - len(listed)
+    return ", ".join(listed) + (f", {rest:,} more" if rest else "")
+
+
+def _sure(q: float) -> str:
+    return "q < 0.001" if q < 0.001 else f"q {q:.3f}"

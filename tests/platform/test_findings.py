@@ -1,0 +1,81 @@
+"""The end of a demo shows findings and only findings, with how sure they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from rich.console import Console
+
+from embedding.exchange.payload import UNITS
+from embedding.platform.findings import of_report, of_sources, said
+from embedding.platform.summary import changes_table, nothing_else
+from embedding.snapshots.store import SnapshotStore
+from embedding.snapshots.usage import Usage
+from embedding.trends.config import TrendsConfig
+from embedding.trends.report import build_report
+
+SOURCES = ("뉴스", "글판", "댓글")
+
+
+def published(uri: str, planted, odd: int | None) -> SnapshotStore:
+    """A window in which one source uses the word of row `odd` in its own way."""
+    store = SnapshotStore(uri)
+    (data,) = planted.stream(planted.Plan(windows=1, fillers=120))
+    n, dim = data.vectors.shape
+    random = np.random.default_rng(1)
+    means = random.normal(size=(n, dim))
+    use = np.stack([means] * len(SOURCES))
+    if odd is not None:
+        use[0, odd] = -means[odd]
+    documents = random.integers(2, 8, (len(SOURCES) * n, UNITS)).astype(np.float32)
+    noise = random.normal(size=(len(SOURCES) * n, UNITS, dim)) / np.sqrt(documents)[..., None]
+    usage = Usage(
+        rows=np.tile(np.arange(n), len(SOURCES)),
+        sources=[source for source in SOURCES for _ in range(n)],
+        mentions=np.full(len(SOURCES) * n, 40),
+        pairs=documents,
+        means=(use.reshape(-1, 1, dim) + noise).astype(np.float32),
+    )
+    store.publish(data, usage)
+    return store
+
+
+def test_what_is_not_sure_is_not_listed(planted, tmp_path) -> None:
+    report = build_report(planted.make_store(str(tmp_path)), "latest", TrendsConfig())
+    assert report.born
+    assert report.moved
+    sure = replace(report.born[0], significant=True, q=1e-9)
+    perhaps = replace(report.born[0], word="혹시", significant=False, q=0.2)
+    found = of_report(replace(report, moved=(perhaps,), born=(sure, perhaps)))
+    assert found["moved"] == []
+    assert found["born"] == [{"word": sure.word, "q": 1e-9}]
+    assert found["compared"]["moved"] == report.ranked["moved"] > 0
+
+    console = Console(width=160, record=True)
+    console.print(changes_table([found]))
+    shown = console.export_text()
+    assert f"{sure.word} (q < 0.001)" in shown
+    assert "혹시" not in shown
+    lines = nothing_else({"trends": [found], "contrasts": []})
+    assert lines[0] == "No word is surely used differently by two sources."
+    assert f"{report.ranked['moved']:,} uses that were compared" in lines[1]
+
+
+def test_more_words_than_fit_are_counted() -> None:
+    rows = [{"word": f"말{i}", "q": 0.0123} for i in range(5)]
+    assert said(rows, 2) == "말0 (q 0.012), 말1 (q 0.012), 3 more"
+    assert said([], 2) == "–"
+
+
+def test_sources_that_differ_are_named_with_the_word(planted, tmp_path) -> None:
+    store = published(str(tmp_path / "odd"), planted, 30)
+    word = store.open("latest").words[30]
+    found = of_sources(store, TrendsConfig())
+    assert {(row["word"], *row["sources"]) for row in found} == {
+        (word, "글판", "뉴스"),
+        (word, "뉴스", "댓글"),
+    }
+    lines = nothing_else({"trends": [], "contrasts": found})
+    assert lines[0].startswith(f"글판 and 뉴스 use differently: {word} (q ")
+    assert of_sources(published(str(tmp_path / "alike"), planted, None), TrendsConfig()) == []
