@@ -14,7 +14,7 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import Snapshots, signs
-from embedding.trends.permutation import between_sources
+from embedding.trends.permutation import LEAST, between_sources
 from embedding.trends.replicas import UsedWords
 from embedding.trends.rows import Neighbour
 from embedding.trends.significance import benjamini_hochberg
@@ -71,7 +71,7 @@ def source_contrast(
     snapshot = store.open(id)
     usage = _usage(snapshot, first, second)
     counts = _mentions(usage, first, len(snapshot)), _mentions(usage, second, len(snapshot))
-    often = (counts[0] >= config.min_count) & (counts[1] >= config.min_count)
+    often = (counts[0] >= LEAST) & (counts[1] >= LEAST)
     rows = np.flatnonzero(often & ~signs(snapshot.words, config)).astype(np.int64)
     label = snapshot.manifest.window.label
     if not len(rows):
