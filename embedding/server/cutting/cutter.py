@@ -102,20 +102,7 @@ class Copied:
 
     def usage(self) -> Usage | None:
         """As the snapshot keeps it: words that are in it."""
-        if self.used is None:
-            return None
-        ids = self.data.ids
-        order = np.argsort(ids, kind="stable")
-        parts: dict[int, list[tuple[IntArray, SourceUsage, IntArray]]] = {0: []}
-        for part in self.used:
-            at = positions(ids[order], part.ids)
-            there = np.flatnonzero(at >= 0)
-            parts.setdefault(part.time, []).append((order[at[there]], part, there))
-        if not parts[0]:
-            return None
-        times = sorted(time for time in parts if time) if 1 in parts else []
-        before = tuple(_usage(parts[time]) for time in times)
-        return replace(_usage(parts[0]), reread=before)
+        return None if self.used is None else usage_of(self.used, self.data.ids)
 
     def _with_young(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:
         """The vectors as they are read: inferred ones in place of those of young words."""
@@ -344,6 +331,23 @@ class Cutter:
 def _key(window: Window) -> Key:
     """Start and end in Unix seconds: equal for equal windows, however their zone is told."""
     return window.start.timestamp(), window.end.timestamp()
+
+
+def usage_of(sums: Sequence[SourceUsage], ids: IntArray) -> Usage | None:
+    """How words were used, by the sums of a window; None where there are none.
+
+    ids  int64 [n], of the words of the snapshot: those of others are left out
+    """
+    order = np.argsort(ids, kind="stable")
+    parts: dict[int, list[tuple[IntArray, SourceUsage, IntArray]]] = {0: []}
+    for part in sums:
+        at = positions(ids[order], part.ids)
+        there = np.flatnonzero(at >= 0)
+        parts.setdefault(part.time, []).append((order[at[there]], part, there))
+    if not parts[0]:
+        return None
+    times = sorted(time for time in parts if time) if 1 in parts else []
+    return replace(_usage(parts[0]), reread=tuple(_usage(parts[time]) for time in times))
 
 
 def _usage(parts: Sequence[tuple[IntArray, SourceUsage, IntArray]]) -> Usage:

@@ -1,0 +1,180 @@
+"""Words called where nothing happened: documents dealt out to windows and sources by chance.
+
+    python -m benchmarks.nulluses petitions.jsonl --tokenizer kiwi --deals 40 --campaign 200
+
+Each deal has --windows windows of equally many documents of two sources. A node's reader closes
+each window but the first (`worker/usage.py`), the server's sums take what it sends, and the
+report's test judges it (`trends/permutation.py`). Nothing is trained: the test of times does not
+use the model's vectors. Between sources it does; random ones stand in for them. With --campaign one
+document of each window is pasted into it so many times. Every call is false: of windows in which
+nothing changed, at most `trends.false_discovery` should have any.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.drift import documents
+from benchmarks.machine import facts, keep
+from embedding.errors import YeoronError
+from embedding.evaluation.planting import Document
+from embedding.records import FloatArray, IntArray, TokenBlock, WindowUnit
+from embedding.server.cutting.cutter import usage_of
+from embedding.server.words.usage import UsageSums
+from embedding.trends.config import TrendsConfig
+from embedding.trends.permutation import LEAST, between_sources, between_times
+from embedding.trends.replicas import UsedWords
+from embedding.trends.significance import benjamini_hochberg
+from embedding.worker.config import NodeConfig
+from embedding.worker.past import PastTexts
+from embedding.worker.usage import UsageReader
+
+PACKAGES = ("yeoron", "numpy", "scipy", "numba", "kiwipiepy")
+CONFIG = TrendsConfig()
+SOURCES = ("a", "b")
+DIM = 100
+DAY = 86_400
+ROW = 5
+"""Mentions that give a word its row."""
+
+
+class Corpus:
+    """Documents, and the words that have a row."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self.documents = documents
+        counts: dict[str, int] = {}
+        for document in documents:
+            for sentence in document:
+                for word in sentence:
+                    counts[word] = counts.get(word, 0) + 1
+        words = [word for word, n in counts.items() if n >= ROW]
+        self.rows = {word: at for at, word in enumerate(words)}
+        self.ids = np.arange(len(words), dtype=np.int64)
+        self.counts = np.array([counts[word] for word in words], dtype=np.float64)
+        drawn = np.random.default_rng(0).standard_normal((len(words), DIM))
+        self.vectors: FloatArray = drawn.astype(np.float32)
+
+    @property
+    def lexicon(self) -> Any:
+        """What a node's reader asks of its words."""
+        return SimpleNamespace(ids=self.ids, counts=self.counts, places=lambda ids: ids)
+
+
+def calls(corpus: Corpus, seed: int, windows: int, campaign: int) -> Iterator[dict[str, int]]:
+    """For each window but the first: words compared and called, by both tests."""
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(corpus.documents))
+    config = NodeConfig()
+    past = PastTexts(WindowUnit.DAY, config.past_tokens, config.past_windows)
+    reader = UsageReader(5, past)
+    for window, part in enumerate(np.array_split(order, windows)):
+        pasted = np.concatenate([part, np.repeat(part[:1], campaign)])
+        source = random.integers(len(SOURCES), size=len(pasted))
+        for at, name in enumerate(SOURCES):
+            texts = [corpus.documents[i] for i in pasted[source == at].tolist()]
+            keys = [f"{window}{name}{i}" for i in range(len(texts))]
+            block = TokenBlock.build(name, texts, published=[window * DAY] * len(keys), keys=keys)
+            table = np.array([corpus.rows.get(word, -1) for word in block.words], dtype=np.int64)
+            reader.keep([block], [table])
+        if window:
+            yield judged(corpus, reader, window * DAY)
+
+
+def judged(corpus: Corpus, reader: UsageReader, window: int) -> dict[str, int]:
+    """What the report would call of a window."""
+    sums = UsageSums(DIM, wanted=True, limit=len(corpus.ids) * len(SOURCES))
+    sent = reader.close(window, corpus.lexicon, lambda ids: corpus.vectors[ids])
+    sums.learnt(SimpleNamespace(usage=sent), ())  # type: ignore[arg-type]
+    usage = usage_of(sums.held([window]), corpus.ids)
+    assert usage is not None
+    now, *earlier = usage.reread
+    rows = often([now], CONFIG.min_count) & often(earlier, CONFIG.min_count)
+    at: IntArray = np.array(sorted(rows), dtype=np.int64)
+    moved = between_times([UsedWords(one, at) for one in earlier], UsedWords(now, at))
+    both: set[int] = set(corpus.ids.tolist())
+    for name in SOURCES:
+        own = usage.by_source[name]
+        both &= set(usage.rows[own][usage.mentions[own] >= LEAST].tolist())
+    shared: IntArray = np.array(sorted(both), dtype=np.int64)
+    apart = between_sources(UsedWords(usage, shared), *SOURCES)
+    return {
+        "moved": called(moved.p),
+        "moved of": len(at),
+        "contrast": called(apart.p),
+        "contrast of": len(shared),
+    }
+
+
+def often(windows: Sequence[Any], least: int) -> set[int]:
+    """Rows of words that occur in so many documents of these windows."""
+    rows = np.concatenate([one.rows for one in windows])
+    seen = np.bincount(rows, np.concatenate([one.mentions for one in windows]))
+    return set(np.flatnonzero(seen >= least).tolist())
+
+
+def called(p: Any) -> int:
+    return int((benjamini_hochberg(p) <= CONFIG.false_discovery).sum())
+
+
+def summary(found: Sequence[dict[str, int]], test: str) -> dict[str, Any]:
+    """Windows with a call, its interval of 95 % (Wilson 1927), and words called."""
+    n, k = len(found), sum(one[test] > 0 for one in found)
+    middle, half = (k + 1.92) / (n + 3.84), 1.96 * np.sqrt(k * (n - k) / n + 0.96) / (n + 3.84)
+    return {
+        "windows": n,
+        "with a call": k,
+        "share": round(k / n, 4),
+        "interval": [round(float(max(0.0, middle - half)), 4), round(float(middle + half), 4)],
+        "words called": sum(one[test] for one in found),
+        "words compared": sum(one[f"{test} of"] for one in found),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("corpus", type=Path, help="dated JSONL, plain or .xz")
+    parser.add_argument("--tokenizer", default="whitespace")
+    parser.add_argument("--documents", type=int, default=None)
+    parser.add_argument("--windows", type=int, default=6)
+    parser.add_argument("--deals", type=int, default=40)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first deal")
+    parser.add_argument("--campaign", type=int, default=0, help="copies of one document a window")
+    given = parser.parse_args(arguments)
+    try:
+        corpus = Corpus(documents(given.corpus, given.tokenizer, given.documents))
+    except YeoronError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    found: list[dict[str, int]] = []
+    began = time.monotonic()
+    for seed in range(given.first, given.first + given.deals):
+        found += calls(corpus, seed, given.windows, given.campaign)
+        print(
+            seed,
+            [(one["moved"], one["contrast"]) for one in found[1 - given.windows :]],
+            flush=True,
+        )
+    figures = {test: summary(found, test) for test in ("moved", "contrast")}
+    print(figures)
+    settings = {k: v for k, v in vars(given).items() if k != "corpus"}
+    record = facts("nulluses", PACKAGES) | {
+        "corpus": given.corpus.name,
+        "settings": settings,
+        "seconds": round(time.monotonic() - began, 1),
+        **figures,
+    }
+    print(f"Written to {keep(record)}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
