@@ -15,7 +15,8 @@ changed only if it did more than words do: the hypothesis is that its squared di
 the mean of all words, weighted by h (a test of a relevant difference; Hodges and Lehmann 1954).
 Then T has mean μ + hd and, as a noncentral χ² would, variance v (1 + 2hd / μ). p is the upper tail
 of Pearson's type III distribution with these (Kazi-Aoual et al. 1995; Josse, Pagès and Husson
-2008), z the normal deviate of p.
+2008), z the normal deviate of p. A small p is found again by more permutations: it is the share
+that reaches T where enough do.
 
 What all words have in common in their change is the topic of the time and no change of a word. So
 the first principal directions of A, at length 1, over the frequent words are taken out of R (as Mu
@@ -37,6 +38,10 @@ from embedding.trends.replicas import UsedWords
 from embedding.trends.significance import Figures
 
 PERMUTATIONS = 299
+DOUBTFUL = 0.02
+"""p below which it is found by REFINED permutations, as some hundred do not show a tail."""
+REFINED = 4_999
+SEEN = 10
 COMMON = 8
 """Directions that are taken out, at most."""
 COMPARED = 19
@@ -49,6 +54,7 @@ LEAST = 6
 MOST_UNITS = 96
 """Units of a word at a time; more are merged."""
 _CELLS = 1 << 22
+_REFINED_WORDS = 16
 _SKEW = (0.05, 10.0)
 _SURE = 1e-300
 
@@ -163,28 +169,32 @@ class Measured:
     @classmethod
     def of(cls, units: Units, common: FloatArray) -> Measured:
         """common: float32 [dim, k], directions to take out."""
-        figures = np.full((5, len(units.documents)), np.nan)
-        rest, documents = units.residuals()
-        after = documents[:, units.later].sum(axis=1)
-        enough = (after >= LEAST) & (documents.sum(axis=1) - after >= LEAST)
-        if enough.any():
-            rest = rest[enough]
-            if common.shape[1]:
-                rest = rest - (rest @ common) @ common.T
-            labels = permutations(units)
-            found, weight = _statistics(rest, documents[enough], units.source, labels)
-            known = np.isfinite(found[:, 1:])
-            null = np.where(known, found[:, 1:], 0.0)
-            times = np.maximum(known.sum(axis=1), 1)
-            mean = null.sum(axis=1) / times
-            apart = np.where(known, null - mean[:, None], 0.0)
-            spread = np.sqrt((apart**2).sum(axis=1) / times)
-            skew = (apart**3).sum(axis=1) / times / np.maximum(spread, 1e-30) ** 3
-            every = np.stack([found[:, 0], mean, spread, skew, weight[:, 0]])
-            every[:, (spread <= 0) | (known.sum(axis=1) < PERMUTATIONS // 2)] = np.nan
-            every[:, ~np.isfinite(every[0])] = np.nan
-            figures[:, enough] = every
-        return cls(*figures)
+        found, weight = _statistics(units, common, permutations(units, PERMUTATIONS))
+        return cls.by(found, weight)
+
+    @classmethod
+    def by(cls, found: Figures, weight: Figures) -> Measured:
+        """found: T float64 [n, 1 + k], first the true one; weight: h float64 [n]."""
+        known = np.isfinite(found[:, 1:])
+        null = np.where(known, found[:, 1:], 0.0)
+        times = np.maximum(known.sum(axis=1), 1)
+        mean = null.sum(axis=1) / times
+        apart = np.where(known, null - mean[:, None], 0.0)
+        spread = np.sqrt((apart**2).sum(axis=1) / times)
+        skew = (apart**3).sum(axis=1) / times / np.maximum(spread, 1e-30) ** 3
+        every = np.stack([found[:, 0], mean, spread, skew, weight])
+        every[:, (spread <= 0) | (known.sum(axis=1) < known.shape[1] // 2)] = np.nan
+        every[:, ~np.isfinite(every[0])] = np.nan
+        return cls(*every)
+
+    def deviates(self, usual: float) -> tuple[Figures, Figures]:
+        """T in standard deviations from what words of squared distance `usual` have; its skewness.
+
+        float64 [n] and [n]
+        """
+        wider = np.sqrt(1.0 + 2.0 * self.weight * usual / np.maximum(self.mean, 1e-30))
+        beyond = self.truly - self.mean - self.weight * usual
+        return beyond / (self.spread * wider), np.clip(self.skew / wider, *_SKEW)
 
     def usual(self) -> float:
         """d; 0 of fewer words than a direction has to be seen in."""
@@ -199,34 +209,51 @@ class Measured:
         n = len(self.truly)
         z, p, size = np.zeros(n), np.ones(n), np.zeros(n)
         known = np.isfinite(self.truly)
-        mean, weight = self.mean[known], self.weight[known]
-        beyond = self.truly[known] - mean
-        wider = np.sqrt(1.0 + 2.0 * weight * usual / np.maximum(mean, 1e-30))
-        deviates = (beyond - weight * usual) / (self.spread[known] * wider)
-        tail = pearson3.sf(deviates, np.clip(self.skew[known] / wider, *_SKEW))
-        p[known] = np.clip(tail, _SURE, 1.0)
-        z[known] = norm.isf(np.clip(tail, _SURE, 1.0 - 1e-9))
-        size[known] = np.sqrt(np.maximum(beyond / np.maximum(weight, 1e-9), 0.0))
+        deviates, skew = self.deviates(usual)
+        p[known] = np.clip(pearson3.sf(deviates[known], skew[known]), _SURE, 1.0)
+        z[known] = norm.isf(np.minimum(p[known], 1.0 - 1e-9))
+        square = (self.truly - self.mean)[known] / np.maximum(self.weight[known], 1e-9)
+        size[known] = np.sqrt(np.maximum(square, 0.0))
         return Permuted(z, p, size)
 
 
-def permutations(units: Units) -> Labels:
-    """bool [1 + PERMUTATIONS, u]: which units count as later; first the true ones."""
+def refined(units: Units, common: FloatArray, usual: float) -> Figures:
+    """p float64 [n] by REFINED permutations: the share that reaches T, if SEEN of them do."""
+    found, weight = _statistics(units, common, permutations(units, REFINED))
+    measured = Measured.by(found, weight)
+    p = measured.judged(usual).p
+    deviates, _ = measured.deviates(usual)
+    null = (found[:, 1:] - measured.mean[:, None]) / measured.spread[:, None]
+    reach = (null >= deviates[:, None]).sum(axis=1)
+    return np.where(np.isfinite(deviates) & (reach >= SEEN), (1 + reach) / (1 + REFINED), p)
+
+
+def permutations(units: Units, times: int) -> Labels:
+    """bool [1 + times, u]: which units count as later; first the true ones."""
     random = np.random.default_rng(0)
-    labels = np.repeat(units.later[None], 1 + PERMUTATIONS, axis=0)
+    labels = np.repeat(units.later[None], 1 + times, axis=0)
     for source in np.unique(units.source).tolist():
         own = np.flatnonzero(units.source == source)
         labels[1:, own] = random.permuted(labels[1:, own], axis=1)
     return labels
 
 
-def _statistics(
-    rest: FloatArray, documents: FloatArray, source: IntArray, labels: Labels
-) -> tuple[Figures, FloatArray]:
-    """T float64 [n, k] and Σ_s h_s float32 [n, k] for labels [k, u].
+def _statistics(units: Units, common: FloatArray, labels: Labels) -> tuple[Figures, Figures]:
+    """T float64 [n, k] for labels [k, u], and h float64 [n] for the first.
 
-    T is NaN where no source has documents of both times.
+    T is NaN where no source has documents of both times, and for a word with too few of them.
+    common: float32 [dim, c], directions that are taken out.
     """
+    every = np.full((len(units.documents), len(labels)), np.nan)
+    heavy = np.full(len(units.documents), np.nan)
+    rest, documents = units.residuals()
+    seen = documents[:, units.later].sum(axis=1)
+    enough = (seen >= LEAST) & (documents.sum(axis=1) - seen >= LEAST)
+    if not enough.any():
+        return every, heavy
+    rest, documents, source = rest[enough], documents[enough], units.source
+    if common.shape[1]:
+        rest = rest - (rest @ common) @ common.T
     chosen = labels.astype(np.float32)
     products = rest @ rest.transpose(0, 2, 1)
     squares = ((chosen @ products) * chosen).sum(axis=2)
@@ -239,7 +266,8 @@ def _statistics(
     with np.errstate(invalid="ignore", divide="ignore"):
         found: Figures = (squares / weight).astype(np.float64)
     found[weight <= 1e-6] = np.nan
-    return found, weight
+    every[enough], heavy[enough] = found, weight[:, 0]
+    return every, heavy
 
 
 def common_directions(together: FloatArray, words: int) -> FloatArray:
@@ -262,7 +290,7 @@ def _together(units: Units) -> tuple[FloatArray, int]:
     rest, documents = units.residuals()
     after = documents[:, units.later].sum(axis=1)
     often = (after >= FREQUENT) & (documents.sum(axis=1) - after >= FREQUENT)
-    labels = permutations(units)[: 1 + COMPARED].astype(np.float32)
+    labels = permutations(units, COMPARED).astype(np.float32)
     changes = np.einsum("ku,nud->knd", labels, rest[often], optimize=True)
     changes /= np.maximum(np.linalg.norm(changes, axis=2, keepdims=True), np.float32(1e-9))
     found: FloatArray = changes.transpose(0, 2, 1) @ changes
@@ -281,7 +309,14 @@ def _judged(n: int, make: Callable[[IntArray], Units] | None) -> Permuted:
         np.concatenate([getattr(one, each.name) for one in parts]) for each in fields(Measured)
     )
     measured = Measured(*columns)
-    return measured.judged(measured.usual())
+    usual = measured.usual()
+    judged = measured.judged(usual)
+    near = np.flatnonzero(judged.p < DOUBTFUL)
+    for part in np.split(near, range(_REFINED_WORDS, len(near), _REFINED_WORDS)):
+        if len(part):
+            p = refined(make(part).merged(MOST_UNITS), common, usual)
+            judged.p[part], judged.z[part] = p, norm.isf(p)
+    return judged
 
 
 def _parts(n: int) -> Iterator[IntArray]:

@@ -100,7 +100,7 @@ def test_p_is_the_tail_of_the_permutations():
         (drawn(rng, centres, 30), False, 1),
         (drawn(rng, centres + 0.3, 50), True, 1),
     )
-    labels = permutations(own)
+    labels = permutations(own, PERMUTATIONS)
     assert labels.shape == (1 + PERMUTATIONS, 4 * UNITS)
     for source in (0, 1):
         assert set(labels[:, own.source == source].sum(axis=1)) == {UNITS}
