@@ -10,6 +10,8 @@ from embedding.models.jit import kernel
 
 REPEATED = 6
 """Words of a passage that counts once, however many documents hold it."""
+BRIEFEST = 3
+"""Words of the shortest whole sentence that counts once, too."""
 TOPIC = 0.7
 """Part of what a document is about that is taken off the contexts of its words."""
 BRIEF = 20.0
@@ -21,7 +23,8 @@ _LEAST = 1e-6
 def without_repeats(tokens: Any, sentences: Any, documents: Any, bits: int) -> Any:
     """The tokens int32 [n], -1 for those of passages that an earlier document holds.
 
-    A passage is REPEATED words of a sentence, found by a hash in a table of 2^bits places.
+    A passage is REPEATED words of a sentence, or a whole sentence of fewer, from BRIEFEST on; found
+    by a hash in a table of 2^bits places.
     """
     places = np.int64(1) << bits
     marks = np.zeros(places, dtype=np.uint32)
@@ -29,15 +32,18 @@ def without_repeats(tokens: Any, sentences: Any, documents: Any, bits: int) -> A
     found = tokens.copy()
     for d in range(len(documents) - 1):
         for s in range(documents[d], documents[d + 1]):
-            for first in range(sentences[s], sentences[s + 1] - REPEATED + 1):
-                mixed = np.uint64(1469598103934665603)
-                for at in range(first, first + REPEATED):
+            length = min(REPEATED, sentences[s + 1] - sentences[s])
+            if length < BRIEFEST:
+                continue
+            for first in range(sentences[s], sentences[s + 1] - length + 1):
+                mixed = np.uint64(1469598103934665603) + np.uint64(length)
+                for at in range(first, first + length):
                     mixed = (mixed ^ np.uint64(tokens[at] + 2)) * np.uint64(1099511628211)
                     mixed ^= mixed >> np.uint64(29)
                 place = np.int64(mixed >> np.uint64(64 - bits))
                 mark = np.uint32(mixed & np.uint64(0xFFFFFFFF))
                 if owners[place] >= 0 and owners[place] != d and marks[place] == mark:
-                    found[first : first + REPEATED] = -1
+                    found[first : first + length] = -1
                 else:
                     marks[place] = mark
                     owners[place] = d

@@ -77,5 +77,8 @@ def test_sources_that_differ_are_named_with_the_word(planted, tmp_path) -> None:
         (word, "뉴스", "댓글"),
     }
     lines = nothing_else({"trends": [], "contrasts": found})
-    assert lines[0].startswith(f"글판 and 뉴스 use differently: {word} (q ")
+    assert {line.partition(" (q ")[0] for line in lines[:2]} == {
+        f"글판 and 뉴스 use differently: {word}",
+        f"뉴스 and 댓글 use differently: {word}",
+    }
     assert of_sources(published(str(tmp_path / "alike"), planted, None), TrendsConfig()) == []

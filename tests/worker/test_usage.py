@@ -154,6 +154,14 @@ def test_a_passage_that_many_documents_hold_counts_once():
     assert added(parts, 0, "b")[1] == 4
 
 
+def test_a_short_sentence_that_many_documents_hold_counts_once():
+    usage = reader()
+    keep(usage, block([f"{letter}f/abcd" for letter in "uvwxyz"] + ["ag/ae/ah"], 9))
+    parts = usage.close(int(9 * DAY), Lexicon(), rows)
+    assert all(IDS["b"] not in part.ids for part in parts), "one document is too few"
+    assert added(parts, 0, "f")[1] == 6, "two words are said by chance"
+
+
 def test_a_million_copies_of_one_document_say_no_more_than_one():
     usage = reader(most=10**6)
     for _ in range(20):
