@@ -78,7 +78,7 @@ def test_a_window_that_closes_is_read_by_the_rows_in_shared_memory(
     words = [[f"말{i}", "말1", f"말{i + 1}"] for i in range(2, 9)]
     for day in (0, 1):
         times, keys = [day * 86_400.0] * len(words), [f"{day}{i}" for i in range(len(words))]
-        texts = [[each] for each in words]
+        texts = [[each[:: 1 - 2 * day]] for each in words]
         learner.learn([TokenBlock.build("뉴스", texts, published=times, keys=keys)])
     asked: list[int] = []
     ask = line.pull
