@@ -116,12 +116,18 @@ def say(name: str, found: Detection) -> None:
     print(f"{name:32s} {ranking}{rest} | {decoys}", flush=True)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def corpus_options(about: str) -> ArgumentParser:
+    """Which documents are dealt out to how many windows."""
+    parser = ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("corpus", type=Path, help="dated JSONL, plain or .xz")
     parser.add_argument("--tokenizer", default="whitespace")
     parser.add_argument("--documents", type=int, default=None)
     parser.add_argument("--windows", type=int, default=6)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = corpus_options(__doc__ or "")
     parser.add_argument("--least", type=int, default=20)
     parser.add_argument("--dim", type=int, default=100)
     parser.add_argument("--nodes", type=int, default=1)

@@ -108,7 +108,7 @@ def ours(
 
 
 def contrast(store: SnapshotStore, snapshot: str, window: int) -> Judgement:
-    """The words that both sources of a window use differently; they were dealt out by chance."""
+    """The words that two sources of a window differ in; documents were assigned at random."""
     found = source_contrast(store, *SOURCES, TrendsConfig(rows=EVERY), id=snapshot).rows
     words = [row.word for row in found]
     mentions = np.array([row.mentions_first + row.mentions_second for row in found], dtype=np.int64)

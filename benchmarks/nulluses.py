@@ -1,4 +1,4 @@
-"""Words called where nothing happened: documents dealt out to windows and sources by chance.
+"""Words called where nothing changed: documents are assigned to windows and sources at random.
 
     python -m benchmarks.nulluses petitions.jsonl --tokenizer kiwi --deals 40 --campaign 200
 
@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import sys
 import time
-from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from benchmarks.drift import documents
+from benchmarks.drift import corpus_options, documents
+from benchmarks.driftjudging import SOURCES
 from benchmarks.machine import facts, keep
 from embedding.errors import YeoronError
 from embedding.evaluation.planting import Document
@@ -32,14 +31,13 @@ from embedding.server.words.usage import UsageSums
 from embedding.trends.config import TrendsConfig
 from embedding.trends.permutation import LEAST, between_sources, between_times
 from embedding.trends.replicas import UsedWords
-from embedding.trends.significance import benjamini_hochberg
+from embedding.trends.significance import benjamini_hochberg, wilson
 from embedding.worker.config import NodeConfig
 from embedding.worker.past import PastTexts
 from embedding.worker.usage import UsageReader
 
 PACKAGES = ("yeoron", "numpy", "scipy", "numba", "kiwipiepy")
 CONFIG = TrendsConfig()
-SOURCES = ("a", "b")
 DIM = 100
 DAY = 86_400
 ROW = 5
@@ -128,23 +126,18 @@ def called(p: Any) -> int:
 def summary(found: Sequence[dict[str, int]], test: str) -> dict[str, Any]:
     """Windows with a call, its interval of 95 % (Wilson 1927), and words called."""
     n, k = len(found), sum(one[test] > 0 for one in found)
-    middle, half = (k + 1.92) / (n + 3.84), 1.96 * np.sqrt(k * (n - k) / n + 0.96) / (n + 3.84)
     return {
         "windows": n,
         "with a call": k,
         "share": round(k / n, 4),
-        "interval": [round(float(max(0.0, middle - half)), 4), round(float(middle + half), 4)],
+        "interval": [round(end, 4) for end in wilson(k / n, n)],
         "words called": sum(one[test] for one in found),
         "words compared": sum(one[f"{test} of"] for one in found),
     }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("corpus", type=Path, help="dated JSONL, plain or .xz")
-    parser.add_argument("--tokenizer", default="whitespace")
-    parser.add_argument("--documents", type=int, default=None)
-    parser.add_argument("--windows", type=int, default=6)
+    parser = corpus_options(__doc__ or "")
     parser.add_argument("--deals", type=int, default=40)
     parser.add_argument("--first", type=int, default=0, help="seed of the first deal")
     parser.add_argument("--campaign", type=int, default=0, help="copies of one document a window")

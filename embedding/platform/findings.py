@@ -17,8 +17,7 @@ KINDS = {"moved": "used otherwise", "born": "new", "risen": "more frequent", "fa
 def of_report(report: TrendReport) -> dict[str, Any]:
     """Surely changed words of a window with their q, surest first; how many were looked at."""
     found = {
-        kind: [{"word": row.word, "q": row.q} for row in getattr(report, kind) if row.significant]
-        for kind in KINDS
+        kind: [{"word": row.word, "q": row.q} for row in report.significant(kind)] for kind in KINDS
     }
     return {
         "window": report.snapshot.label,
@@ -45,13 +44,13 @@ def of_sources(store: Snapshots, config: TrendsConfig) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: row["q"])
 
 
-def said(rows: list[dict[str, Any]], most: int) -> str:
+def listed(rows: list[dict[str, Any]], most: int) -> str:
     """Words with how sure they are; of more than `most` the number of the others."""
     if not rows:
         return "–"
-    listed = [f"{row['word']} ({_sure(row['q'])})" for row in rows[:most]]
-    rest = len(rows) - len(listed)
-    return ", ".join(listed) + (f", {rest:,} more" if rest else "")
+    shown = [f"{row['word']} ({_sure(row['q'])})" for row in rows[:most]]
+    rest = len(rows) - len(shown)
+    return ", ".join(shown) + (f", {rest:,} more" if rest else "")
 
 
 def _sure(q: float) -> str:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from embedding.durable import replaced
-from embedding.platform.findings import KINDS, said
+from embedding.platform.findings import KINDS, listed
 from embedding.settings import Settings
 from embedding.trends.rows import TrendReport
 from embedding.trends.storage import load, saved
@@ -99,7 +99,7 @@ def changes_table(trends: list[dict[str, Any]]) -> Table:
     """The words of each window that surely changed, and how sure."""
     table = Table("window", *KINDS.values(), title="What changed")
     for row in trends:
-        table.add_row(row["window"], *(said(row[kind], LISTED) for kind in KINDS))
+        table.add_row(row["window"], *(listed(row[kind], LISTED) for kind in KINDS))
     return table
 
 
@@ -109,7 +109,7 @@ def nothing_else(summary: dict[str, Any]) -> list[str]:
     by_pair: dict[str, list[dict[str, Any]]] = {}
     for row in summary["contrasts"]:
         by_pair.setdefault(" and ".join(row["sources"]), []).append(row)
-    lines = [f"{pair} use differently: {said(rows, LISTED)}" for pair, rows in by_pair.items()]
+    lines = [f"{pair} use differently: {listed(rows, LISTED)}" for pair, rows in by_pair.items()]
     if not lines:
         lines.append("No word is surely used differently by two sources.")
     lines.append(f"Nothing else changed of {compared:,} uses that were compared.")

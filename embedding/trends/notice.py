@@ -91,8 +91,7 @@ def _watched(
     ranked = {
         row.word: name
         for name in ("fallen", "risen", "born", "moved")
-        for row in getattr(report, name)
-        if row.significant
+        for row in report.significant(name)
     }
     for word in dict.fromkeys(words):
         now = _documents(snapshot, word)

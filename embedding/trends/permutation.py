@@ -54,7 +54,6 @@ LEAST = 6
 MOST_UNITS = 96
 """Units of a word at a time; more are merged."""
 _CELLS = 1 << 22
-_REFINED_WORDS = 16
 _SKEW = (0.05, 10.0)
 _SURE = 1e-300
 
@@ -312,16 +311,16 @@ def _judged(n: int, make: Callable[[IntArray], Units] | None) -> Permuted:
     usual = measured.usual()
     judged = measured.judged(usual)
     near = np.flatnonzero(judged.p < DOUBTFUL)
-    for part in np.split(near, range(_REFINED_WORDS, len(near), _REFINED_WORDS)):
-        if len(part):
-            p = refined(make(part).merged(MOST_UNITS), common, usual)
-            judged.p[part], judged.z[part] = p, norm.isf(p)
+    for part in _parts(len(near), REFINED):
+        words = near[part]
+        p = refined(make(words).merged(MOST_UNITS), common, usual)
+        judged.p[words], judged.z[words] = p, norm.isf(p)
     return judged
 
 
-def _parts(n: int) -> Iterator[IntArray]:
-    """Words at a time, so that what is computed of them stays within some ten MB."""
-    size = max(16, _CELLS // (PERMUTATIONS * MOST_UNITS))
+def _parts(n: int, times: int = PERMUTATIONS) -> Iterator[IntArray]:
+    """Words at a time, so that what so many permutations take stays within some ten MB."""
+    size = max(16, _CELLS // (times * MOST_UNITS))
     for start in range(0, n, size):
         yield np.arange(start, min(start + size, n))
 

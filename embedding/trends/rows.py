@@ -167,6 +167,10 @@ class TrendReport:
     bias: Bias | None = None
     scores: WordScores | None = field(default=None, compare=False, repr=False, metadata=APART)
 
+    def significant(self, ranking: str) -> tuple[TrendRow, ...]:
+        """The rows of a ranking (a name of RANKINGS) that are findings."""
+        return tuple(row for row in getattr(self, ranking) if row.significant)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form without `scores`; figures rounded to six digits, null if not finite."""
         plain: dict[str, Any] = to_plain(self)

@@ -142,8 +142,5 @@ def say(notes: Sequence[Note], label: str, t: Words) -> list[str]:
 
 
 def _sure(report: TrendReport) -> tuple[list[TrendRow], list[TrendRow], list[TrendRow]]:
-    moved, born, risen = (
-        [row for row in rows if row.significant]
-        for rows in (report.moved, report.born, report.risen)
-    )
+    moved, born, risen = (list(report.significant(name)) for name in ("moved", "born", "risen"))
     return moved, born, risen

@@ -465,9 +465,9 @@ class GradientProcess:
             }
 
     def _closed_window(self) -> int | None:
-        """The latest window that was read once more, as the server knows; -1: none yet.
+        """The latest window whose second reading the server has; -1: none yet.
 
-        None: none ever is. Until the server has what was read, it must not cut the window.
+        None: this node never reads a window again. The server cuts no window before it is told.
         """
         if self.learner.usage is None:
             return None

@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 
 from embedding.exchange.payload import UNITS
-from embedding.platform.findings import of_report, of_sources, said
+from embedding.platform.findings import listed, of_report, of_sources
 from embedding.platform.summary import changes_table, nothing_else
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
@@ -64,8 +64,8 @@ def test_what_is_not_sure_is_not_listed(planted, tmp_path) -> None:
 
 def test_more_words_than_fit_are_counted() -> None:
     rows = [{"word": f"말{i}", "q": 0.0123} for i in range(5)]
-    assert said(rows, 2) == "말0 (q 0.012), 말1 (q 0.012), 3 more"
-    assert said([], 2) == "–"
+    assert listed(rows, 2) == "말0 (q 0.012), 말1 (q 0.012), 3 more"
+    assert listed([], 2) == "–"
 
 
 def test_sources_that_differ_are_named_with_the_word(planted, tmp_path) -> None:

@@ -45,10 +45,11 @@ class BuildTrendReport(YeoronOperator):
 
 def _counted(report: TrendReport) -> str:
     """How many words surely changed, of how many that were looked at."""
+    from embedding.trends.rows import RANKINGS
+
     return ", ".join(
-        f"{sum(row.significant for row in getattr(report, kind)):,} {kind} "
-        f"of {report.ranked.get(kind, 0):,} words"
-        for kind in ("moved", "born", "risen", "fallen")
+        f"{len(report.significant(name)):,} {name} of {report.ranked.get(name, 0):,} words"
+        for name in RANKINGS
     )
 
 
