@@ -398,4 +398,10 @@ class ParameterClient:
                 error = state.outcome.exception() if state.outcome is not None else None
                 logger.warning("node %s: %s Trying again.", self.node, error)
 
-        return retrying(self.config, self._stop, reset)(call)
+        try:
+            return retrying(self.config, self._stop, reset)(call)
+        except UnavailableError:
+            # Whoever asks again greets the server: it may have been started anew meanwhile.
+            if stream:
+                self._drop_stream()
+            raise
