@@ -265,7 +265,9 @@ def test_nothing_can_be_changed(client, method):
         assert getattr(client, method)(path).status_code == 405
 
 
-def test_mounted_under_a_prefix_all_links_keep_it(config, client_of):
+@pytest.mark.parametrize("soon", [0.0, 30.0], ids=["sources come later", "at once"])
+def test_mounted_under_a_prefix_all_links_keep_it(config, client_of, monkeypatch, soon):
+    monkeypatch.setattr("embedding.web.pages.SOON_S", soon)
     outer = FastAPI()
     outer.mount("/yeoron", unguarded(config))
     client = client_of(outer)

@@ -37,11 +37,19 @@ class Settling:
         self._settled: dict[Window, bool] = {}
 
     def may_cut(self, window: Window, now: float | None = None) -> bool:
-        """Whether a complete window waits no longer; asked again and again until it is so."""
+        """Whether a complete window waits no longer; asked again and again until it is so.
+
+        While an earlier one waits it waits too: a report may come between asking for both.
+        """
         now = time.monotonic() if now is None else now
         if not self._limit_s:
             return True
         since = self._since.setdefault(window, now)
+        if any(
+            one.start < window.start and one not in self._settled and now - asked < self._limit_s
+            for one, asked in tuple(self._since.items())
+        ):
+            return False
         settled = all(
             _has_settled(report, window)
             and _has_closed(report, window)
