@@ -53,7 +53,7 @@ def report_with_scores(store: SnapshotStore, id: str) -> TrendReport:  # noqa: A
             scores = load_scores(folder, snapshot.id, key)
             if scores is not None:
                 return replace(load(folder, snapshot.id), scores=scores)
-        report = build_report(store, snapshot.id, chosen.trends)
+        report = build_report(store, snapshot.id, chosen.trends, folder)
         if report.compared_with is not None:
             store.open(report.compared_with.id).verify()
     return report

@@ -1,4 +1,4 @@
-"""`yeoron trends moved|score|born|risen|word|axis|contrast|bias|report`: changes of windows."""
+"""`yeoron trends stories|moved|score|born|risen|word|axis|contrast|bias|report`: what changed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 ABOUT = """What changed between windows.
 
 Examples:
+
+`yeoron trends stories`
 
 `yeoron trends moved`
 
@@ -44,6 +46,7 @@ Between = Annotated[
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     group = typer.Typer(help=ABOUT, no_args_is_help=True)
+    group.command("stories")(stories)
     group.command("moved")(moved)
     group.command("score")(score)
     group.command("born")(born)
@@ -55,6 +58,27 @@ def register(app: typer.Typer) -> None:
     group.command("bias")(bias)
     group.command("report")(report)
     app.add_typer(group, name="trends")
+
+
+def stories(
+    snapshots: Store = None,
+    id: Id = "latest",  # noqa: A002 - the option's name
+    limit: Limit = 20,
+    as_json: Json = False,
+) -> None:
+    """What happened: words that changed together and are used alike, surest first.
+
+    Examples: `yeoron trends stories` · `yeoron trends stories --snapshots store --json`
+    """
+    from embedding.commands.trend_stories import print_stories
+    from embedding.snapshots.evidence import EvidenceStore
+
+    chosen = settings()
+    # Addresses of the settings' folder belong to the snapshots of the settings.
+    evidence = EvidenceStore(chosen.paths.evidence) if snapshots is None else None
+    found = _report(snapshots, id)
+    refuse_nothing(found)
+    print_stories(found, evidence, limit, as_json=as_json)
 
 
 def moved(
@@ -263,7 +287,7 @@ def report(
     ids = [ref.id for ref in store.list()] if every else [id]
     if not ids:
         ids = [id]  # an empty store says so when it is opened
-    written = [str(save(_report(snapshots, one), folder)) for one in ids]
+    written = [str(save(_report(snapshots, one, folder), folder)) for one in ids]
     if as_json:
         print_json(written)
     else:
@@ -297,14 +321,19 @@ def word(
         console.print(fitted(word_table(history, change, console.width), 1, console.width))
 
 
-def _report(snapshots: Path | None, id: str) -> TrendReport:  # noqa: A002
+def _report(
+    snapshots: Path | None,
+    id: str,  # noqa: A002
+    folder: Path | None = None,
+) -> TrendReport:
+    """folder: of reports whose stories go on; None: that of the settings."""
     from embedding.trends.report import build_report
 
     chosen = settings()
     store = _store(snapshots, chosen)
     with console.status("Comparing windows …"):
         store.open(id).verify()
-        report = build_report(store, id, chosen.trends)
+        report = build_report(store, id, chosen.trends, folder or chosen.paths.trends)
         if report.compared_with is not None:
             store.open(report.compared_with.id).verify()
     return report

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.notifying import NotifyConfig
-from embedding.trends.rows import TrendReport, TrendRow
+from embedding.trends.rows import Story, TrendReport, TrendRow
 
 _TITLES = {
     "moved": "Moved in meaning",
@@ -57,6 +57,14 @@ def compose(
     """
     page = page.rstrip("/")
     sections = []
+    stories = [
+        one
+        for one in report.stories
+        if one.q <= config.false_discovery and {w.role for w in one.words} & {*config.rankings}
+    ]
+    if stories:
+        lines = tuple(_story(one, page) for one in stories[: config.most])
+        sections.append(("Stories", lines))
     for name in config.rankings:
         rows: Sequence[TrendRow] = getattr(report, name)
         told = [row for row in rows if row.q <= config.false_discovery][: config.most]
@@ -65,9 +73,14 @@ def compose(
             sections.append((_TITLES[name], lines))
     if watched := tuple(_watched(config.words, report, snapshot, before, page)):
         sections.append(("Watched", watched))
-    found = sum(len(lines) for title, lines in sections if title != "Watched")
+    found = sum(len(lines) for title, lines in sections if title in _TITLES.values())
     subject = f"Yeoron {report.snapshot.label}: {found} words"
     return Notice(subject, tuple(sections), f"{page}/")
+
+
+def _story(story: Story, page: str) -> Line:
+    said = f"{story.documents:,} documents; since {story.first}; q {story.q:.2g}"
+    return Line(" · ".join(story.title), said, _address(page, story.words[0].word))
 
 
 def _of(row: TrendRow) -> str:

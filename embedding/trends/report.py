@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
+from embedding.errors import InputError
 from embedding.snapshots.format import Manifest
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.arrivals import rank_arrivals
@@ -10,8 +14,10 @@ from embedding.trends.config import TrendsConfig
 from embedding.trends.frequency import add
 from embedding.trends.material import Material, Snapshots, figures, gather
 from embedding.trends.moved import Moved, held_out_of, pair_in, rank_moved
-from embedding.trends.rows import Note, TrendReport
+from embedding.trends.rows import Note, Story, TrendReport
 from embedding.trends.scores import WordScores, no_scores
+from embedding.trends.storage import load
+from embedding.trends.stories import continued, stories
 from embedding.trends.writer import RowWriter
 
 
@@ -19,8 +25,11 @@ def build_report(
     store: Snapshots,
     id: str = "latest",  # noqa: A002 - as the store names it
     config: TrendsConfig | None = None,
+    saved: Path | None = None,
 ) -> TrendReport:
     """Compare the window of snapshot `id` with the ones before it.
+
+    saved  folder of reports: stories go on with those of the window before, where it has that one
 
     Raises SnapshotError when that snapshot cannot be read; an earlier one that cannot be read is
     left out and noted. With nothing to compare with, the rankings are empty and a note says why.
@@ -37,7 +46,7 @@ def build_report(
     for snapshot in (before, material.snapshot):
         snapshot.release()
     arrivals = rank_arrivals(material, baseline, writer, config)
-    return TrendReport(
+    report = TrendReport(
         snapshot=figures(material.snapshot),
         compared_with=figures(before),
         baseline=tuple(s.id for s in material.earlier[-config.baseline_windows :]),
@@ -59,6 +68,16 @@ def build_report(
         bias=bias_of(material.snapshot.manifest),
         scores=moved.scores or _no_scores(material, config),
     )
+    found = stories(report, material.snapshot, config.false_discovery)
+    material.snapshot.release()
+    return replace(report, stories=continued(found, _stories_before(before.id, saved)))
+
+
+def _stories_before(id: str, saved: Path | None) -> tuple[Story, ...]:  # noqa: A002
+    try:
+        return () if saved is None else load(saved, id).stories
+    except InputError:
+        return ()
 
 
 def _no_scores(material: Material, config: TrendsConfig) -> WordScores:

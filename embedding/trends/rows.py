@@ -93,6 +93,45 @@ class TrendRow:
 
 
 @dataclass(frozen=True)
+class StoryWord:
+    """A word of a story; role: a name of RANKINGS, or `moved` first where it is in several."""
+
+    word: str
+    role: str
+    q: float
+    documents_before: int
+    documents: int
+
+
+@dataclass(frozen=True)
+class Story:
+    """Words that changed together (stories.py).
+
+    id         stays the same while the story goes on; first: label of the window it began in
+    words      surest first
+    q          of the surest word, times the number of stories; at most 1
+    significant   q is at most the configured false-discovery rate
+    documents  that use its most frequent word, in this window (before it, if all words fell)
+    voices     at least so many authors wrote these documents; 0 where that is not known
+    sources    those that wrote them, most documents first
+    """
+
+    id: str
+    first: str
+    words: tuple[StoryWord, ...]
+    q: float
+    significant: bool
+    documents: int
+    voices: int
+    sources: tuple[str, ...]
+
+    @property
+    def title(self) -> tuple[str, ...]:
+        """Three words at most that say what it is about."""
+        return tuple(one.word for one in self.words[:3])
+
+
+@dataclass(frozen=True)
 class WindowFigures:
     """A snapshot's window and what was read in it, by source."""
 
@@ -148,6 +187,7 @@ class TrendReport:
     held_out   words that a change of the tokenizer touched: they are not ranked as moved
     bias       which source the model serves worst; None where fewer than two were scored
     scores     the figures of every word that was compared; kept as a table beside the report
+    stories    which of the significant words changed together
     """
 
     snapshot: WindowFigures
@@ -165,6 +205,7 @@ class TrendReport:
     ranked: Mapping[str, int] = field(default_factory=dict)
     held_out: tuple[str, ...] = ()
     bias: Bias | None = None
+    stories: tuple[Story, ...] = ()
     scores: WordScores | None = field(default=None, compare=False, repr=False, metadata=APART)
 
     def significant(self, ranking: str) -> tuple[TrendRow, ...]:
@@ -192,6 +233,7 @@ class TrendReport:
                 "windows": tuple(data["windows"]),
                 "bias": None if bias is None else Bias(**bias),
                 "held_out": tuple(data.get("held_out", ())),
+                "stories": tuple(map(_story, data.get("stories", ()))),
                 "floor": {name: tuple(values) for name, values in data["floor"].items()},
             }
             return cls(**rest)
@@ -226,3 +268,8 @@ def _row(data: Mapping[str, Any]) -> TrendRow:
         "parts": tuple(data.get("parts", ())),
     }
     return TrendRow(**{**data, **nested})
+
+
+def _story(data: Mapping[str, Any]) -> Story:
+    words = tuple(StoryWord(**one) for one in data["words"])
+    return Story(**{**data, "words": words, "sources": tuple(data["sources"])})

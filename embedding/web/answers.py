@@ -19,7 +19,8 @@ from embedding.trends.dating import WordChange, word_change
 from embedding.trends.evidence import nearest_words
 from embedding.trends.history import HistoryPoint
 from embedding.trends.mapping import NeighbourMap, neighbour_map
-from embedding.trends.rows import Neighbour, TrendReport
+from embedding.trends.rows import Neighbour, Story, TrendReport
+from embedding.trends.stories import Sightings, sightings
 from embedding.trends.together import Together, together
 from embedding.web.config import AxisConfig, WebConfig
 from embedding.web.reader import Reader, Recent
@@ -58,6 +59,13 @@ class Answers:
         return self._kept(
             ("nearest", id, word, n), lambda: nearest_words(self._reader.open(id), word, n)
         )
+
+    def sightings(self, story: Story, start: str, end: str) -> Sightings | None:
+        """Where a story stands in a window; None where addresses are not kept."""
+        if self._evidence is None:
+            return None
+        times = datetime.fromisoformat(start), datetime.fromisoformat(end)
+        return sightings(story, self._evidence, *times)
 
     def evidence(self, word: str, start: str, end: str, n: int = 12) -> list[Evidence]:
         """Documents of a window (ISO times) that hold the word; none where nobody kept any."""

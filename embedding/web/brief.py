@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+from embedding.snapshots.evidence import Evidence
 from embedding.trends.contrast import SourceContrast
-from embedding.trends.rows import Note, TrendReport, TrendRow
+from embedding.trends.rows import RANKINGS, Note, Story, TrendReport, TrendRow
+from embedding.trends.stories import Sightings
 from embedding.web import formats
 from embedding.web.text import Words
 
+STORY_WORDS = 12
+"""Words of one role that a story names."""
 NAMED = 3
 """Neighbours that a sentence names."""
 
@@ -27,7 +32,9 @@ class SourceLine:
 
 
 def headline(report: TrendReport) -> list[str]:
-    """Up to three words for the headline: surest mover, new word and riser first."""
+    """Up to three words for the headline: those of the surest stories."""
+    if stories := [one for one in report.stories if one.significant]:
+        return [one.words[0].word for one in stories[:3]]
     first = [rows[:1] for rows in _sure(report)]
     more = [rows[1:3] for rows in _sure(report)]
     words = [row.word for rows in (*first, *more) for row in rows]
@@ -114,6 +121,40 @@ def _risen(row: TrendRow, windows: int, t: Words) -> str:
     usual = row.rate_before if row.rate_usual is None else row.rate_usual
     key = "lede_risen_one" if row.rate_usual is None or windows < 2 else "lede_risen"
     return t(key, word=word, now=now, usual=formats.rate(usual), windows=windows)
+
+
+@dataclass(frozen=True)
+class StoryView:
+    """A story as the page shows it; `words` by role, and where it stands."""
+
+    story: Story
+    words: tuple[tuple[str, tuple[str, ...], int], ...]
+    documents: tuple[Evidence, ...]
+    first: datetime | None
+    last: datetime | None
+
+
+def story_views(
+    report: TrendReport, n: int, seen: Callable[[Story, str, str], Sightings | None]
+) -> list[StoryView]:
+    """The n surest significant stories.
+
+    seen  where a story stands between two times (ISO 8601); None where addresses are not kept
+    """
+    views = []
+    for story in [one for one in report.stories if one.significant][:n]:
+        fell = all(one.role == "fallen" for one in story.words)
+        window = report.compared_with if fell else report.snapshot
+        where = None if window is None else seen(story, window.start, window.end)
+        words = []
+        for role in RANKINGS:
+            own = tuple(one.word for one in story.words if one.role == role)
+            if own:
+                words.append((role, own[:STORY_WORDS], max(0, len(own) - STORY_WORDS)))
+        documents = () if where is None else where.documents
+        first, last = (None, None) if where is None else (where.first, where.last)
+        views.append(StoryView(story, tuple(words), documents, first, last))
+    return views
 
 
 def completeness(report: TrendReport) -> list[SourceLine]:

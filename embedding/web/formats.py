@@ -75,6 +75,11 @@ def change(now: float, before: float) -> str:
     return f"{percent:+d} %".replace("-", "−") if percent else "0 %"
 
 
+def day(when: datetime) -> str:
+    """A time as `2020-02-29`, in UTC."""
+    return f"{when.astimezone(UTC):%Y-%m-%d}"
+
+
 def moment(iso: str) -> str:
     """An ISO time as `2020-02-29 15:00 UTC`."""
     try:

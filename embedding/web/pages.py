@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter, Request
 from fastapi.params import Depends
@@ -15,7 +15,8 @@ from embedding.records import SnapshotRef
 from embedding.snapshots.evidence import Evidence
 from embedding.trends import table
 from embedding.trends.history import HistoryPoint
-from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.trends.rows import RANKINGS, Story, TrendReport
+from embedding.trends.stories import Sightings
 from embedding.web import brief, formats
 from embedding.web.changeview import change_view
 from embedding.web.differing import SOON_S, compared
@@ -123,6 +124,7 @@ def _brief(
         report=report,
         headline=brief.headline(report),
         lede=[*brief.lede(report, t), *brief.differ(contrast, t), brief.read(report, t)],
+        stories=brief.story_views(report, site.config.front_rows, _seen(site)),
         limit=site.config.trends.false_discovery,
         notes=notes,
         broken=sorted(broken),
@@ -131,6 +133,19 @@ def _brief(
         pending=pending,
         rows=site.config.front_rows,
     )
+
+
+def _seen(site: Site) -> Callable[[Story, str, str], Sightings | None]:
+    """Where a story stands; None where addresses are not kept or cannot be read."""
+
+    def seen(story: Story, start: str, end: str) -> Sightings | None:
+        try:
+            return site.answers.sightings(story, start, end)
+        except SnapshotError as error:
+            log.warning("documents of story %s: %s", story.id, error)
+            return None
+
+    return seen
 
 
 def _word(

@@ -136,7 +136,7 @@ class Reader:
         self.open(id)
         config = self._config.trends
         task = self._computed.get(
-            (id,), lambda: self._worker.submit(build_report, self, id, config)
+            (id,), lambda: self._worker.submit(build_report, self, id, config, self._config.reports)
         )
         try:
             return task.result(timeout=wait_s)

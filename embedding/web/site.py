@@ -31,6 +31,7 @@ FILTERS: tuple[Callable[..., str], ...] = (
     formats.rate,
     formats.chance,
     formats.change,
+    formats.day,
     formats.moment,
     formats.seconds,
     formats.short_word,

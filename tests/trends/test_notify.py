@@ -95,7 +95,10 @@ def test_words_above_the_threshold_and_watched_ones_are_told(report, store, plan
     now, before = (store.open(each.id) for each in (report.snapshot, report.compared_with))
     config = NotifyConfig(words=(quiet, "없는말"), rankings=("moved",))
     notice = compose(report, now, before, config, PAGE)
-    (moved, lines), (watched, seen) = notice.sections
+    (stories, told), (moved, lines), (watched, seen) = notice.sections
+    assert stories == "Stories"
+    assert [line.word.split(" · ")[0] for line in told] == [report.stories[0].words[0].word]
+    assert f"since {report.snapshot.label}" in told[0].said
     assert (moved, [line.word for line in lines]) == ("Moved in meaning", sure)
     assert (watched, [line.word for line in seen]) == ("Watched", [quiet, "없는말"])
     counted = sum(documents for _, documents in now.source_counts(quiet).values())
@@ -111,7 +114,8 @@ def test_a_webhook_gets_it_once(report, store, hook, tmp_path):
     hook.answers = [503]
     told = notify(report, store, tmp_path, config, PAGE)
     assert told.sent == ("webhook",)
-    assert told.words == {"Moved in meaning": sum(row.q <= 0.05 for row in report.moved)}
+    moved = sum(row.q <= 0.05 for row in report.moved)
+    assert told.words == {"Stories": 1, "Moved in meaning": moved}
     assert len(hook.got) == 2  # a server's trouble is tried again
     assert hook.got[1]["text"].startswith("*Yeoron ")
     assert notify(report, store, tmp_path, config, PAGE).sent == ()
@@ -123,7 +127,8 @@ def test_mail_arrives_readable(report, store, mailbox, tmp_path):
     assert told.sent == ("email",)
     (message,) = mailbox.got
     assert message["To"] == "team@example.org"
-    assert message["Subject"] == f"Yeoron {report.snapshot.label}: {sum(told.words.values())} words"
+    words = told.words["Moved in meaning"]
+    assert message["Subject"] == f"Yeoron {report.snapshot.label}: {words} words"
     body = message.get_content()
     assert report.moved[0].word in body
     assert PAGE.rstrip("/") in body

@@ -9,7 +9,7 @@ import pytest
 from embedding.trends.config import TrendsConfig
 from embedding.trends.report import build_report
 from embedding.trends.rows import TrendReport
-from embedding.web.brief import lede, read
+from embedding.web.brief import headline, lede, read, story_views
 from embedding.web.formats import particle
 from embedding.web.text import Words
 
@@ -81,3 +81,29 @@ def test_what_was_read_names_the_sources_that_brought_nothing(waning) -> None:
 @pytest.mark.parametrize(("word", "said"), [("코로나", "를"), ("일본", "을"), ("K-pop", "을(를)")])
 def test_the_particle_follows_the_last_letter(word: str, said: str) -> None:
     assert particle(word, "을", "를") == said
+
+
+def test_the_headline_names_the_surest_stories(planted, tmp_path) -> None:
+    report = build_report(planted.make_store(str(tmp_path), planted.Plan(fillers=150)))
+    sure = [one for one in report.stories if one.significant]
+    assert headline(report) == [one.words[0].word for one in sure[:3]]
+    assert headline(replace(report, stories=())) != []
+
+
+def test_a_story_is_shown_by_the_roles_of_its_words_and_where_it_stands(planted, tmp_path) -> None:
+    report = build_report(planted.make_store(str(tmp_path), planted.Plan(fillers=150)))
+    asked = []
+
+    def seen(story, start, end):
+        asked.append((story.id, start, end))
+
+    views = story_views(report, 2, seen)
+    assert len(views) == min(2, sum(one.significant for one in report.stories))
+    assert asked[0] == (views[0].story.id, report.snapshot.start, report.snapshot.end)
+    words = {word: role for role, own, _ in views[0].words for word in own}
+    assert words == {one.word: one.role for one in views[0].story.words}
+    fell = replace(report.stories[0].words[0], role="fallen")
+    gone = replace(report.stories[0], words=(fell,) * 20)
+    (view,) = story_views(replace(report, stories=(gone,)), 2, seen)
+    assert asked[-1][1:] == (report.compared_with.start, report.compared_with.end)
+    assert view.words[0][2] == 20 - len(view.words[0][1]) > 0

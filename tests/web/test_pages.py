@@ -73,6 +73,18 @@ def test_the_brief_says_what_was_planted(client):
     assert f"/word/{quote('신천지')}" in page.links
 
 
+def test_the_brief_leads_with_stories_and_their_documents(client, config):
+    page = client.get("/").text
+    assert page.index('id="stories"') < page.index('id="moved"')
+    section = page[page.index('id="stories"') : page.index('id="moved"')]
+    assert "의미가 달라짐" in section
+    assert "코로나" in section
+    assert "2020년 3월부터" in section
+    assert 'href="https://news.example/0"' in section
+    assert "javascript:" not in section
+    assert "<script" not in section
+
+
 def test_a_brief_without_a_find_says_so_and_folds_its_ranking(client, config):
     quiet = SnapshotStore(config.snapshots).list()[2].id
     html = answered(client, f"/window/{quiet}").text
@@ -95,7 +107,8 @@ def test_pages_hold_no_inline_code_and_no_id_twice(client, path):
 
 
 def test_every_link_of_the_brief_leads_somewhere(client):
-    links = {link for link in read(client, "/").links if not link.startswith(("#", "?"))}
+    elsewhere = ("#", "?", "https://")
+    links = {link for link in read(client, "/").links if not link.startswith(elsewhere)}
     assert len(links) > 20
     words = sorted(link for link in links if "/word" in link)
     broken = [

@@ -19,8 +19,8 @@ _SHOWN = 10
 class BuildTrendReport(YeoronOperator):
     """Compares `snapshot_id` with the snapshots before it and saves the report.
 
-    Result: `id`, `window`, `notes` and the ten first rows of `moved`, `born` and `risen`, each a
-    word with its figures. Event on the asset `trends`: `id`.
+    Result: `id`, `window`, `notes`, `stories` and the ten first rows of `moved`, `born` and
+    `risen`, each a word with its figures. Event on the asset `trends`: `id`.
     """
 
     def __init__(self, *, snapshot_id: str, **kwargs: Any) -> None:
@@ -34,7 +34,7 @@ class BuildTrendReport(YeoronOperator):
         from embedding.trends.storage import save
 
         store = SnapshotStore(str(settings.paths.snapshots))
-        report = build_report(store, self.snapshot_id, settings.trends)
+        report = build_report(store, self.snapshot_id, settings.trends, settings.paths.trends)
         save(report, settings.paths.trends)
         for note in report.notes:
             self.log.warning("%s", note.text)
@@ -47,10 +47,11 @@ def _counted(report: TrendReport) -> str:
     """How many words surely changed, of how many that were looked at."""
     from embedding.trends.rows import RANKINGS
 
-    return ", ".join(
+    words = ", ".join(
         f"{len(report.significant(name)):,} {name} of {report.ranked.get(name, 0):,} words"
         for name in RANKINGS
     )
+    return f"{sum(one.significant for one in report.stories):,} stories; {words}"
 
 
 class NotifyOfReport(YeoronOperator):
@@ -88,6 +89,10 @@ def summary_of(report: TrendReport) -> dict[str, Any]:
         "id": report.snapshot.id,
         "window": report.snapshot.label,
         "notes": [note.code for note in report.notes],
+        "stories": [
+            {"id": one.id, "title": " ".join(one.title), "q": one.q, "documents": one.documents}
+            for one in report.stories[:_SHOWN]
+        ],
         **{
             name: [
                 {
