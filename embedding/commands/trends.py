@@ -20,9 +20,9 @@ ABOUT = """What changed between windows.
 
 Examples:
 
-`yeoron trends stories`
-
 `yeoron trends moved`
+
+`yeoron trends stories --snapshots store`
 
 `yeoron trends word 코로나 --snapshots store`
 

@@ -13,11 +13,12 @@ from embedding.trends.config import TrendsConfig
 from embedding.trends.dating import ChangeDate, change_dates
 from embedding.trends.material import Material, signs
 from embedding.trends.pair import Pair, pair_of
-from embedding.trends.permutation import between_times
-from embedding.trends.rows import TrendRow
+from embedding.trends.permutation import Grounds, between_times
+from embedding.trends.rows import Support, TrendRow
 from embedding.trends.scores import WordScores, word_scores
 from embedding.trends.shift import ESTIMATORS, SCALES, shift, shown
 from embedding.trends.significance import Figures, benjamini_hochberg
+from embedding.trends.support import support
 from embedding.trends.touched import touched_words
 from embedding.trends.writer import RowWriter, top
 
@@ -40,6 +41,7 @@ class JudgedWords:
     ranked    z, p and q by the configured estimator
     shift     float32 [n] by the estimator that is shown (`shown`), judged by `floor`
     expected  float64 [n], shift of a typical word of the same frequency
+    grounds   by what documents they were judged; places: int64 [n] of the words in it
     """
 
     rows: IntArray
@@ -47,6 +49,8 @@ class JudgedWords:
     shift: FloatArray
     expected: Figures
     floor: noise.NoiseFloor
+    grounds: Grounds | None = None
+    places: IntArray | None = None
 
 
 def pair_in(material: Material) -> Pair:
@@ -84,17 +88,20 @@ def judge_words(
     if not len(rows):
         return None
     stable = SCALES[name].forward(values.astype(np.float64))
+    grounds = None
+    places = np.arange(len(rows), dtype=np.int64)
     judged = ranked = noise.judge(stable, exposure, config.band_words)
     if config.estimator == "usage" and pair.usage_compares:
         before, after = pair.used(rows)
         sure = between_times(before, after)
+        grounds = sure.grounds
         ranked = noise.Ranked(sure.z, sure.p, benjamini_hochberg(sure.p), judged.floor)
     expected = SCALES[name].inverse(judged.floor.at(exposure)[0])
     if among is not None:
         chosen = np.array([pair.words[at] in among for at in rows.tolist()], dtype=bool)
         ranked, rows = ranked.take(chosen), rows[chosen]
-        values, expected = values[chosen], expected[chosen]
-    return JudgedWords(rows, ranked, values, expected, judged.floor)
+        values, expected, places = values[chosen], expected[chosen], places[chosen]
+    return JudgedWords(rows, ranked, values, expected, judged.floor, grounds, places)
 
 
 def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: TrendsConfig) -> Moved:
@@ -119,6 +126,7 @@ def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: Trends
             "expected": float(judged.expected[at]),
             **_dates(dates[i]),
             "figures": {name: float(column[i]) for name, column in every.items()},
+            "support": _support(judged, at, config),
         }
         for i, at in enumerate(best)
     ]
@@ -131,6 +139,15 @@ def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: Trends
         compared=len(rows),
         scores=word_scores(words, _figures(judged), material, config),
     )
+
+
+def _support(judged: JudgedWords, at: int, config: TrendsConfig) -> Support | None:
+    """Who moved a word that is called; None of another, and where documents do not say it."""
+    if judged.grounds is None or judged.places is None:
+        return None
+    if judged.ranked.q[at] > config.false_discovery:
+        return None
+    return support(judged.grounds, int(judged.places[at]))
 
 
 def _figures(judged: JudgedWords) -> dict[str, Figures]:

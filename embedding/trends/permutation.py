@@ -27,7 +27,7 @@ than in the same direction of any of COMPARED permutations (parallel analysis; H
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -92,6 +92,15 @@ class Units:
             )
         return units
 
+    def take(self, chosen: Labels) -> Units:
+        """Some of the units, bool [u]."""
+        return Units(
+            self.documents[:, chosen],
+            self.sums[:, chosen],
+            self.later[chosen],
+            self.source[chosen],
+        )
+
     def residuals(self) -> tuple[FloatArray, FloatArray]:
         """R float32 [n, u, dim] and documents float32 [n, u], of sources that have both times.
 
@@ -112,16 +121,32 @@ class Units:
 
 
 @dataclass(frozen=True)
+class Grounds:
+    """What words were judged by, to look at single ones again (`support.py`).
+
+    units    the units of words int64 [k]; source at of them is sources[at]
+    common   float32 [dim, c], directions that were taken out; usual: d
+    """
+
+    units: Callable[[IntArray], Units]
+    sources: tuple[str, ...]
+    common: FloatArray
+    usual: float
+
+
+@dataclass(frozen=True)
 class Permuted:
     """z and p, one-sided, and size, float64 [n]; 0, 1, 0 for a word of which nothing can be said.
 
     size  distance of both times beyond chance, √max(0, (T - μ) / h). Permutations of few units
           hold large changes themselves, so z does not grow with them
+    grounds  None where no word was judged
     """
 
     z: Figures
     p: Figures
     size: Figures
+    grounds: Grounds | None = None
 
 
 def between_times(before: Sequence[UsedWords], after: UsedWords) -> Permuted:
@@ -139,7 +164,7 @@ def between_times(before: Sequence[UsedWords], after: UsedWords) -> Permuted:
         ]
         return _units(parts)
 
-    return _judged(len(after.rows), units if names else None)
+    return _judged(len(after.rows), units if names else None, tuple(names))
 
 
 def between_sources(words: UsedWords, first: str, second: str) -> Permuted:
@@ -149,7 +174,7 @@ def between_sources(words: UsedWords, first: str, second: str) -> Permuted:
         own = words.take(at)
         return _units([(own.replicas(first), False, 0), (own.replicas(second), True, 0)])
 
-    return _judged(len(words.rows), units)
+    return _judged(len(words.rows), units, (f"{first}, {second}",))
 
 
 @dataclass(frozen=True)
@@ -296,7 +321,7 @@ def _together(units: Units) -> tuple[FloatArray, int]:
     return found, int(often.sum())
 
 
-def _judged(n: int, make: Callable[[IntArray], Units] | None) -> Permuted:
+def _judged(n: int, make: Callable[[IntArray], Units] | None, sources: tuple[str, ...]) -> Permuted:
     """Both passes over the words, some at a time: directions first, then T."""
     if make is None or not n:
         return Permuted(np.zeros(n), np.ones(n), np.zeros(n))
@@ -315,7 +340,7 @@ def _judged(n: int, make: Callable[[IntArray], Units] | None) -> Permuted:
         words = near[part]
         p = refined(make(words).merged(MOST_UNITS), common, usual)
         judged.p[words], judged.z[words] = p, norm.isf(p)
-    return judged
+    return replace(judged, grounds=Grounds(make, sources, common, usual))
 
 
 def _parts(n: int, times: int = PERMUTATIONS) -> Iterator[IntArray]:

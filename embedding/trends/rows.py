@@ -38,6 +38,36 @@ class SourceRate:
     read: int
 
 
+UNSURE = 0.05
+"""p above which a change does not stand when something is left out."""
+
+
+@dataclass(frozen=True)
+class Support:
+    """Who moved a word (support.py).
+
+    sources          share of the change that each source brought; they add up to 1
+    without_source   p of the change without each of them; empty where there is one
+    authors          share of the group of authors that brought most
+    without_authors  p of the change without them
+    """
+
+    sources: Mapping[str, float]
+    without_source: Mapping[str, float]
+    authors: float
+    without_authors: float
+
+    @property
+    def few_authors(self) -> bool:
+        """Whether it is no change without the group of authors that brought most."""
+        return self.without_authors > UNSURE
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The sources without any one of which it is no change."""
+        return tuple(name for name, p in self.without_source.items() if p > UNSURE)
+
+
 @dataclass(frozen=True)
 class TrendRow:
     """One word of a ranking with its evidence.
@@ -61,6 +91,7 @@ class TrendRow:
     neighbours_*       nearest words; `changed` marks those of one time only
     series             rate for each of the last windows, oldest first, the reported one last
     parts              words that it was read as before; empty where it always was one word
+    support            moved only, if significant: who moved it
     """
 
     word: str
@@ -90,6 +121,7 @@ class TrendRow:
     burst: float | None = None
     rate_usual: float | None = None
     parts: tuple[str, ...] = ()
+    support: Support | None = None
 
 
 @dataclass(frozen=True)
@@ -266,6 +298,7 @@ def _row(data: Mapping[str, Any]) -> TrendRow:
         "neighbours": tuple(Neighbour(**one) for one in data["neighbours"]),
         "series": tuple(data["series"]),
         "parts": tuple(data.get("parts", ())),
+        "support": None if data.get("support") is None else Support(**data["support"]),
     }
     return TrendRow(**{**data, **nested})
 

@@ -48,6 +48,7 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
     said = [note.text for note in report.notes]
     if ranking(report, name):
         said.append(sure_note(any(row.significant for row in ranking(report, name))))
+        said += _resting(ranking(report, name)[:limit])
     table = Table(
         title=f"{name} · {report.snapshot.label} against {before}", caption=" ".join(said) or None
     )
@@ -72,6 +73,17 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
             escape(f"{names_of(row.neighbours_before, 5) or '–'} → {names_of(row.neighbours, 5)}"),
         )
     return table
+
+
+def _resting(rows: Sequence[TrendRow]) -> list[str]:
+    """Which changes do not stand without some authors, or without one source."""
+    known = [(row.word, row.support) for row in rows if row.support is not None]
+    few = [shortened(word) for word, one in known if one.few_authors]
+    said = [f"Mostly one group of authors: {', '.join(few)}."] if few else []
+    for source in sorted({name for _, one in known for name in one.needs}):
+        words = ", ".join(shortened(word) for word, one in known if source in one.needs)
+        said.append(f"Not without {shortened(source)}: {words}.")
+    return [escape(one) for one in said]
 
 
 def sure_note(any_significant: bool) -> str:

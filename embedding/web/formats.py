@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
@@ -73,6 +74,12 @@ def change(now: float, before: float) -> str:
         return f"×{ratio:.1f}"
     percent = round((ratio - 1) * 100)
     return f"{percent:+d} %".replace("-", "−") if percent else "0 %"
+
+
+def shares(parts: Mapping[str, float]) -> str:
+    """Named shares in per cent, largest first: `뉴스 62 %, 게시판 38 %`."""
+    order = sorted(parts.items(), key=lambda each: (-each[1], each[0]))
+    return ", ".join(f"{short_word(name, 24)} {100 * share:.0f} %" for name, share in order)
 
 
 def day(when: datetime) -> str:

@@ -32,6 +32,7 @@ FILTERS: tuple[Callable[..., str], ...] = (
     formats.chance,
     formats.change,
     formats.day,
+    formats.shares,
     formats.moment,
     formats.seconds,
     formats.short_word,

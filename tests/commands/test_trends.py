@@ -112,7 +112,7 @@ def test_the_help_of_the_group_has_examples_that_work(yeoron, store) -> None:
     said = yeoron("trends", "--help").out
     examples = [line.strip() for line in said.splitlines() if "yeoron trends " in line]
     calls = [line.split()[2:] for line in examples if not line.startswith("Usage")]
-    assert [call[0] for call in calls] == ["stories", "moved", "word", "born"]
+    assert [call[0] for call in calls] == ["moved", "stories", "word", "born"]
     for call in calls[1:]:
         done = yeoron("trends", *(store.uri if part == "store" else part for part in call))
         assert done.code == 0, done.err

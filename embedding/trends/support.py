@@ -1,0 +1,49 @@
+"""Who moved a word: what each source and group of authors brought to its change.
+
+With R_k the residuals of `permutation.py` and A their sum over the units of the window, a set of
+these units brought the share
+
+    Σ_k R_k·A / |A|²,
+
+so the shares of all sources add up to 1. A unit holds all that its authors wrote. The call is
+judged again without each source, and without the unit that brought most: a change that one author
+made does not stand without that unit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from embedding.trends.permutation import Grounds, Labels, Units, refined
+from embedding.trends.rows import Support
+
+
+def support(grounds: Grounds, word: int) -> Support | None:
+    """Who moved a word, by its place among those that were judged; None without a change."""
+    units = grounds.units(np.array([word], dtype=np.int64))
+    rest, _ = units.residuals()
+    change = rest[0, units.later].sum(axis=0)
+    if grounds.common.shape[1]:
+        change = change - (change @ grounds.common) @ grounds.common.T
+    total = float(change @ change)
+    if total <= 0.0:
+        return None
+    shares = np.where(units.later, rest[0] @ change / total, 0.0)
+    most = int(np.argmax(shares))
+    there = [at for at in range(len(grounds.sources)) if (rest[0, units.source == at] != 0).any()]
+    every = np.ones(len(units.later), dtype=bool)
+    without: dict[str, float] = {}
+    if len(there) > 1:
+        without = {grounds.sources[at]: _judged(grounds, units, units.source != at) for at in there}
+    return Support(
+        sources={grounds.sources[at]: float(shares[units.source == at].sum()) for at in there},
+        without_source=without,
+        authors=float(shares[most]),
+        without_authors=_judged(grounds, units, every & (np.arange(len(every)) != most)),
+    )
+
+
+def _judged(grounds: Grounds, units: Units, chosen: Labels) -> float:
+    """p by some of the units; 1 where they say nothing."""
+    found = refined(units.take(chosen), grounds.common, grounds.usual)[0]
+    return float(found) if np.isfinite(found) else 1.0
