@@ -70,10 +70,10 @@ def _print(at: int, story: Story, where: Sightings | None) -> None:
     days = ""
     if where is not None and where.first is not None and where.last is not None:
         days = f"; written {where.first:%Y-%m-%d} to {where.last:%Y-%m-%d}"
-    voices = f" by at least {story.voices:,} authors" if story.voices else ""
+    authors = " by few authors" if story.few_authors else ""
     console.print(
         escape(
-            f"   since {story.first}{days}; {story.documents:,} documents{voices}; "
+            f"   since {story.first}{days}; {story.documents:,} documents{authors}; "
             f"{', '.join(map(shortened, story.sources))}"
         ),
         soft_wrap=True,

@@ -79,7 +79,8 @@ def compose(
 
 
 def _story(story: Story, page: str) -> Line:
-    said = f"{story.documents:,} documents; since {story.first}; q {story.q:.2g}"
+    authors = " by few authors" if story.few_authors else ""
+    said = f"{story.documents:,} documents{authors}; since {story.first}; q {story.q:.2g}"
     return Line(" · ".join(story.title), said, _address(page, story.words[0].word))
 
 

@@ -124,6 +124,10 @@ class TrendRow:
     support: Support | None = None
 
 
+FEW_UNITS, MANY_DOCUMENTS = 2, 8
+"""So many documents in so few units are those of few authors."""
+
+
 @dataclass(frozen=True)
 class StoryWord:
     """A word of a story; role: a name of RANKINGS, or `moved` first where it is in several."""
@@ -144,7 +148,8 @@ class Story:
     q          of the surest word, times the number of stories; at most 1
     significant   q is at most the configured false-discovery rate
     documents  that use its most frequent word, in this window (before it, if all words fell)
-    voices     at least so many authors wrote these documents; 0 where that is not known
+    voices     units of documents that use its most widespread word; all that an author wrote is in
+               one unit. 0 where a snapshot does not say it
     sources    those that wrote them, most documents first
     """
 
@@ -156,6 +161,11 @@ class Story:
     documents: int
     voices: int
     sources: tuple[str, ...]
+
+    @property
+    def few_authors(self) -> bool:
+        """Whether the documents are those of one or two groups of authors only."""
+        return 0 < self.voices <= FEW_UNITS and self.documents >= MANY_DOCUMENTS
 
     @property
     def title(self) -> tuple[str, ...]:

@@ -32,9 +32,11 @@ class SourceLine:
 
 
 def headline(report: TrendReport) -> list[str]:
-    """Up to three words for the headline: those of the surest stories."""
-    if stories := [one for one in report.stories if one.significant]:
-        return [one.words[0].word for one in stories[:3]]
+    """Up to three words for the headline: the surest of each story, then further ones."""
+    titles = [one.title for one in report.stories if one.significant]
+    if titles:
+        words = [title[at] for at in range(3) for title in titles[:3] if at < len(title)]
+        return words[:3]
     first = [rows[:1] for rows in _sure(report)]
     more = [rows[1:3] for rows in _sure(report)]
     words = [row.word for rows in (*first, *more) for row in rows]

@@ -87,6 +87,10 @@ def test_words_used_alike_are_told_once_with_their_documents(report, store) -> N
     assert one.documents == max(each.documents for each in one.words)
     assert by_word["마스크"].voices == 0
     assert set(one.sources) == {"뉴스", "게시판", "댓글"}
+    assert not one.few_authors
+    assert replace(one, voices=2).few_authors
+    assert not replace(one, voices=0).few_authors
+    assert not replace(one, voices=2, documents=5).few_authors
     told.unreadable = "too little was read"
     assert len(stories(report, told, 0.05)) == 4
 

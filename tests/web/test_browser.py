@@ -19,7 +19,7 @@ pytestmark = [
 async def test_from_the_brief_to_a_word_by_search(page_of, address):
     async with page_of() as page:
         await page.goto(address + "/")
-        assert await page.locator("h1").inner_text() == "코로나·신천지·마스크"
+        assert await page.locator("h1").inner_text() == "신천지·<script>alert(1)</script>·마스크"
         await page.locator(".live.lost").wait_for()
         assert "연결되지 않습니다" in await page.locator(".live .state").inner_text()
         await page.fill("#q", "마스")
