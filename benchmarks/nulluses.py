@@ -103,7 +103,7 @@ def judged(corpus: Corpus, reader: UsageReader, window: int) -> dict[str, int]:
         own = usage.by_source[name]
         both &= set(usage.rows[own][usage.mentions[own] >= LEAST].tolist())
     shared: IntArray = np.array(sorted(both), dtype=np.int64)
-    apart = between_sources(UsedWords(usage, shared), *SOURCES)
+    apart = between_sources(UsedWords(usage, shared), SOURCES[0], SOURCES[1:])
     return {
         "moved": called(moved.p),
         "moved of": len(at),

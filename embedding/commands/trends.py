@@ -215,16 +215,19 @@ def axis(
 
 def contrast(
     first: Annotated[str, typer.Argument(help="A source.")],
-    second: Annotated[str, typer.Argument(help="Another source.")],
+    second: Annotated[
+        str | None, typer.Argument(help="Another source; not given: all others together.")
+    ] = None,
     snapshots: Store = None,
     id: Id = "latest",  # noqa: A002
     limit: Limit = 20,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Words that two sources use differently in one window, surest first.
+    """Words that a source uses differently in one window, surest first.
 
-    Example: `yeoron trends contrast 뉴스 게시판 --id 2020-02-a1b2c3d4`
+    Examples: `yeoron trends contrast 뉴스` (than all other sources) ·
+    `yeoron trends contrast 뉴스 게시판 --id 2020-02-a1b2c3d4`
     """
     from embedding.trends.comparisons import contrast_csv, contrast_table
     from embedding.trends.contrast import source_contrast

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Any
 
 from embedding.trends.config import TrendsConfig
@@ -28,20 +27,22 @@ def of_report(report: TrendReport) -> dict[str, Any]:
 
 
 def of_sources(store: Snapshots, config: TrendsConfig) -> list[dict[str, Any]]:
-    """Words that two sources of the last window surely use differently, for each pair of sources.
+    """Words that a source of the last window surely uses otherwise than all others together.
 
-    q is multiplied by the number of pairs, so that looking at all of them finds no more by chance.
+    q is multiplied by the number of sources, so that looking at all of them finds no more by
+    chance. Where one source differs, the others differ from the rest, too; so each word is listed
+    with the source that differs most surely.
     """
     snapshot = store.open("latest")
     names = sorted(snapshot.usage.by_source) if snapshot.usage is not None else []
-    pairs = list(combinations(names, 2))
-    found = []
-    for first, second in pairs:
-        for row in source_contrast(store, first, second, config).rows:
-            q = row.q * len(pairs)
-            if q <= config.false_discovery:
-                found.append({"word": row.word, "q": q, "sources": [first, second]})
-    return sorted(found, key=lambda row: row["q"])
+    found: dict[str, dict[str, Any]] = {}
+    for name in names if len(names) > 1 else ():
+        for row in source_contrast(store, name, None, config).rows:
+            q = row.q * len(names)
+            known = found.get(row.word)
+            if q <= config.false_discovery and (known is None or q < known["q"]):
+                found[row.word] = {"word": row.word, "q": q, "source": name}
+    return sorted(found.values(), key=lambda row: (row["q"], row["word"]))
 
 
 def listed(rows: list[dict[str, Any]], most: int) -> str:

@@ -106,12 +106,15 @@ def changes_table(trends: list[dict[str, Any]]) -> Table:
 def nothing_else(summary: dict[str, Any]) -> list[str]:
     """How sources differ, and of how many words nothing else can be said."""
     compared = sum(row["compared"]["moved"] for row in summary["trends"])
-    by_pair: dict[str, list[dict[str, Any]]] = {}
+    by_source: dict[str, list[dict[str, Any]]] = {}
     for row in summary["contrasts"]:
-        by_pair.setdefault(" and ".join(row["sources"]), []).append(row)
-    lines = [f"{pair} use differently: {listed(rows, LISTED)}" for pair, rows in by_pair.items()]
+        by_source.setdefault(row["source"], []).append(row)
+    lines = [
+        f"{source} uses differently than all others: {listed(rows, LISTED)}"
+        for source, rows in by_source.items()
+    ]
     if not lines:
-        lines.append("No word is surely used differently by two sources.")
+        lines.append("No word is surely used differently by one of the sources.")
     lines.append(f"Nothing else changed of {compared:,} uses that were compared.")
     return lines
 

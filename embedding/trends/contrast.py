@@ -1,4 +1,4 @@
-"""Which words two sources use differently in one window (`usage.py`), and as what."""
+"""Which words a source uses differently than another, or than all others, in one window."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from embedding.trends.permutation import LEAST, between_sources
 from embedding.trends.replicas import UsedWords
 from embedding.trends.rows import Neighbour
 from embedding.trends.significance import benjamini_hochberg
+
+OTHERS = "all other sources"
+"""What a source is compared with where no second one is named."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,10 @@ class ContrastRow:
 
 @dataclass(frozen=True)
 class SourceContrast:
-    """Words that sources `first` and `second` use most differently, of `compared` words."""
+    """Words that sources `first` and `second` use most differently, of `compared` words.
+
+    second  a source, or OTHERS
+    """
 
     snapshot: str
     label: str
@@ -57,12 +63,12 @@ class SourceContrast:
 def source_contrast(
     store: Snapshots,
     first: str,
-    second: str,
+    second: str | None,
     config: TrendsConfig | None = None,
     *,
     id: str = "latest",  # noqa: A002 - as the store names it
 ) -> SourceContrast:
-    """Compare two sources in the window of snapshot `id`.
+    """Compare two sources in the window of snapshot `id`; second None: all others together.
 
     Raises InputError for a source that the window does not have, and when the snapshot has no sums
     of usage; SnapshotError when it cannot be read.
@@ -70,13 +76,15 @@ def source_contrast(
     config = config or TrendsConfig()
     snapshot = store.open(id)
     usage = _usage(snapshot, first, second)
-    counts = _mentions(usage, first, len(snapshot)), _mentions(usage, second, len(snapshot))
+    others = [name for name in usage.by_source if name != first] if second is None else [second]
+    against = OTHERS if second is None else second
+    counts = tuple(_mentions(usage, names, len(snapshot)) for names in ([first], others))
     often = (counts[0] >= LEAST) & (counts[1] >= LEAST)
     rows = np.flatnonzero(often & ~signs(snapshot.words, config)).astype(np.int64)
     label = snapshot.manifest.window.label
     if not len(rows):
-        return SourceContrast(snapshot.id, label, first, second, (), 0)
-    sure = between_sources(UsedWords(usage, rows), first, second)
+        return SourceContrast(snapshot.id, label, first, against, (), 0)
+    sure = between_sources(UsedWords(usage, rows), first, others)
     q = benjamini_hochberg(sure.p)
     words = [snapshot.words[at] for at in rows.tolist()]
     # Those that surely differ by how much, the others by how sure they are.
@@ -96,9 +104,9 @@ def source_contrast(
             neighbours_second=near[1],
         )
         for at in best
-        for near in [likeness.sides(int(rows[at]), first, second, config.shown_neighbours)]
+        for near in [likeness.sides(int(rows[at]), [first], others, config.shown_neighbours)]
     ]
-    return SourceContrast(snapshot.id, label, first, second, tuple(found), len(rows))
+    return SourceContrast(snapshot.id, label, first, against, tuple(found), len(rows))
 
 
 class Likeness:
@@ -119,15 +127,15 @@ class Likeness:
         self._means = unit_rows(chosen - self._centre)
 
     def sides(
-        self, row: int, first: str, second: str, n: int
+        self, row: int, first: Sequence[str], second: Sequence[str], n: int
     ) -> tuple[tuple[Neighbour, ...], tuple[Neighbour, ...]]:
-        """What the word of `row` is used as by each source."""
+        """What the word of `row` is used as by the sources of each side."""
         one, other = self.near(row, first, n), self.near(row, second, n)
         return _marked(one, other), _marked(other, one)
 
-    def near(self, row: int, source: str, n: int) -> list[tuple[str, float]]:
-        """The n words that are used most as the word of `row` is used by one source."""
-        own = self._usage.by_source[source]
+    def near(self, row: int, sources: Sequence[str], n: int) -> list[tuple[str, float]]:
+        """The n words that are used most as the word of `row` is used by some sources."""
+        own = np.concatenate([self._usage.by_source[source] for source in sources])
         at = own[self._usage.rows[own] == row]
         if not len(at):
             return []
@@ -165,25 +173,28 @@ def _marked(
     return tuple(Neighbour(word, cosine, word not in there) for word, cosine in own)
 
 
-def _usage(snapshot: Snapshot, first: str, second: str) -> Usage:
+def _usage(snapshot: Snapshot, first: str, second: str | None) -> Usage:
     usage, label = snapshot.usage, snapshot.manifest.window.label
     if usage is None:
         raise InputError(
             f"snapshot {snapshot.id} does not say how words were used: too little was read in its "
             "window, or it was trained without `server.usage`. Comparing sources needs it."
         )
-    for source in (first, second):
+    for source in (first,) if second is None else (first, second):
         if source not in usage.by_source:
             known = ", ".join(usage.by_source) or "none"
             raise InputError(f"source {source[:80]!r}: window {label} has {known}.")
     if first == second:
         raise InputError(f"source {first[:80]!r} is named twice; two different ones are compared.")
+    if second is None and len(usage.by_source) < 2:
+        raise InputError(f"source {first[:80]!r}: window {label} has no other one to compare with.")
     return usage
 
 
-def _mentions(usage: Usage, source: str, words: int) -> IntArray:
+def _mentions(usage: Usage, sources: Sequence[str], words: int) -> IntArray:
     """int64 [words]."""
     found = np.zeros(words, dtype=np.int64)
-    at = usage.by_source[source]
-    found[usage.rows[at]] = usage.mentions[at]
+    for source in sources:
+        at = usage.by_source[source]
+        found[usage.rows[at]] += usage.mentions[at]
     return found

@@ -167,14 +167,15 @@ def between_times(before: Sequence[UsedWords], after: UsedWords) -> Permuted:
     return _judged(len(after.rows), units if names else None, tuple(names))
 
 
-def between_sources(words: UsedWords, first: str, second: str) -> Permuted:
-    """Judge how differently two sources of one window use words."""
+def between_sources(words: UsedWords, first: str, others: Sequence[str]) -> Permuted:
+    """Judge how differently a source and some others, taken together, use words of one window."""
 
     def units(at: IntArray) -> Units:
         own = words.take(at)
-        return _units([(own.replicas(first), False, 0), (own.replicas(second), True, 0)])
+        apart = [(own.replicas(name), True, 0) for name in others]
+        return _units([(own.replicas(first), False, 0), *apart])
 
-    return _judged(len(words.rows), units, (f"{first}, {second}",))
+    return _judged(len(words.rows), units, (first,))
 
 
 @dataclass(frozen=True)

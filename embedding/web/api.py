@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from embedding.snapshots.store import LATEST
 from embedding.trends import storage, table
-from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.trends.rows import RANKINGS, TrendReport, to_plain
 from embedding.web.site import Site
 
 WAIT_S = 60.0
@@ -28,6 +28,12 @@ def api_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
     @routes.get("/report")
     def report(id: str = LATEST) -> Response:  # noqa: A002
         return as_text(storage.dumps(_report(site, id)))
+
+    @routes.get("/stories")
+    def stories(id: str = LATEST, limit: Limit = None) -> Response:  # noqa: A002
+        found = _report(site, id)
+        head = {"snapshot": found.snapshot, "compared_with": found.compared_with}
+        return as_answer(to_plain({**head, "stories": found.stories[:limit]}))
 
     @routes.get("/word/{word:path}")
     def word(word: str) -> Response:

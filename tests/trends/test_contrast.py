@@ -19,7 +19,7 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 from embedding.trends.axis import ALL, axis_history
 from embedding.trends.config import TrendsConfig
-from embedding.trends.contrast import source_contrast
+from embedding.trends.contrast import OTHERS, source_contrast
 
 N, DIM, REPLICAS = 600, 10, 16
 NEWS, BOARD = "뉴스", "글판"
@@ -99,6 +99,13 @@ def test_the_word_that_two_sources_use_differently_is_found_with_what_it_means_t
     assert found.compared == N
     back = source_contrast(store, BOARD, NEWS, CONFIG).rows[0]
     assert (back.word, back.z) == (ODD, pytest.approx(odd.z, rel=0.25)), "by other permutations"
+
+
+def test_a_source_is_compared_with_all_others_where_no_second_one_is_named(store):
+    pair, others = (source_contrast(store, NEWS, second, CONFIG) for second in (BOARD, None))
+    assert others.second == OTHERS
+    assert others.rows == pair.rows, "there is one other"
+    assert others.compared == pair.compared
 
 
 def test_sources_that_use_all_words_alike_differ_in_none(store):

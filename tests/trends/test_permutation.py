@@ -253,7 +253,7 @@ def test_times_and_sources_are_compared_by_the_same_test():
     times = between_times([used(past), used(older)], used(now))
     assert benjamini_hochberg(times.p)[0] <= 0.05
     assert (benjamini_hochberg(times.p)[1:] <= 0.05).sum() <= 1
-    sources = between_sources(used(now), "뉴스", "글판")
+    sources = between_sources(used(now), "뉴스", ["글판"])
     assert benjamini_hochberg(sources.p)[0] <= 0.05
     assert (benjamini_hochberg(sources.p)[1:] <= 0.05).sum() <= 1
     again = between_times([used(past), used(older)], used(now))

@@ -31,6 +31,14 @@ def test_moved_is_what_was_planted(client):
     assert client.get("/api/moved").json()["rows"][0]["word"] == "코로나"
 
 
+def test_stories_hold_what_was_planted(client):
+    answer = client.get("/api/stories").json()
+    words = {each["word"] for one in answer["stories"] for each in one["words"]}
+    assert {"코로나", "신천지", "마스크"} <= words
+    assert answer["snapshot"]["label"] == "2020-03"
+    assert len(client.get("/api/stories", params={"limit": 1}).json()["stories"]) == 1
+
+
 def test_the_report_is_the_saved_one(client, config):
     answer = client.get("/api/report")
     saved = config.reports / answer.json()["snapshot"]["id"] / "report.json"
