@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The whole suite, two files at a time for each core: tests wait a lot. Nothing is tried
+# The whole suite, one file more at a time than there are cores: tests wait a lot. Nothing is tried
 # twice: a test that fails beside others fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-workers=$((2 * $(nproc)))
+workers=$(($(nproc) + 1))
 [ "$workers" -le 6 ] || workers=6
 
 # tests/conftest.py has the order of the files: else one that is a single long test comes last.
