@@ -289,6 +289,39 @@ def test_a_window_whose_snapshot_failed_keeps_its_counts_and_can_be_cut_again(tm
         assert snapshot.manifest.tokens == {"뉴스": 2}
 
 
+def test_a_window_whose_server_was_killed_while_it_was_published_is_cut_after_a_restart(
+    tmp_path, connect, monkeypatch
+):
+    """A checkpoint of that moment says that it is cut, and its snapshot never came to be."""
+    chosen = config(tmp_path, state_dir=str(tmp_path / "state"), cut="watermark", settle_seconds=0)
+    store, killed = SnapshotStore(str(tmp_path / "snapshots")), threading.Event()
+
+    def never(*_: object) -> None:
+        killed.wait(60)
+        raise RefusedError("killed")
+
+    with running_server(chosen, dim=DIM) as server:
+        node = connect(server)
+        node.words("말", "글")
+        monkeypatch.setattr(server.cutter._store, "publish", never)
+        node.push(counts=counted(["말"]), window=AT, published=AT + 60.0)
+        after = AT + DAY
+        node.push(counts=counted(["글"], window=after), window=after, published=after + 60.0)
+        until(lambda: AT in server.state.accounts.cut)
+        node.client.checkpoint()
+        # What follows is what kill -9 leaves.
+        server.state.flush = lambda: None
+        server._recovery._try_write = lambda: "killed"
+        killed.set()
+    assert store.list() == []
+    monkeypatch.undo()
+    with running_server(chosen, dim=DIM):
+        until(lambda: len(store.list()) == 1)
+        (ref,) = store.list()
+        assert int(ref.window_start.timestamp()) == AT
+        assert store.open(ref.id).manifest.tokens == {"뉴스": 1}
+
+
 def test_training_goes_on_while_a_window_is_written(tmp_path, connect):
     with running_server(config(tmp_path), dim=DIM) as server:
         node = connect(server)

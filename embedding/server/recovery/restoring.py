@@ -288,7 +288,6 @@ def _restore_accounts(state: ServerState, content: Content) -> None:
     accounts.tracker.expect(readers, until=now + patience)
     accounts.tokenizers.update(dict.fromkeys(facts["tokenizers"]))
     accounts.note(Phrase(w, tuple(p), *rest) for w, p, *rest in facts.get("phrases", []))
-    accounts.cut |= set(facts["cut"])
     accounts.closed.update(facts["closed"])
     windows = accounts.windows
     for held, name in ((windows.tokens, "tokens"), (windows.documents, "documents")):
@@ -297,6 +296,9 @@ def _restore_accounts(state: ServerState, content: Content) -> None:
     for name, table in content.tables.items():
         if name.startswith("window."):
             windows.replace(int(name.removeprefix("window.")), table)
+    # A window whose counts are still there was being published. Its snapshot may not exist, so it
+    # is cut again, before those after it; if it exists, `Cutter.forget_published` closes it.
+    accounts.cut |= set(facts["cut"]) - set(windows.windows())
 
 
 def _by_window(held: dict[int, dict[str, int]]) -> dict[str, dict[str, int]]:
