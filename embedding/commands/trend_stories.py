@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from embedding.commands.common import console
-from embedding.trends.rows import RANKINGS, Story, TrendReport, to_plain
+from embedding.trends.rows import Story, TrendReport, to_plain
 from embedding.trends.table import as_json as to_json
 from embedding.trends.table import shortened
 
@@ -34,7 +34,8 @@ def print_stories(
 
     evidence  addresses of documents; None where the snapshots are of another place
     """
-    chosen = report.stories[:limit] if as_json else _significant(report)[:limit]
+    every = report.stories if as_json else report.significant_stories()
+    chosen = every[:limit]
     seen = [_sightings(report, one, evidence) for one in chosen]
     if as_json:
         rows = [{**to_plain(one), **_plain(where)} for one, where in zip(chosen, seen, strict=True)]
@@ -49,24 +50,18 @@ def print_stories(
         console.print("Nothing stands out: no change is larger than chance alone could give.")
     for at, (one, where) in enumerate(zip(chosen, seen, strict=True), start=1):
         _print(at, one, where)
-    rest = len(_significant(report)) - len(chosen)
+    rest = len(every) - len(chosen)
     if rest > 0:
         console.print(f"{rest:,} more: --limit {limit + rest}")
-
-
-def _significant(report: TrendReport) -> list[Story]:
-    return [one for one in report.stories if one.significant]
 
 
 def _print(at: int, story: Story, where: Sightings | None) -> None:
     title = " · ".join(shortened(word) for word in story.title)
     console.print(f"\n[bold]{at}. {escape(title)}[/bold]   q {story.q:.2g}")
-    for role in RANKINGS:
-        words = [one.word for one in story.words if one.role == role]
-        if words:
-            more = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
-            named = ", ".join(map(shortened, words[:SHOWN])) + more
-            console.print(escape(f"   {ROLES[role]}: {named}"), soft_wrap=True)
+    for role, words in story.by_role().items():
+        more = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
+        named = ", ".join(map(shortened, words[:SHOWN])) + more
+        console.print(escape(f"   {ROLES[role]}: {named}"), soft_wrap=True)
     days = ""
     if where is not None and where.first is not None and where.last is not None:
         days = f"; written {where.first:%Y-%m-%d} to {where.last:%Y-%m-%d}"
@@ -88,10 +83,9 @@ def _sightings(
 ) -> Sightings | None:
     from embedding.trends.stories import sightings
 
-    if evidence is None or report.compared_with is None:
+    window = report.window_of(story)
+    if evidence is None or window is None:
         return None
-    fell = all(one.role == "fallen" for one in story.words)
-    window = report.compared_with if fell else report.snapshot
     start, end = datetime.fromisoformat(window.start), datetime.fromisoformat(window.end)
     return sightings(story, evidence, start, end)
 

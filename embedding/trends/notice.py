@@ -60,7 +60,7 @@ def compose(
     stories = [
         one
         for one in report.stories
-        if one.q <= config.false_discovery and {w.role for w in one.words} & {*config.rankings}
+        if one.q <= config.false_discovery and one.by_role().keys() & {*config.rankings}
     ]
     if stories:
         lines = tuple(_story(one, page) for one in stories[: config.most])

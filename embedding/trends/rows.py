@@ -167,6 +167,13 @@ class Story:
         """Whether the documents are those of one or two groups of authors only."""
         return 0 < self.voices <= FEW_UNITS and self.documents >= MANY_DOCUMENTS
 
+    def by_role(self) -> dict[str, tuple[str, ...]]:
+        """Its words by what happened to them, in the order of RANKINGS; no role without words."""
+        found = {
+            role: tuple(one.word for one in self.words if one.role == role) for role in RANKINGS
+        }
+        return {role: words for role, words in found.items() if words}
+
     @property
     def title(self) -> tuple[str, ...]:
         """Three words at most that say what it is about."""
@@ -253,6 +260,15 @@ class TrendReport:
     def significant(self, ranking: str) -> tuple[TrendRow, ...]:
         """The rows of a ranking (a name of RANKINGS) that are findings."""
         return tuple(row for row in getattr(self, ranking) if row.significant)
+
+    def significant_stories(self) -> tuple[Story, ...]:
+        """The stories that are findings."""
+        return tuple(one for one in self.stories if one.significant)
+
+    def window_of(self, story: Story) -> WindowFigures | None:
+        """The window whose documents hold a story: the one before, where all its words fell."""
+        fell = story.by_role().keys() == {"fallen"}
+        return self.compared_with if fell else self.snapshot
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form without `scores`; figures rounded to six digits, null if not finite."""

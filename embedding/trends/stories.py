@@ -52,11 +52,11 @@ def stories(report: TrendReport, snapshot: Snapshot, limit: float) -> tuple[Stor
         own = sorted((words[names[at]] for at in group), key=lambda one: (one.q, one.word))
         found.append((own, max(voices[at] for at in group)))
     label = report.snapshot.label
-    told = []
+    made = []
     for own, voices_of in found:
         q = min(1.0, own[0].q * len(found))
         most = max(own, key=lambda one: max(one.documents, one.documents_before))
-        told.append(
+        made.append(
             Story(
                 id=f"{label}-{own[0].word}",
                 first=label,
@@ -68,7 +68,7 @@ def stories(report: TrendReport, snapshot: Snapshot, limit: float) -> tuple[Stor
                 sources=_sources(rows[most.word], most.role),
             )
         )
-    return tuple(sorted(told, key=lambda one: (one.q, -len(one.words), one.id)))
+    return tuple(sorted(made, key=lambda one: (one.q, -len(one.words), one.id)))
 
 
 def continued(found: Sequence[Story], before: Sequence[Story]) -> tuple[Story, ...]:

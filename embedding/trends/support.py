@@ -31,7 +31,6 @@ def support(grounds: Grounds, word: int) -> Support | None:
     shares = np.where(units.later, rest[0] @ change / total, 0.0)
     most = int(np.argmax(shares))
     there = [at for at in range(len(grounds.sources)) if (rest[0, units.source == at] != 0).any()]
-    every = np.ones(len(units.later), dtype=bool)
     without: dict[str, float] = {}
     if len(there) > 1:
         without = {grounds.sources[at]: _judged(grounds, units, units.source != at) for at in there}
@@ -39,7 +38,7 @@ def support(grounds: Grounds, word: int) -> Support | None:
         sources={grounds.sources[at]: float(shares[units.source == at].sum()) for at in there},
         without_source=without,
         authors=float(shares[most]),
-        without_authors=_judged(grounds, units, every & (np.arange(len(every)) != most)),
+        without_authors=_judged(grounds, units, np.arange(len(shares)) != most),
     )
 
 

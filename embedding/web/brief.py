@@ -8,7 +8,7 @@ from datetime import datetime
 
 from embedding.snapshots.evidence import Evidence
 from embedding.trends.contrast import SourceContrast
-from embedding.trends.rows import RANKINGS, Note, Story, TrendReport, TrendRow
+from embedding.trends.rows import Note, Story, TrendReport, TrendRow
 from embedding.trends.stories import Sightings
 from embedding.web import formats
 from embedding.web.text import Words
@@ -33,7 +33,7 @@ class SourceLine:
 
 def headline(report: TrendReport) -> list[str]:
     """Up to three words for the headline: the surest of each story, then further ones."""
-    titles = [one.title for one in report.stories if one.significant]
+    titles = [one.title for one in report.significant_stories()]
     if titles:
         words = [title[at] for at in range(3) for title in titles[:3] if at < len(title)]
         return words[:3]
@@ -144,18 +144,16 @@ def story_views(
     seen  where a story stands between two times (ISO 8601); None where addresses are not kept
     """
     views = []
-    for story in [one for one in report.stories if one.significant][:n]:
-        fell = all(one.role == "fallen" for one in story.words)
-        window = report.compared_with if fell else report.snapshot
+    for story in report.significant_stories()[:n]:
+        window = report.window_of(story)
         where = None if window is None else seen(story, window.start, window.end)
-        words = []
-        for role in RANKINGS:
-            own = tuple(one.word for one in story.words if one.role == role)
-            if own:
-                words.append((role, own[:STORY_WORDS], max(0, len(own) - STORY_WORDS)))
+        words = tuple(
+            (role, own[:STORY_WORDS], max(0, len(own) - STORY_WORDS))
+            for role, own in story.by_role().items()
+        )
         documents = () if where is None else where.documents
         first, last = (None, None) if where is None else (where.first, where.last)
-        views.append(StoryView(story, tuple(words), documents, first, last))
+        views.append(StoryView(story, words, documents, first, last))
     return views
 
 

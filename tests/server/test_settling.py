@@ -70,12 +70,17 @@ def test_nodes_that_rehearse_nothing_hold_nothing_up(report) -> None:
     assert Settling(Told(), 60.0).may_cut(JUNE, 5.0)
 
 
-def test_windows_are_cut_in_their_order_also_when_news_come_in_between() -> None:
-    july = Window(JUNE.end, datetime(2020, 8, 1, tzinfo=UTC))
+def june_waits() -> tuple[Told, Settling, Window]:
+    """June was asked for before its node had settled; and the window after it."""
     told = Told()
     settling = Settling(told, 60.0)
     told.say("n1", 0.0, START)
     assert not settling.may_cut(JUNE, 1.0)
+    return told, settling, Window(JUNE.end, datetime(2020, 8, 1, tzinfo=UTC))
+
+
+def test_windows_are_cut_in_their_order_also_when_news_come_in_between() -> None:
+    told, settling, july = june_waits()
     told.say("n1", 2.0, None)
     assert not settling.may_cut(july, 1.5), "June was asked for before this news"
     assert settling.may_cut(JUNE, 2.0)
@@ -83,11 +88,7 @@ def test_windows_are_cut_in_their_order_also_when_news_come_in_between() -> None
 
 
 def test_a_window_that_is_never_asked_for_again_holds_none_up_beyond_the_limit() -> None:
-    july = Window(JUNE.end, datetime(2020, 8, 1, tzinfo=UTC))
-    told = Told()
-    settling = Settling(told, 60.0)
-    told.say("n1", 0.0, START)
-    assert not settling.may_cut(JUNE, 1.0)
+    told, settling, july = june_waits()
     told.say("n1", 5.0, None)
     assert not settling.may_cut(july, 5.0)
     assert settling.may_cut(july, 61.0)

@@ -51,7 +51,7 @@ def _counted(report: TrendReport) -> str:
         f"{len(report.significant(name)):,} {name} of {report.ranked.get(name, 0):,} words"
         for name in RANKINGS
     )
-    return f"{sum(one.significant for one in report.stories):,} stories; {words}"
+    return f"{len(report.significant_stories()):,} stories; {words}"
 
 
 class NotifyOfReport(YeoronOperator):
