@@ -113,7 +113,8 @@ class Accounts:
     def complete(self, arrivals: Sequence[Arrival], now: float) -> None:
         """Cut what these pushes show to be complete, while the rows know nothing of them yet.
 
-        A window of which they hold something themselves is left for later.
+        A window of which they hold something themselves is left for later, with those after it:
+        windows are cut in order.
         """
         if self.on_complete is None:
             return
@@ -123,8 +124,9 @@ class Accounts:
                 self.tracker.progress(each.source, each.published, now=now, node=arrival.push.node)
                 own.add(each.window)
         for window in self.due(now):
-            if int(window.start.timestamp()) not in own:
-                self.on_complete(window)
+            if int(window.start.timestamp()) in own:
+                break
+            self.on_complete(window)
 
     def due(self, now: float) -> list[Window]:
         """Windows that the watermark has passed and that were not cut."""
