@@ -240,7 +240,7 @@ def request_of(
         "text": {
             "mask": chosen["tokenizer"] != "whitespace",
             "new_words": 0,
-            **({} if chosen["dated"] else {"phrases": 0}),
+            **({} if chosen["dated"] else {"phrases": 0, "boilerplate": 0.0}),
             **found.get("text", {}),
             "tokenizer": chosen["tokenizer"],
         },

@@ -60,6 +60,10 @@ class TextConfig(Config):
     """Megabytes of nouns and of chains of nouns remembered for finding phrases, in each text
     process. Some 2,000 chains a megabyte."""
 
+    boilerplate: float = Field(default=0.01, ge=0, le=1)
+    """A sentence that a site repeats is left out where it stands in at least this share of the
+    source's documents; 0: nothing is left out."""
+
     min_length: int = Field(default=1, ge=1)
     """Shorter words (in characters) are dropped."""
 

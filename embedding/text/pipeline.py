@@ -1,4 +1,7 @@
-"""Documents in, a token block out: normalise → mask → sentences → words → phrases."""
+"""Documents in, a token block out: normalise → mask → sentences → words → phrases.
+
+Sentences that a site repeats are left out before they are cut into words.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from dataclasses import replace
 
 from embedding.errors import ConfigError, InputError
 from embedding.records import Document, Phrase, TokenBlock
+from embedding.text.boilerplate import VERSION as BOILERPLATE_VERSION
+from embedding.text.boilerplate import Boilerplate
 from embedding.text.config import TextConfig
 from embedding.text.fallback import ScriptTokenizer
 from embedding.text.kiwi import KiwiTokenizer
@@ -41,6 +46,7 @@ class TextPipeline:
         self._script: Tokenizer = ScriptTokenizer(config)
         finds = config.phrases and isinstance(self._tokenizer, KiwiTokenizer)
         self._phrases = Phrases(config) if finds else None
+        self._boilerplate = Boilerplate(config.boilerplate) if config.boilerplate else None
         self.statistics = VocabularyStatistics(config.statistics_words)
         self.masked: Counter[str] = Counter()
         self.digest = self._make_digest()
@@ -102,12 +108,15 @@ class TextPipeline:
     def words(self, text: str, language: str | None = None) -> list[list[str]]:
         """Sentences of words of one text; sentences without a word are left out.
 
-        Phrases are found in blocks alone: here their parts stay apart.
+        Phrases and what a site repeats are found in blocks alone: here parts stay apart, and
+        nothing is left out.
         """
         return [passage.words for passage in self._passages(text, language)]
 
-    def _passages(self, text: str, language: str | None) -> list[Passage]:
-        """Sentences of one text that hold a word."""
+    def _passages(
+        self, text: str, language: str | None, source: str | None = None
+    ) -> list[Passage]:
+        """Sentences of one text that hold a word, of a source without what it repeats."""
         config = self._config
         clean = normalise(text, run_length=config.run_length, emoji=config.emoji)
         if config.mask:
@@ -115,6 +124,8 @@ class TextPipeline:
             clean = result.text
             self.masked.update(result.counts)
         sentences = split_sentences(clean)
+        if source is not None and self._boilerplate is not None:
+            sentences = self._boilerplate.without(source, sentences)
         if not sentences:
             return []
         found = self._tokenize(sentences, clean, language)
@@ -140,6 +151,7 @@ class TextPipeline:
             "morphemes": self.morphemes,
             "tokenizer": self._tokenizer.name,
             "masked": dict(self.masked),
+            "boilerplate": 0 if self._boilerplate is None else self._boilerplate.left_out,
             **self._dictionary(),
             **self._expressions(),
         }
@@ -162,7 +174,7 @@ class TextPipeline:
 
     def _sentences(self, document: Document) -> list[Passage]:
         text = f"{document.title}\n{document.text}" if document.title else document.text
-        return self._passages(text, document.language)
+        return self._passages(text, document.language, document.source)
 
     def _joining(self) -> tuple[object, ...]:
         """What decides which phrases are found. Those found are named by snapshots themselves."""
@@ -170,6 +182,12 @@ class TextPipeline:
         if self._phrases is None:
             return ()
         return PHRASES_VERSION, config.phrases, config.phrase_voices, config.phrase_npmi
+
+    def _leaving_out(self) -> tuple[object, ...]:
+        """What decides which sentences are boilerplate."""
+        if self._boilerplate is None:
+            return ()
+        return BOILERPLATE_VERSION, self._config.boilerplate
 
     def _make_digest(self) -> str:
         config = self._config
@@ -181,6 +199,7 @@ class TextPipeline:
             config.run_length,
             config.emoji,
             *self._joining(),
+            *self._leaving_out(),
         )
         return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
 
