@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from embedding.errors import InputError
 from embedding.trends.config import TrendsConfig
-from embedding.trends.contrast import source_contrast
+from embedding.trends.disagreement import disagreement
 from embedding.trends.material import Snapshots
 from embedding.trends.rows import TrendReport
 
@@ -27,22 +28,12 @@ def of_report(report: TrendReport) -> dict[str, Any]:
 
 
 def of_sources(store: Snapshots, config: TrendsConfig) -> list[dict[str, Any]]:
-    """Words that a source of the last window surely uses otherwise than all others together.
-
-    q is multiplied by the number of sources, so that looking at all of them finds no more by
-    chance. Where one source differs, the others differ from the rest, too; so each word is listed
-    with the source that differs most surely.
-    """
-    snapshot = store.open("latest")
-    names = sorted(snapshot.usage.by_source) if snapshot.usage is not None else []
-    found: dict[str, dict[str, Any]] = {}
-    for name in names if len(names) > 1 else ():
-        for row in source_contrast(store, name, None, config).rows:
-            q = row.q * len(names)
-            known = found.get(row.word)
-            if q <= config.false_discovery and (known is None or q < known["q"]):
-                found[row.word] = {"word": row.word, "q": q, "source": name}
-    return sorted(found.values(), key=lambda row: (row["q"], row["word"]))
+    """Words that a source of the last window surely uses otherwise than all others together."""
+    try:
+        found = disagreement(store, config)
+    except InputError:
+        return []
+    return [{"word": one.use.word, "q": one.use.q, "source": one.source} for one in found.uses]
 
 
 def listed(rows: list[dict[str, Any]], most: int) -> str:

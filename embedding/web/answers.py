@@ -16,6 +16,7 @@ from embedding.trends.between import build_between
 from embedding.trends.bias import SourceBias, source_bias
 from embedding.trends.contrast import SourceContrast, source_contrast
 from embedding.trends.dating import WordChange, word_change
+from embedding.trends.disagreement import Disagreement, disagreement
 from embedding.trends.evidence import nearest_words
 from embedding.trends.history import HistoryPoint
 from embedding.trends.mapping import NeighbourMap, neighbour_map
@@ -126,6 +127,13 @@ class Answers:
             ("contrast", first, second, id),
             lambda: source_contrast(self._reader, first, second, trends, id=id),
             wait_s,
+        )
+
+    def disagreement(self, id: str, wait_s: float) -> Disagreement | None:  # noqa: A002
+        """What the sources of a window disagree on; None while it is still being computed."""
+        trends = self._config.trends
+        return self._later(
+            ("disagreement", id), lambda: disagreement(self._reader, trends, id=id), wait_s
         )
 
     def bias(self, id: str) -> SourceBias:  # noqa: A002

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from embedding.snapshots.evidence import Evidence
-from embedding.trends.contrast import SourceContrast
+from embedding.trends.disagreement import Disagreement
 from embedding.trends.rows import Note, Story, TrendReport, TrendRow
 from embedding.trends.stories import Sightings
 from embedding.web import formats
@@ -73,14 +73,17 @@ def read(report: TrendReport, t: Words) -> str:
     return " ".join([said, t("lede_missing", sources=", ".join(missing))] if missing else [said])
 
 
-def differ(contrast: SourceContrast | None, t: Words) -> list[str]:
-    """The word that two sources use most differently, where one is clear."""
-    row = next((row for row in contrast.rows if row.significant), None) if contrast else None
-    if contrast is None or row is None:
+def differ(found: Disagreement | None, t: Words) -> list[str]:
+    """The word that a source uses most differently than the others, where one is clear."""
+    if found is None or not found.uses:
         return []
-    names = (formats.short_word(name, 24) for name in (contrast.first, contrast.second))
-    first, second = names
-    return [t("lede_differ", word=formats.short_word(row.word), first=first, second=second)]
+    first = found.uses[0]
+    word, source = formats.short_word(first.use.word), formats.short_word(first.source, 24)
+    particles = {
+        "particle": formats.particle(source, "은", "는"),
+        "object": formats.particle(word, "을", "를"),
+    }
+    return [t("lede_differ", word=word, source=source, **particles)]
 
 
 def _sure_of(row: TrendRow, sentence: str) -> str:

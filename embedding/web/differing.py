@@ -1,4 +1,4 @@
-"""What a window's two largest sources disagree on: in its brief, or after it if that takes long."""
+"""What a window's sources disagree on: in its brief, or after it if that takes long."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastapi.params import Depends
 from starlette.responses import HTMLResponse, Response
 
 from embedding.errors import InputError, SnapshotError
-from embedding.trends.contrast import SourceContrast
+from embedding.trends.disagreement import Disagreement
 from embedding.trends.rows import TrendReport
 from embedding.web import brief
 from embedding.web.site import Site
@@ -31,21 +31,18 @@ def differing_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
     return routes
 
 
-def compared(
-    site: Site, report: TrendReport, wait_s: float
-) -> tuple[SourceContrast | None, tuple[str, str] | None]:
-    """What the two sources with most documents disagree on, or the two while it is being computed;
-    neither where nothing can be said.
+def compared(site: Site, report: TrendReport, wait_s: float) -> tuple[Disagreement | None, bool]:
+    """What the sources disagree on, None where nothing can be said; whether it is being computed.
+
+    wait_s  how long to wait for it
     """
-    read = report.snapshot.documents
-    names = sorted((name for name in read if read[name]), key=lambda name: (-read[name], name))
-    if len(names) < 2:
-        return None, None
+    if sum(1 for n in report.snapshot.documents.values() if n) < 2:
+        return None, False
     try:
-        found = site.answers.contrast(names[0], names[1], report.snapshot.id, wait_s)
+        found = site.answers.disagreement(report.snapshot.id, wait_s)
     except (InputError, SnapshotError):
-        return None, None
-    return found, (names[0], names[1]) if found is None else None
+        return None, False
+    return found, found is None
 
 
 def _disagreement(site: Site, request: Request, id: str) -> Response:  # noqa: A002
@@ -53,10 +50,10 @@ def _disagreement(site: Site, request: Request, id: str) -> Response:  # noqa: A
     204 where there is nothing to show.
     """
     report = site.reader.report(id)
-    contrast, pending = (None, ("", "")) if report is None else compared(site, report, LATER_S)
+    found, pending = (None, True) if report is None else compared(site, report, LATER_S)
     if pending:
         return Response(status_code=202)
-    if contrast is None or not contrast.rows:
+    if found is None or not found.compared:
         return Response(status_code=204)
-    sentences = brief.differ(contrast, site.words(request))
-    return site.render(request, "disagreement.html", contrast=contrast, sentences=sentences)
+    sentences = brief.differ(found, site.words(request))
+    return site.render(request, "disagreement.html", found=found, sentences=sentences)

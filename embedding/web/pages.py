@@ -117,19 +117,19 @@ def _brief(
     notes = brief.say(report.notes, report.snapshot.label, t)
     if newer is not None:
         notes.insert(0, t("note_older_report", window=formats.window_name(newer, t.language)))
-    contrast, pending = compared(site, report, SOON_S)
+    differing, pending = compared(site, report, SOON_S)
     return site.render(
         request,
         "brief.html",
         report=report,
         headline=brief.headline(report),
-        lede=[*brief.lede(report, t), *brief.differ(contrast, t), brief.read(report, t)],
+        lede=[*brief.lede(report, t), *brief.differ(differing, t), brief.read(report, t)],
         stories=brief.story_views(report, site.config.front_rows, _seen(site)),
         limit=site.config.trends.false_discovery,
         notes=notes,
         broken=sorted(broken),
         sources=brief.completeness(report),
-        contrast=contrast,
+        differing=differing,
         pending=pending,
         rows=site.config.front_rows,
     )

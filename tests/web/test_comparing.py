@@ -108,17 +108,34 @@ def test_what_two_sources_use_differently(client, config):
     assert "같은 소스를 두 번" in get(client, "/sources", a="뉴스", b="뉴스")
     found = json.loads(get(client, "/api/contrast", a="뉴스", b="게시판"))
     assert found["rows"][0]["word"] == "배"
-    assert "소스마다 다른 말" in get(client, "/")
+
+
+def test_the_brief_compares_each_source_with_all_others(client):
+    html = get(client, "/")
+    if "data-later=" in html:
+        later = html[html.index("data-later=") :].split('"')[1]
+        while client.get(later).status_code == 202:  # it waits for the answer itself
+            pass
+        html = get(client, "/")
+    html = unescape(html)
+    section = html[html.index('id="disagree"') :]
+    section = section[: section.index("</section>")]
+    assert "하나씩 나머지 모두와 견주었습니다" in section
+    assert section.count('class="row-head"') == 1, "one word differs"
+    assert "배</a>" in section
+    assert '<span class="tag" dir="auto">게시판</span>' in section
+    assert '<span class="tag" dir="auto">나머지 소스</span>' in section
+    assert "게시판은 ‘배’를 다른 소스와 가장 달리 씁니다." in html
 
 
 def test_the_brief_says_that_the_difference_of_sources_is_being_computed(
     client_of, config, monkeypatch
 ):
-    monkeypatch.setattr(Answers, "contrast", lambda self, *asked: None)
+    monkeypatch.setattr(Answers, "disagreement", lambda self, *asked: None)
     late = client_of(unguarded(config))
     late.headers["accept-language"] = "ko"
     html = unescape(get(late, "/"))
-    assert "뉴스, 게시판 두 소스의 차이를 셈하고 있습니다" in html
+    assert "소스마다 말을 어떻게 달리 쓰는지 셈하고 있습니다" in html
     section = html[html.index("data-later=") :].split('"')[1]
     assert section.endswith("/disagreement")
     assert late.get(section).status_code == 202

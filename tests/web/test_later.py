@@ -9,7 +9,7 @@ from browsing import CHROMIUM, PATIENCE
 from unguarded import unguarded
 
 from embedding.errors import InputError
-from embedding.trends.contrast import source_contrast
+from embedding.trends.disagreement import disagreement
 from embedding.web import answers, differing
 
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
@@ -27,9 +27,9 @@ def gate(monkeypatch) -> threading.Event:
 
     def slowly(*given, **named):
         assert opened.wait(PATIENCE / 1000)
-        return source_contrast(*given, **named)
+        return disagreement(*given, **named)
 
-    monkeypatch.setattr(answers, "source_contrast", slowly)
+    monkeypatch.setattr(answers, "disagreement", slowly)
     monkeypatch.setattr(differing, "LATER_S", 0.1)
     return opened
 
@@ -52,7 +52,7 @@ async def test_the_section_comes_by_itself_and_its_sentence_too(page_of, config,
         assert await page.evaluate("window.same")
         after = await page.locator(".lede").all_inner_texts()
         assert [one for one in after if one not in before] == [
-            "뉴스 and 게시판 differ most clearly on “배”."
+            "게시판 uses “배” most differently than the other sources."
         ]
         assert (after[:-2], after[-1]) == (before[:-1], before[-1])
         # A brief that comes later says the same at once.
@@ -80,7 +80,7 @@ async def test_where_there_is_nothing_to_show_the_section_goes(
         assert gate.wait(PATIENCE / 1000)
         raise InputError("no sums of usage.")
 
-    monkeypatch.setattr(answers, "source_contrast", refuses)
+    monkeypatch.setattr(answers, "disagreement", refuses)
     address = serve(unguarded(config))
     async with page_of() as page:
         await page.goto(address + "/")
