@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 
@@ -15,6 +15,7 @@ from embedding.trends.emergence import Judged, emergence
 from embedding.trends.expressions import explained, incomparable, taken
 from embedding.trends.frequency import Frequency
 from embedding.trends.material import Material, signs
+from embedding.trends.online import in_one_window, limits_of
 from embedding.trends.rows import TrendRow
 from embedding.trends.writer import RowWriter, top
 
@@ -32,15 +33,23 @@ class Arrivals:
 
 
 def rank_arrivals(
-    material: Material, baseline: Frequency, writer: RowWriter, config: TrendsConfig
+    material: Material,
+    baseline: Frequency,
+    writer: RowWriter,
+    config: TrendsConfig,
+    limits: Mapping[str, float] | None = None,
 ) -> Arrivals:
-    """Rank words by the change of their document frequency; those born stand by themselves."""
+    """Rank words by the change of their document frequency; those born stand by themselves.
+
+    limits  q up to which words are called, by family (`online.FAMILIES`); None: in one window
+    """
+    limits = limits or limits_of(in_one_window(config.false_discovery))
     words = _rankable(material, baseline, config)
     rise = emergence(material.now, baseline, words, config.prior_documents)
     new = births(material, config, rise.inflation)
     fresh = set(new.words)
     old = np.array([word not in fresh for word in words], dtype=bool)
-    sure = [new.words[at] for at in np.flatnonzero(new.q <= config.false_discovery)]
+    sure = [new.words[at] for at in np.flatnonzero(new.q <= limits["born"])]
     usually = baseline.usual_rate(words, material.now)
     up = old & ~explained(words, material.now, usually, sure, material)
     down = old & ~taken(words, material.now, usually, material)
@@ -63,7 +72,8 @@ def rank_arrivals(
         for word, at in zip(ranking.words, ranking.best, strict=True):
             burst = {"burst": weights[word] * float(judged.spread[at])}
             told = {"rate_usual": rates[word]} if judged is rise else {}
-            values.append(_values(judged, at, config) | burst | told)
+            limit = limits["emergence" if judged is rise else "born"]
+            values.append(_values(judged, at, limit) | burst | told)
         return tuple(writer.rows(ranking.words, values)) if values else ()
 
     born, risen, fallen = map(rows, rankings)
@@ -98,13 +108,13 @@ def _bursts(words: Set[str], material: Material) -> dict[str, float]:
     }
 
 
-def _values(rise: Judged, at: int, config: TrendsConfig) -> dict[str, object]:
+def _values(rise: Judged, at: int, limit: float) -> dict[str, object]:
     return {
         "score": abs(float(rise.score[at])),
         "z": float(rise.z[at]),
         "p": float(rise.p[at]),
         "q": float(rise.q[at]),
-        "significant": bool(rise.q[at] <= config.false_discovery),
+        "significant": bool(rise.q[at] <= limit),
         "log_odds": float(rise.log_odds[at]),
         "spread": float(rise.spread[at]),
     }

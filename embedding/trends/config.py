@@ -64,6 +64,10 @@ class TrendsConfig(Config):
     false_discovery: float = Field(default=0.05, gt=0, lt=1)
     """A row is called significant when its q value is at most this."""
 
+    control: Literal["window", "stream"] = "window"
+    """What false_discovery is the share of: the words that one window calls, or, over the life of a
+    stream, the windows that call any (LORD++, `trends/online.py`). stream calls less."""
+
     rows: int = Field(default=50, ge=1, le=10_000)
     """Rows kept in each ranking."""
 

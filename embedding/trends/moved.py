@@ -104,8 +104,18 @@ def judge_words(
     return JudgedWords(rows, ranked, values, expected, judged.floor, grounds, places)
 
 
-def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: TrendsConfig) -> Moved:
-    """Rank by robust z of the shift."""
+def rank_moved(
+    material: Material,
+    pair: Pair,
+    writer: RowWriter,
+    config: TrendsConfig,
+    limit: float | None = None,
+) -> Moved:
+    """Rank by robust z of the shift.
+
+    limit  q up to which a word is called; None: `config.false_discovery`
+    """
+    limit = config.false_discovery if limit is None else limit
     judged = judge_words(material, pair, config)
     if judged is None:
         return Moved()
@@ -121,12 +131,12 @@ def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: Trends
             "z": float(ranked.z[at]),
             "p": float(ranked.p[at]),
             "q": float(ranked.q[at]),
-            "significant": bool(ranked.q[at] <= config.false_discovery),
+            "significant": bool(ranked.q[at] <= limit),
             "shift": float(judged.shift[at]),
             "expected": float(judged.expected[at]),
             **_dates(dates[i]),
             "figures": {name: float(column[i]) for name, column in every.items()},
-            "support": _support(judged, at, config),
+            "support": _support(judged, at, limit),
         }
         for i, at in enumerate(best)
     ]
@@ -137,15 +147,15 @@ def rank_moved(material: Material, pair: Pair, writer: RowWriter, config: Trends
         rows=tuple(writer.rows([words[at] for at in best], found)),
         floor=judged.floor.to_dict(),
         compared=len(rows),
-        scores=word_scores(words, _figures(judged), material, config),
+        scores=word_scores(words, _figures(judged), material, config, limit),
     )
 
 
-def _support(judged: JudgedWords, at: int, config: TrendsConfig) -> Support | None:
+def _support(judged: JudgedWords, at: int, limit: float) -> Support | None:
     """Who moved a word that is called; None of another, and where documents do not say it."""
     if judged.grounds is None or judged.places is None:
         return None
-    if judged.ranked.q[at] > config.false_discovery:
+    if judged.ranked.q[at] > limit:
         return None
     return support(judged.grounds, int(judged.places[at]))
 

@@ -60,14 +60,14 @@ def compose(
     stories = [
         one
         for one in report.stories
-        if one.q <= config.false_discovery and one.by_role().keys() & {*config.rankings}
+        if _told(one, report, config) and one.by_role().keys() & {*config.rankings}
     ]
     if stories:
         lines = tuple(_story(one, page) for one in stories[: config.most])
         sections.append(("Stories", lines))
     for name in config.rankings:
         rows: Sequence[TrendRow] = getattr(report, name)
-        told = [row for row in rows if row.q <= config.false_discovery][: config.most]
+        told = [row for row in rows if _told(row, report, config)][: config.most]
         if told:
             lines = tuple(Line(row.word, _of(row), _address(page, row.word)) for row in told)
             sections.append((_TITLES[name], lines))
@@ -76,6 +76,11 @@ def compose(
     found = sum(len(lines) for title, lines in sections if title in _TITLES.values())
     subject = f"Yeoron {report.snapshot.label}: {found} words"
     return Notice(subject, tuple(sections), f"{page}/")
+
+
+def _told(one: Story | TrendRow, report: TrendReport, config: NotifyConfig) -> bool:
+    """Whether it is sure enough; of a stream that is tested as a whole findings alone."""
+    return one.q <= config.false_discovery and (one.significant or not report.control)
 
 
 def _story(story: Story, page: str) -> Line:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from embedding.trends.config import TrendsConfig
 from embedding.trends.frequency import add
 from embedding.trends.material import Material, Snapshots, figures, gather
 from embedding.trends.moved import Moved, held_out_of, pair_in, rank_moved
-from embedding.trends.rows import Note, Story, TrendReport
+from embedding.trends.online import FAMILIES, Control, in_one_window, limits_of
+from embedding.trends.rows import Note, TrendReport
 from embedding.trends.scores import WordScores, no_scores
 from embedding.trends.storage import load
 from embedding.trends.stories import continued, stories
@@ -29,7 +31,8 @@ def build_report(
 ) -> TrendReport:
     """Compare the window of snapshot `id` with the ones before it.
 
-    saved  folder of reports: stories go on with those of the window before, where it has that one
+    saved  folder of reports: stories go on with those of the window before, where it has that one,
+           and with `trends.control = "stream"` so does what was called so far
 
     Raises SnapshotError when that snapshot cannot be read; an earlier one that cannot be read is
     left out and noted. With nothing to compare with, the rankings are empty and a note says why.
@@ -41,11 +44,17 @@ def build_report(
     before = material.earlier[-1]
     baseline = add(material.past[-config.baseline_windows :])
     writer = RowWriter(material, material.past[-1], config)
+    tested = _tested(before.id, saved, len(material.earlier) - 1, config)
+    limits = limits_of(tested)
     unread = [s for s in (before, material.snapshot) if s.unreadable is not None]
-    moved = Moved() if unread else rank_moved(material, pair_in(material), writer, config)
+    moved = (
+        Moved()
+        if unread
+        else rank_moved(material, pair_in(material), writer, config, limits["moved"])
+    )
     for snapshot in (before, material.snapshot):
         snapshot.release()
-    arrivals = rank_arrivals(material, baseline, writer, config)
+    arrivals = rank_arrivals(material, baseline, writer, config, limits)
     report = TrendReport(
         snapshot=figures(material.snapshot),
         compared_with=figures(before),
@@ -56,7 +65,11 @@ def build_report(
         born=arrivals.born,
         risen=arrivals.risen,
         fallen=arrivals.fallen,
-        notes=(*material.notes, *map(_unread, unread), *_remarks(material, arrivals.pooled)),
+        notes=(
+            *material.notes,
+            *map(_unread, unread),
+            *_remarks(material, arrivals.pooled, config),
+        ),
         windows=writer.windows,
         floor=moved.floor,
         held_out=tuple(sorted(held_out_of(material))),
@@ -68,16 +81,43 @@ def build_report(
         bias=bias_of(material.snapshot.manifest),
         scores=moved.scores or _no_scores(material, config),
     )
-    found = stories(report, material.snapshot, config.false_discovery)
+    found = stories(report, material.snapshot, limits)
     material.snapshot.release()
-    return replace(report, stories=continued(found, _stories_before(before.id, saved)))
+    earlier = _saved(before.id, saved)
+    return replace(
+        report,
+        stories=continued(found, () if earlier is None else earlier.stories),
+        control=_decided(tested, report) if config.control == "stream" else {},
+    )
 
 
-def _stories_before(id: str, saved: Path | None) -> tuple[Story, ...]:  # noqa: A002
+def _saved(id: str, folder: Path | None) -> TrendReport | None:  # noqa: A002
+    """The saved report of a snapshot, if there is one."""
     try:
-        return () if saved is None else load(saved, id).stories
+        return None if folder is None else load(folder, id)
     except InputError:
-        return ()
+        return None
+
+
+def _tested(
+    before: str, saved: Path | None, windows: int, config: TrendsConfig
+) -> dict[str, Control]:
+    """How sure words of this window must be, by family of tests.
+
+    before   snapshot of the window before, whose saved report says what was called so far. Without
+             one the `windows` that were compared before count as tested, and as calling nothing
+    """
+    alpha = config.false_discovery
+    if config.control == "window":
+        return in_one_window(alpha)
+    earlier = _saved(before, saved)
+    known = {} if earlier is None else earlier.control
+    return {family: known.get(family, Control(windows)).next(alpha) for family in FAMILIES.values()}
+
+
+def _decided(tested: Mapping[str, Control], report: TrendReport) -> dict[str, Control]:
+    called = {FAMILIES[name] for name in FAMILIES if report.significant(name)}
+    return {family: one.decided(family in called) for family, one in tested.items()}
 
 
 def _no_scores(material: Material, config: TrendsConfig) -> WordScores:
@@ -99,7 +139,7 @@ def _unsettled(manifest: Manifest) -> list[Note]:
     return [Note("unsettled_window", sentence)]
 
 
-def _remarks(material: Material, pooled: bool) -> list[Note]:
+def _remarks(material: Material, pooled: bool, config: TrendsConfig) -> list[Note]:
     before, after = material.earlier[-1].manifest, material.snapshot.manifest
     notes = _unsettled(after)
     if material.past[-1].empty:
@@ -113,6 +153,14 @@ def _remarks(material: Material, pooled: bool) -> list[Note]:
                 f"the tokenizer changed between {before.window.label} and {after.window.label}: "
                 "words that it splits in another way may appear as new, and are held out of the "
                 "moved ones.",
+            )
+        )
+    if config.control == "stream":
+        notes.append(
+            Note(
+                "stream_control",
+                "false findings are kept few over the life of the stream, not in each window "
+                "(trends.control): fewer words are called.",
             )
         )
     if pooled and not material.past[-1].empty:

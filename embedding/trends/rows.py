@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from embedding.errors import InputError
+from embedding.trends.online import Control
 
 if TYPE_CHECKING:
     from embedding.trends.scores import WordScores
@@ -237,6 +238,7 @@ class TrendReport:
     bias       which source the model serves worst; None where fewer than two were scored
     scores     the figures of every word that was compared; kept as a table beside the report
     stories    which of the significant words changed together
+    control    with `trends.control = "stream"`: where each sequence of tests stands (online.py)
     """
 
     snapshot: WindowFigures
@@ -255,6 +257,7 @@ class TrendReport:
     held_out: tuple[str, ...] = ()
     bias: Bias | None = None
     stories: tuple[Story, ...] = ()
+    control: Mapping[str, Control] = field(default_factory=dict)
     scores: WordScores | None = field(default=None, compare=False, repr=False, metadata=APART)
 
     def significant(self, ranking: str) -> tuple[TrendRow, ...]:
@@ -292,6 +295,10 @@ class TrendReport:
                 "bias": None if bias is None else Bias(**bias),
                 "held_out": tuple(data.get("held_out", ())),
                 "stories": tuple(map(_story, data.get("stories", ()))),
+                "control": {
+                    name: Control(**{**one, "called": tuple(one["called"])})
+                    for name, one in data.get("control", {}).items()
+                },
                 "floor": {name: tuple(values) for name, values in data["floor"].items()},
             }
             return cls(**rest)

@@ -75,17 +75,19 @@ def word_scores(
     figures: dict[str, Figures],
     material: Material,
     config: TrendsConfig,
+    limit: float,
 ) -> WordScores:
     """All words that were compared, n of them.
 
     figures  z, p, q, shift and expected, float [n] each
+    limit    q up to which a word is called
     """
     rounded = np.round(figures["z"], 9).tolist()
     order = sorted(range(len(words)), key=lambda at: (-rounded[at], words[at]))
     ordered = [words[at] for at in order]
     columns: dict[str, Any] = {"rank": np.arange(1, len(words) + 1), "word": ordered}
     columns |= {name: values[order].astype(np.float64) for name, values in figures.items()}
-    columns["significant"] = columns["q"] <= config.false_discovery
+    columns["significant"] = columns["q"] <= limit
     for suffix, window in (("_before", material.past[-1]), ("", material.now)):
         counts, documents = window.take(ordered, window.sources)
         columns[f"count{suffix}"] = counts.sum(axis=1)

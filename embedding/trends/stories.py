@@ -8,7 +8,7 @@ its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -20,6 +20,7 @@ from embedding.records import FloatArray
 from embedding.snapshots.evidence import Evidence, EvidenceStore
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
+from embedding.trends.online import FAMILIES
 from embedding.trends.rows import RANKINGS, Story, StoryWord, TrendReport, TrendRow
 
 LIKENESS = 0.4
@@ -32,10 +33,13 @@ CONTINUED = 0.5
 """A story goes on where it has this share of its words, or of those it had before."""
 
 
-def stories(report: TrendReport, snapshot: Snapshot, limit: float) -> tuple[Story, ...]:
+def stories(
+    report: TrendReport, snapshot: Snapshot, limits: Mapping[str, float]
+) -> tuple[Story, ...]:
     """The significant words of a report in stories, surest first.
 
-    snapshot  of the reported window; limit: q of a significant story
+    snapshot  of the reported window
+    limits    q of a significant story whose surest word is of that family (`online.FAMILIES`)
     """
     words: dict[str, StoryWord] = {}
     rows: dict[str, TrendRow] = {}
@@ -62,7 +66,7 @@ def stories(report: TrendReport, snapshot: Snapshot, limit: float) -> tuple[Stor
                 first=label,
                 words=tuple(own),
                 q=q,
-                significant=q <= limit,
+                significant=q <= limits[FAMILIES[own[0].role]],
                 documents=most.documents_before if most.role == "fallen" else most.documents,
                 voices=voices_of,
                 sources=_sources(rows[most.word], most.role),

@@ -13,6 +13,7 @@ import pytest
 from embedding.snapshots.evidence import SCHEMA, EvidenceStore
 from embedding.snapshots.usage import Usage
 from embedding.trends import storage
+from embedding.trends.online import in_one_window, limits_of
 from embedding.trends.report import build_report
 from embedding.trends.rows import Story, StoryWord, TrendReport
 from embedding.trends.stories import continued, groups, sightings, stories
@@ -75,7 +76,7 @@ def test_words_used_alike_are_told_once_with_their_documents(report, store) -> N
         centre=np.zeros(50, np.float32),
         unreadable=None,
     )
-    found = stories(report, told, 0.05)
+    found = stories(report, told, limits_of(in_one_window(0.05)))
     by_word = {each.word: one for one in found for each in one.words}
     assert len(found) == 2
     assert by_word["코로나"] is by_word["신천지"] is not by_word["마스크"]
@@ -92,7 +93,7 @@ def test_words_used_alike_are_told_once_with_their_documents(report, store) -> N
     assert not replace(one, voices=0).few_authors
     assert not replace(one, voices=2, documents=5).few_authors
     told.unreadable = "too little was read"
-    assert len(stories(report, told, 0.05)) == 4
+    assert len(stories(report, told, limits_of(in_one_window(0.05)))) == 4
 
 
 def story(id: str, *words: str, first: str = "2020-02") -> Story:  # noqa: A002
