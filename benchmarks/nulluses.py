@@ -90,7 +90,7 @@ def calls(corpus: Corpus, seed: int, windows: int, campaign: int) -> Iterator[di
 def judged(corpus: Corpus, reader: UsageReader, window: int) -> dict[str, int]:
     """What the report would call of a window."""
     sums = UsageSums(DIM, wanted=True, limit=len(corpus.ids) * len(SOURCES))
-    sent = reader.close(window, corpus.lexicon, lambda ids: corpus.vectors[ids])
+    sent = reader.close(window, corpus.lexicon, lambda ids: corpus.vectors[ids]).sums
     sums.learnt(SimpleNamespace(usage=sent), ())  # type: ignore[arg-type]
     usage = usage_of(sums.held([window]), corpus.ids)
     assert usage is not None

@@ -15,6 +15,9 @@ import numpy as np
 
 from embedding.errors import RefusedError
 from embedding.exchange.contextsums import (
+    shift_arrays,
+    shift_header,
+    shifts_of,
     surroundings_arrays,
     surroundings_of,
     usage_arrays,
@@ -55,7 +58,7 @@ def encode_push(push: Push) -> Message:
     batch = push.minibatches
     if batch is not None:
         arrays |= minibatch_arrays(batch)
-    arrays |= usage_arrays(push.usage)
+    arrays |= usage_arrays(push.usage) | shift_arrays(push.shifts)
     counts = push.counts
     arrays["counted"] = np.asarray(counts.ids, dtype=np.int64)
     arrays["counts"] = np.asarray(counts.counts, dtype=np.int64)
@@ -83,6 +86,7 @@ def encode_push(push: Push) -> Message:
             for p in push.progress
         ],
         **({"usage": usage_header(push.usage)} if push.usage else {}),
+        **({"shifts": shift_header(push.shifts)} if push.shifts else {}),
         **({"phrases": phrase_header(push.phrases)} if push.phrases else {}),
         **({} if batch is None else {"batch": minibatch_header(batch)}),
     }
@@ -127,6 +131,7 @@ def decode_push(message: Message) -> Push:
         minibatches=decode_minibatches(message),
         young=surroundings_of(message),
         usage=usage_of(message),
+        shifts=shifts_of(message),
         phrases=phrases_of(header.get("phrases", [])),
     )
 

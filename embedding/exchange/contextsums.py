@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from embedding.errors import RefusedError
-from embedding.exchange.payload import ContextSums, Surroundings
+from embedding.exchange.payload import ContextShift, ContextSums, Surroundings
 from embedding.exchange.wire import Array, Message
+from embedding.records import FloatArray
 
 USED = ("used_ids", "used_sums", "used_documents")
 _HEAVIEST = 60_000.0
@@ -98,3 +99,69 @@ def _size(row: object) -> int:
         if whole and isinstance(source, str) and part >= 0 and size >= 0:
             return int(size)
     raise RefusedError("push: a row of `usage` must be [window, source, part, words].")
+
+
+SHIFTS = ("shift_ids", "shift_figures")
+_MOST_SHIFTS = 1_000
+"""Windows in a push."""
+
+
+def shift_arrays(shifts: Sequence[ContextShift]) -> dict[str, Array]:
+    """As they travel: of each window ids, sizes and contexts, and weights in front of figures."""
+    if not shifts:
+        return {}
+    numbers = [each for one in shifts for each in (one.ids, one.sizes, one.contexts)]
+    figures = [each for one in shifts for each in (_in_rows(one.weights), one.figures)]
+    return {
+        "shift_ids": np.concatenate(numbers).astype(np.int64),
+        "shift_figures": np.concatenate(figures).astype(np.float32),
+    }
+
+
+def shift_header(shifts: Sequence[ContextShift]) -> list[list[int]]:
+    """What a header says of them: window, words, contexts."""
+    return [[one.window, len(one.ids), len(one.contexts)] for one in shifts]
+
+
+def shifts_of(message: Message) -> tuple[ContextShift, ...]:
+    """Inverse of `shift_arrays`."""
+    rows = message.header.get("shifts", [])
+    if not isinstance(rows, list) or len(rows) > _MOST_SHIFTS or not all(map(_counted, rows)):
+        raise RefusedError(
+            f"push: `shifts` must be a list of at most {_MOST_SHIFTS:,} rows, each of which is "
+            "[window, words, contexts]."
+        )
+    if not any(words for _, words, _ in rows):
+        return ()
+    numbers = message.array("shift_ids", "i8", 1)
+    figures = message.array("shift_figures", "f4", 2)
+    lengths = sum(2 * n + m for _, n, m in rows), sum(n + m for _, n, m in rows)
+    if (len(numbers), *figures.shape) != (*lengths, 3):
+        raise RefusedError("push: the columns of `shifts` are of other lengths than it says.")
+    found, first, row = [], 0, 0
+    for window, n, m in rows:
+        ids, sizes, contexts = np.split(numbers[first : first + 2 * n + m], [n, 2 * n])
+        weights, own = np.split(figures[row : row + n + m], [n])
+        if bool((sizes < 0).any()) or int(sizes.sum()) != m:
+            raise RefusedError("push: the sizes of `shifts` do not add up to its contexts.")
+        found.append(ContextShift(window, ids, weights[:, 0], sizes, contexts, own))
+        first, row = first + 2 * n + m, row + n + m
+    return tuple(found)
+
+
+def _in_rows(weights: FloatArray) -> FloatArray:
+    """float32 [n, 3], the weights first."""
+    found = np.zeros((len(weights), 3), dtype=np.float32)
+    found[:, 0] = weights
+    return found
+
+
+def _counted(row: object) -> bool:
+    """Whether a row of `shifts` is as it should be."""
+    return (
+        isinstance(row, list)
+        and len(row) == 3
+        and all(type(number) is int for number in row)
+        and -(2**62) < row[0] < 2**62
+        and all(0 <= number < 2**40 for number in row[1:])
+    )

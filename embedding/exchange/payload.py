@@ -131,6 +131,41 @@ class ContextSums:
 
 
 @dataclass(frozen=True)
+class ContextShift:
+    """Which contexts of words became more or less frequent in a window that closed.
+
+    window    its start (Unix seconds)
+    ids       int64 [n], distinct row ids of words; weights: float32 [n], by which their figures
+              of several nodes are added up
+    sizes     int64 [n], how many contexts each has
+    contexts  int64 [m], row ids, word after word
+    figures   float32 [m, 3], times the weight of the word: the share of its pairs before, in the
+              window, and of its shift (`worker/contextshift.py`)
+    """
+
+    window: int
+    ids: IntArray
+    weights: FloatArray
+    sizes: IntArray
+    contexts: IntArray
+    figures: FloatArray
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes as they are sent."""
+        words = self.ids.nbytes + self.weights.nbytes + self.sizes.nbytes
+        return words + self.contexts.nbytes + self.figures.nbytes
+
+
+@dataclass(frozen=True)
+class WindowUse:
+    """What a node says of a window that closed."""
+
+    sums: tuple[ContextSums, ...] = ()
+    shifts: tuple[ContextShift, ...] = ()
+
+
+@dataclass(frozen=True)
 class CountGroup:
     """Rows of `BlockCounts` up to `stop` that are of one source and one window (Unix seconds)."""
 

@@ -14,6 +14,7 @@ import numpy as np
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import (
     BlockCounts,
+    ContextShift,
     ContextSums,
     PackedDelta,
     RowDelta,
@@ -31,7 +32,7 @@ from embedding.records import (
     WordCounts,
 )
 
-VERSION = 12
+VERSION = 13
 """Version of the wire protocol; another version is refused at the greeting."""
 
 
@@ -215,6 +216,7 @@ class Push:
     young     what stood around words that were read only a few times
     minibatches  the block itself, where shards hold columns and learn it
     usage     how words were used in a window that closed and in those before it
+    shifts    which contexts of words became more or less frequent in a window that closed
     phrases   expressions that are read as one word since these blocks
     tokens    fresh tokens that have a row; replayed: those that were learnt again, counted nowhere
     """
@@ -237,6 +239,7 @@ class Push:
     young: Surroundings | None = None
     minibatches: Minibatches | None = None
     usage: tuple[ContextSums, ...] = ()
+    shifts: tuple[ContextShift, ...] = ()
     replayed: int = 0
     phrases: tuple[Phrase, ...] = ()
 
@@ -244,6 +247,6 @@ class Push:
     def nbytes(self) -> int:
         """Bytes of the rows and ids, as they are sent."""
         plain = sum(delta.ids.nbytes + delta.values.nbytes for delta in self.deltas)
-        beside = (self.young, self.minibatches, *self.usage)
+        beside = (self.young, self.minibatches, *self.usage, *self.shifts)
         plain += sum(part.nbytes for part in beside if part is not None)
         return plain + sum(delta.data.nbytes for delta in self.packed)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from embedding.errors import RefusedError
 from embedding.exchange.codec import decode_push, encode_push, whole
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.contextsums import USED, surroundings_arrays
+from embedding.exchange.contextsums import SHIFTS, USED, surroundings_arrays
 from embedding.exchange.payload import RowDelta, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Array, Message
@@ -28,6 +28,8 @@ MOST = 4096
 """Nodes of which one message brings pushes."""
 PLACES = "places"
 COLUMNS = ("counted", "counts", "repeats")
+BESIDE = {"used": USED, "shifted": SHIFTS[:1], "pulled": SHIFTS[1:]}
+"""Columns that only some pushes have, by the name of their lengths in the header."""
 
 
 def add_up(pushes: Sequence[Push]) -> tuple[RowDelta, ...]:
@@ -66,9 +68,11 @@ def encode_together(pushes: Sequence[Push], sessions: Sequence[int]) -> Message:
         arrays |= surroundings_arrays(young)
     for name in COLUMNS:
         arrays[name] = np.concatenate([message.arrays[name] for message in plain])
-    used = [len(message.arrays.get(USED[0], ())) for message in plain]
-    for name in USED if any(used) else ():
-        arrays[name] = np.concatenate([m.arrays[name] for m in plain if name in m.arrays])
+    beside = {}
+    for length, columns in BESIDE.items():
+        beside[length] = [len(message.arrays.get(columns[0], ())) for message in plain]
+        for name in columns if any(beside[length]) else ():
+            arrays[name] = np.concatenate([m.arrays[name] for m in plain if name in m.arrays])
     words = pa.concat_arrays([message.texts["words"] for message in plain])
     arrays[PLACES], sizes = joined_texts([push.place for push in pushes])
     header = {
@@ -78,7 +82,7 @@ def encode_together(pushes: Sequence[Push], sessions: Sequence[int]) -> Message:
         "sessions": list(sessions),
         "counted": [len(message.arrays["counted"]) for message in plain],
         "named": [len(message.texts["words"]) for message in plain],
-        "used": used,
+        **beside,
     }
     return Message(header, arrays, {"words": words})
 
@@ -99,23 +103,30 @@ def decode_together(message: Message) -> tuple[list[Push], list[int]]:
     named = np.cumsum([0, *_whole_list(header.get("named"), "named", n)])
     if any(len(each) != ends[-1] for each in columns.values()) or len(words) != named[-1]:
         raise RefusedError(f"{OPERATION}: the columns of the word counts differ in length.")
-    used = np.cumsum([0, *_whole_list(header.get("used"), "used", n)])
-    sums = {name: message.arrays[name] for name in USED if name in message.arrays}
-    if any(len(each) != used[-1] for each in sums.values()) or bool(sums) != bool(used[-1]):
-        raise RefusedError(f"{OPERATION}: the columns of `used` differ in length.")
+    beside = {length: _beside(message, length, n) for length in BESIDE}
     pushes, places = [], split_texts(message, PLACES, n)
     for i, own in enumerate(headers):
         arrays = {name: each[ends[i] : ends[i + 1]] for name, each in columns.items()}
         if i == 0:
             arrays |= {k: v for k, v in message.arrays.items() if "." in k}
-        if used[i + 1] > used[i]:
-            arrays |= {name: each[used[i] : used[i + 1]] for name, each in sums.items()}
+        for given, stops in beside.values():
+            if stops[i + 1] > stops[i]:
+                arrays |= {name: each[stops[i] : stops[i + 1]] for name, each in given.items()}
         part = words.slice(named[i], named[i + 1] - named[i])
         told = {**own, "place": places[i]}
         pushes.append(decode_push(Message(told, arrays, {"words": part})))
     if len({push.node for push in pushes}) < n:
         raise RefusedError(f"{OPERATION}: a node is named twice.")
     return pushes, sessions
+
+
+def _beside(message: Message, length: str, n: int) -> tuple[dict[str, Array], IntArray]:
+    """Columns that only some pushes have, and int64 [n + 1] where those of each push begin."""
+    stops = np.cumsum([0, *_whole_list(message.header.get(length), length, n)])
+    given = {name: message.arrays[name] for name in BESIDE[length] if name in message.arrays}
+    if any(len(each) != stops[-1] for each in given.values()) or bool(given) != bool(stops[-1]):
+        raise RefusedError(f"{OPERATION}: the columns of `{length}` differ in length.")
+    return given, stops
 
 
 def joined_texts(texts: Sequence[str]) -> tuple[Array, list[int]]:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from embedding.errors import RefusedError
 from embedding.exchange import numbers, strictjson
 
-SLOTS = 17
+SLOTS = 18
 SCHEMA = pa.schema([pa.field(f"slot{i}", pa.large_binary()) for i in range(SLOTS)])
 COMMAND = b"yeoron.exchange"
 MAX_HEADER_BYTES = 4 * 1024 * 1024

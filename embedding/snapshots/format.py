@@ -7,6 +7,7 @@ counts.arrow    word and source dictionary<string>, window int64 (Unix seconds),
                 documents int64: what this window read
 phrases.arrow   which words are several read as one, where there are any (`phrases.py`)
 usage.arrow     where the server was told to keep it: how words were used (`usage.py`)
+contexts.arrow  the same: which contexts pulled them (`pulls.py`)
 manifest.json   identity, window, tokens and documents by source, configuration, digests, quality,
                 and size and SHA-256 of all files
 """

@@ -20,6 +20,8 @@ from embedding.snapshots.files import entry
 from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS, Manifest, parse_manifest
 from embedding.snapshots.phrases import PHRASES
 from embedding.snapshots.phrases import read as read_phrases
+from embedding.snapshots.pulls import CONTEXTS, Pulls
+from embedding.snapshots.pulls import read as read_pulls
 from embedding.snapshots.usage import USAGE, Usage
 from embedding.snapshots.usage import read as read_usage
 
@@ -128,6 +130,13 @@ class Snapshot:
         if USAGE not in self.manifest.files:
             return None
         return read_usage(self._mapped(USAGE), self.dim, self.release)
+
+    @cached_property
+    def pulls(self) -> Pulls | None:
+        """Which contexts pulled words in this window; None when nobody said."""
+        if CONTEXTS not in self.manifest.files:
+            return None
+        return read_pulls(self._mapped(CONTEXTS))
 
     @cached_property
     def phrases(self) -> dict[str, Phrase]:

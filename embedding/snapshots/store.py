@@ -13,7 +13,7 @@ import platformdirs
 from embedding.errors import ConfigError, SnapshotError
 from embedding.records import SnapshotData, SnapshotRef
 from embedding.snapshots import format as layout
-from embedding.snapshots import phrases, usage
+from embedding.snapshots import phrases, pulls, usage
 from embedding.snapshots.files import entry
 from embedding.snapshots.places import Folder, Place, Remote
 from embedding.snapshots.snapshot import Snapshot, check_sizes
@@ -55,10 +55,16 @@ class SnapshotStore:
     def __repr__(self) -> str:
         return f"SnapshotStore({self.uri!r})"
 
-    def publish(self, data: SnapshotData, use: usage.Usage | None = None) -> SnapshotRef:
+    def publish(
+        self,
+        data: SnapshotData,
+        use: usage.Usage | None = None,
+        pulled: pulls.Pulls | None = None,
+    ) -> SnapshotRef:
         """Write everything, sync, and make it visible by one switch.
 
-        use  how words were used in the window; None: nobody added it up
+        use     how words were used in the window; None: nobody added it up
+        pulled  which contexts pulled them; None: nobody said
 
         The same data have the same id, and publishing them again returns the snapshot that is
         there. Raises SnapshotError for data that no reader could use and for a place that
@@ -67,6 +73,8 @@ class SnapshotStore:
         layout.check(data)
         if use is not None:
             usage.check(use, len(data.words), data.vectors.shape[1], data.window.label)
+        if pulled is not None:
+            pulls.check(pulled, len(data.words), data.window.label)
         published: dict[str, layout.Manifest] = {}
 
         def write(into: Path) -> str:
@@ -76,6 +84,9 @@ class SnapshotStore:
             if use is not None:
                 usage.write(into / usage.USAGE, use)
                 names.append(usage.USAGE)
+            if pulled is not None:
+                pulls.write(into / pulls.CONTEXTS, pulled)
+                names.append(pulls.CONTEXTS)
             if data.phrases:
                 phrases.write(into / phrases.PHRASES, data.phrases)
                 names.append(phrases.PHRASES)

@@ -14,6 +14,7 @@ from embedding.trends.dating import ChangeDate, change_dates
 from embedding.trends.material import Material, signs
 from embedding.trends.pair import Pair, pair_of
 from embedding.trends.permutation import Grounds, between_times
+from embedding.trends.pulling import pulling
 from embedding.trends.rows import Support, TrendRow
 from embedding.trends.scores import WordScores, word_scores
 from embedding.trends.shift import ESTIMATORS, SCALES, shift, shown
@@ -137,6 +138,7 @@ def rank_moved(
             **_dates(dates[i]),
             "figures": {name: float(column[i]) for name, column in every.items()},
             "support": _support(judged, at, limit),
+            "contexts": pulling(material.snapshot, words[at]) if ranked.q[at] <= limit else (),
         }
         for i, at in enumerate(best)
     ]

@@ -70,6 +70,20 @@ class Support:
 
 
 @dataclass(frozen=True)
+class ContextPull:
+    """A context that pulled a word (`worker/contextshift.py`).
+
+    share  of the word's shift; negative: it works against it
+    before, after  shares of what stands beside the word, before the window and in it
+    """
+
+    word: str
+    share: float
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
 class TrendRow:
     """One word of a ranking with its evidence.
 
@@ -93,6 +107,7 @@ class TrendRow:
     series             rate for each of the last windows, oldest first, the reported one last
     parts              words that it was read as before; empty where it always was one word
     support            moved only, if significant: who moved it
+    contexts           moved only, if significant: what pulled it, the largest shares first
     """
 
     word: str
@@ -123,6 +138,17 @@ class TrendRow:
     rate_usual: float | None = None
     parts: tuple[str, ...] = ()
     support: Support | None = None
+    contexts: tuple[ContextPull, ...] = ()
+
+    def pulled_by(self, n: int = 5) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """At most n contexts that pulled it and stand beside it more, and n less, than before.
+
+        Without those that work against the change.
+        """
+        found = [one for one in self.contexts if one.share > 0]
+        more = tuple(one.word for one in found if one.after > one.before)
+        less = tuple(one.word for one in found if one.after <= one.before)
+        return more[:n], less[:n]
 
 
 FEW_UNITS, MANY_DOCUMENTS = 2, 8
@@ -331,6 +357,7 @@ def _row(data: Mapping[str, Any]) -> TrendRow:
         "neighbours": tuple(Neighbour(**one) for one in data["neighbours"]),
         "series": tuple(data["series"]),
         "parts": tuple(data.get("parts", ())),
+        "contexts": tuple(ContextPull(**one) for one in data.get("contexts", ())),
         "support": None if data.get("support") is None else Support(**data["support"]),
     }
     return TrendRow(**{**data, **nested})

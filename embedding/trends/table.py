@@ -70,9 +70,17 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
             f"{row.documents_before:,} → {row.documents:,}",
             # Every word has a date; one within the noise says nothing.
             *([(row.since if row.significant else None) or "–"] if name == "moved" else []),
-            escape(f"{names_of(row.neighbours_before, 5) or '–'} → {names_of(row.neighbours, 5)}"),
+            escape(f"{names_of(row.neighbours_before, 5) or '–'} → {names_of(row.neighbours, 5)}")
+            + _pulls(row),
         )
     return table
+
+
+def _pulls(row: TrendRow) -> str:
+    """A second line: what stands beside the word more, and less, than before."""
+    signed = zip("+−", row.pulled_by(), strict=True)
+    parts = [f"{sign} {' '.join(map(shortened, words))}" for sign, words in signed if words]
+    return escape("\n" + "  ".join(parts)) if parts else ""
 
 
 def _resting(rows: Sequence[TrendRow]) -> list[str]:
@@ -89,7 +97,10 @@ def _resting(rows: Sequence[TrendRow]) -> list[str]:
 def sure_note(any_significant: bool) -> str:
     """What the mark of significant words means, or that there is none."""
     if any_significant:
-        return "* significant; q is the expected share of chance finds among words this clear."
+        return (
+            "* significant; q is the expected share of chance finds among words this clear. "
+            "+ and −: what stands beside a word more, and less, than before."
+        )
     return "No word is significant: chance alone can give such a ranking."
 
 

@@ -31,20 +31,16 @@ TOKENS = 200_000
 """Tokens whose pairs are held one by one at a time."""
 
 
-def count_vectors(
-    tokens: CodeArray, sentences: IntArray, window: int, ids: IntArray, dim: int
-) -> FloatArray:
-    """float32 [v, dim]; 0 for a word beside which nothing stands, and in directions beyond v.
+def pair_counts(tokens: CodeArray, sentences: IntArray, window: int, words: int) -> Any:
+    """M, scipy CSR float32 [words, words].
 
-    tokens     int32 [n], rows of `ids`, -1 for none
+    tokens     int32 [n], numbers of words, -1 for none
     sentences  int64 [m + 1], token offsets
-    ids        int64 [v], row ids of the words
     """
-    vectors = np.zeros((len(ids), dim), dtype=np.float32)
     # scipy takes a third of a second to import; a node that closes no window never needs it.
     from scipy.sparse import csr_array
 
-    shape = (len(ids), len(ids))
+    shape = (words, words)
     counts = csr_array(shape, dtype=np.float32)
     first = 0
     while first < len(sentences) - 1:
@@ -54,7 +50,16 @@ def count_vectors(
         ones = np.ones(len(left), dtype=np.float32)
         counts = counts + csr_array((ones, (left, right)), shape=shape)
         first = stop
-    counts = csr_array(counts + counts.T)
+    return csr_array(counts + counts.T)
+
+
+def count_vectors(pairs: Any, ids: IntArray, dim: int) -> FloatArray:
+    """float32 [v, dim]; 0 for a word beside which nothing stands, and in directions beyond v.
+
+    pairs  M, scipy CSR float32 [v, v]; ids: int64 [v], row ids of the words
+    """
+    vectors = np.zeros((len(ids), dim), dtype=np.float32)
+    counts = pairs.copy()
     total = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
     k = min(dim, int((total > 0).sum()))
     if not k:

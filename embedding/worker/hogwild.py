@@ -70,8 +70,8 @@ class HogwildLearner(Learner):
         rows = prepared.rows or self._pull(prepared.planned, prepared.scores)
         tables = {Table.IN: self.tables.vectors, Table.OUT: self.tables.contexts}
         if prepared.close is not None:
-            usage = self._closed(prepared, rows.clock)
-            return Trained(prepared, rows.clock, (), BlockLoss(0.0, 0), usage=usage)
+            uses = self._closed(prepared, rows.clock)
+            return Trained(prepared, rows.clock, (), BlockLoss(0.0, 0), uses=uses)
         every = np.arange(len(tables[Table.OUT]), dtype=np.int64)
         held_loss = None if prepared.held is None else prepared.held.loss(every, tables)
         loss = self.trainer.train(

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from embedding.errors import AheadError
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.pace import EVERY_BLOCK
-from embedding.exchange.payload import ContextSums, RowDelta, Surroundings
+from embedding.exchange.payload import RowDelta, Surroundings, WindowUse
 from embedding.exchange.protocol import Ack, Rows
 from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import Model, ModelConfig
@@ -206,8 +206,8 @@ class Learner:
         self._remember(prepared)
         clock, base = self._rows(prepared)
         if not len(planned.words):
-            usage = self._closed(prepared, clock)
-            return Trained(prepared, clock, (), BlockLoss(0.0, 0), usage=usage)
+            uses = self._closed(prepared, clock)
+            return Trained(prepared, clock, (), BlockLoss(0.0, 0), uses=uses)
         held = prepared.held
         held_loss = None if held is None else held.loss(planned.contexts, base)
         # The trainer wants n-gram rows behind the words' rows, in one array.
@@ -400,11 +400,12 @@ class Learner:
         if self.usage is not None and prepared.blocks:
             self.usage.keep(prepared.blocks, prepared.tables)
 
-    def _closed(self, prepared: Prepared, clock: int) -> tuple[ContextSums, ...]:
+    def _closed(self, prepared: Prepared, clock: int) -> tuple[WindowUse, ...]:
         """How words were used in a window that is over, and before it."""
         if self.usage is None or prepared.close is None:
             return ()
-        return self.usage.close(prepared.close.window, self.lexicon, partial(self._vectors, clock))
+        rows = partial(self._vectors, clock)
+        return (self.usage.close(prepared.close.window, self.lexicon, rows),)
 
     def _vectors(self, clock: int, ids: IntArray) -> FloatArray:
         """Rows float32 [n, dim] of `in` as they are now."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from embedding.errors import YeoronError
-from embedding.exchange.payload import BlockCounts, ContextSums, RowDelta, Surroundings
+from embedding.exchange.payload import BlockCounts, RowDelta, Surroundings, WindowUse
 from embedding.exchange.protocol import Ack, Rows
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.models.base import BlockLoss
@@ -88,7 +88,7 @@ class Trained:
 
     young  what stood around words that were read only a few times
     minibatches  the block as it was learnt on shards that hold columns; then there are no deltas
-    usage  how words were used, where a window was closed
+    uses   how words were used, of each window that was closed
     held_loss  of a rehearsal: loss of held-out pairs before it trained
     """
 
@@ -98,7 +98,7 @@ class Trained:
     loss: BlockLoss
     young: Surroundings | None = None
     minibatches: Minibatches | None = None
-    usage: tuple[ContextSums, ...] = ()
+    uses: tuple[WindowUse, ...] = ()
     held_loss: float | None = None
 
 

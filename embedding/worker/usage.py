@@ -24,13 +24,14 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow
-from embedding.exchange.payload import TIMES, UNITS, ContextSums
+from embedding.exchange.payload import TIMES, UNITS, ContextSums, WindowUse
 from embedding.models.config import Model, ModelConfig
 from embedding.nearness import unit_rows
 from embedding.positions import positions
 from embedding.records import FloatArray, IntArray, TokenBlock
 from embedding.worker.contexts import add_contexts, without_repeats
-from embedding.worker.countvectors import count_vectors
+from embedding.worker.contextshift import context_shift
+from embedding.worker.countvectors import count_vectors, pair_counts
 from embedding.worker.lexicon import Lexicon
 from embedding.worker.past import PastTexts, Stretch, joined
 
@@ -68,11 +69,12 @@ class UsageReader:
         """Remember fresh text; tables: for each block int64 [W], the row id of each word."""
         self.past.add(blocks, tables)
 
-    def close(self, window: int, lexicon: Lexicon, rows: Rows) -> tuple[ContextSums, ...]:
+    def close(self, window: int, lexicon: Lexicon, rows: Rows) -> WindowUse:
         """Read a window (Unix seconds of its start) and those before it; what there is to send.
 
         UNITS parts of each source for each of TIMES: the window by the rows of now; then, by
-        vectors from counts, the window, the one before it, and all older ones.
+        vectors from counts, the window, the one before it, and all older ones. And which contexts
+        pulled the words (`contextshift.py`).
         """
         self.closed = window
         read = [
@@ -81,20 +83,26 @@ class UsageReader:
             for stretch in self.past.of_window(start)
         ]
         if not any(time == 1 for time, _ in read):
-            return ()
-        # Of a passage that stands in several documents the oldest one keeps it.
+            return WindowUse()
+        # Of a passage that stands in several documents the oldest one keeps it. The window is last.
         read.sort(key=lambda each: -each[0])
         whole = joined([stretch for _, stretch in read])
         ids = np.unique(whole.ids).astype(np.int64)
         ids = ids[positions(lexicon.ids, ids) >= 0]
         if not len(ids):
-            return ()
+            return WindowUse()
         tokens = positions(ids, whole.ids.astype(np.int64)).astype(np.int32)
         bits = int(np.clip(np.ceil(np.log2(2.0 * len(tokens))), *_BITS))
         tokens = without_repeats(tokens, whole.sentences, whole.documents, bits)
         vectors = [rows(ids[at : at + PULLED]) for at in range(0, len(ids), PULLED)]
         model = np.concatenate(vectors).astype(np.float32)
-        counted = count_vectors(tokens, whole.sentences, self.window, ids, model.shape[1])
+        older = sum(len(stretch.units) for time, stretch in read if time > 1)
+        border = int(whole.documents[older])
+        pairs = [
+            pair_counts(tokens, sentences, self.window, len(ids))
+            for sentences in (whole.sentences[: border + 1], whole.sentences[border:])
+        ]
+        counted = count_vectors(pairs[0] + pairs[1], ids, model.shape[1])
         seen = np.bincount(tokens[tokens >= 0], minlength=len(ids)).astype(np.float64)
         by_counts = Contexts.of(ids, seen, seen.sum(), counted)
         by_rows = Contexts.of(ids, lexicon.counts[lexicon.places(ids)], lexicon.counts.sum(), model)
@@ -105,7 +113,7 @@ class UsageReader:
             for each in (0, 1) if time == 1 else (time,):
                 groups.setdefault((stretch.source, each), []).append(np.arange(first, stop))
             first = stop
-        return tuple(
+        sums = tuple(
             part
             for (source, time), documents in sorted(groups.items())
             for part in self._sums(
@@ -115,6 +123,8 @@ class UsageReader:
                 by_counts if time else by_rows,
             )
         )
+        shift = context_shift(window, pairs[0], pairs[1], ids, by_counts.says)
+        return WindowUse(sums, () if shift is None else (shift,))
 
     def _sums(
         self, empty: ContextSums, texts: Stretch, documents: IntArray, contexts: Contexts

@@ -10,10 +10,10 @@ import numpy as np
 
 from embedding.exchange.payload import (
     BlockCounts,
-    ContextSums,
     CountGroup,
     RowDelta,
     Surroundings,
+    WindowUse,
     summed,
 )
 from embedding.exchange.protocol import Push
@@ -32,7 +32,7 @@ class Work:
     loss_sum  nats over `pairs` pairs
     young     what stood around words that were read only a few times
     minibatches  one tick as it was learnt on shards that hold columns
-    usage     how words were used, where a window was closed
+    uses      how words were used, of each window that was closed
     """
 
     blocks: tuple[TokenBlock, ...]
@@ -42,7 +42,7 @@ class Work:
     pairs: int
     young: Surroundings | None = None
     minibatches: Minibatches | None = None
-    usage: tuple[ContextSums, ...] = ()
+    uses: tuple[WindowUse, ...] = ()
     replayed: int = 0
 
     @classmethod
@@ -58,7 +58,7 @@ class Work:
             loss.pairs,
             trained.young,
             trained.minibatches,
-            trained.usage,
+            trained.uses,
             replayed,
         )
 
@@ -71,7 +71,7 @@ class Work:
             self.loss_sum + other.loss_sum,
             self.pairs + other.pairs,
             summed([part for part in (self.young, other.young) if part is not None]),
-            usage=self.usage + other.usage,
+            uses=self.uses + other.uses,
             replayed=self.replayed + other.replayed,
         )
 
@@ -99,7 +99,8 @@ class Work:
             place=blocks[-1].place if blocks else "",
             young=self.young,
             minibatches=self.minibatches,
-            usage=self.usage,
+            usage=tuple(part for use in self.uses for part in use.sums),
+            shifts=tuple(part for use in self.uses for part in use.shifts),
             replayed=self.replayed,
             phrases=tuple(phrase for block in blocks for phrase in block.phrases),
         )

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from embedding.errors import RefusedError
 from embedding.exchange import codec
-from embedding.exchange.payload import BlockCounts, ContextSums, CountGroup, RowDelta, Surroundings
+from embedding.exchange.payload import (
+    BlockCounts,
+    ContextShift,
+    ContextSums,
+    CountGroup,
+    RowDelta,
+    Surroundings,
+)
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message, decode, encode
 from embedding.records import ScorePairs, SourceProgress, Table
@@ -43,6 +50,11 @@ PUSH = codec.encode_push(
         usage=(
             ContextSums(
                 0, "뉴스", 1, ints(0), np.ones((1, DIM), np.float32), np.ones(1, np.float32)
+            ),
+        ),
+        shifts=(
+            ContextShift(
+                0, ints(1), np.ones(1, np.float32), ints(2), ints(0, 1), np.ones((2, 3), np.float32)
             ),
         ),
     )
@@ -105,6 +117,8 @@ def test_all_that_a_push_brings_fits_one_message():
     found = codec.decode_push(decode(batch, pa.py_buffer(header)))
     assert len(found.deltas) == 2
     assert len(found.usage) == 1
+    (shift,) = found.shifts
+    assert (shift.sizes.tolist(), shift.contexts.tolist()) == ([2], [0, 1])
     young = found.young
     assert young is not None
     assert (young.ids.tolist(), young.mentions.tolist()) == ([0, 1], [3, 9])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.errors import RefusedError
-from embedding.exchange.payload import BlockCounts, ContextSums, CountGroup, RowDelta
+from embedding.exchange.payload import BlockCounts, ContextShift, ContextSums, CountGroup, RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import add_up, decode_together, encode_together
 from embedding.exchange.wire import Message, decode, encode
@@ -46,6 +46,17 @@ def a_push(node: str, rows: dict[int, int], words: dict[str, int], *, half: bool
         tokenizer_digest="d",
         place="there",
         usage=tuple(used(part, len(rows)) for part in range(len(words))),
+        shifts=tuple(shifted(n) for n in range(len(rows) % 3)),
+    )
+
+
+def shifted(n: int) -> ContextShift:
+    """Contexts of n words, one more of each than of the one before."""
+    sizes = np.arange(1, n + 1)
+    m = int(sizes.sum())
+    figures = np.arange(3 * m, dtype=np.float32).reshape(m, 3)
+    return ContextShift(
+        n - 60, np.arange(n) + 4, np.ones(n, np.float32) * n, sizes, np.arange(m), figures
     )
 
 
@@ -78,6 +89,11 @@ def test_what_comes_out_is_what_each_node_gave_and_the_sum_of_the_rows(
         assert after.counts.groups == before.counts.groups
         for name in ("ids", "counts", "documents"):
             assert getattr(after.counts, name).tolist() == getattr(before.counts, name).tolist()
+        told = [one for one in before.shifts if any(len(each.ids) for each in before.shifts)]
+        assert [one.window for one in after.shifts] == [one.window for one in told]
+        for mine, back in zip(told, after.shifts, strict=True):
+            for name in ("ids", "weights", "sizes", "contexts", "figures"):
+                assert np.array_equal(getattr(back, name), getattr(mine, name))
         assert len(after.usage) == len(before.usage)
         for mine, back in zip(before.usage, after.usage, strict=True):
             assert (back.window, back.source, back.part) == (mine.window, mine.source, mine.part)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from embedding.worker import countvectors
-from embedding.worker.countvectors import SMOOTHED, count_vectors
+from embedding.worker.countvectors import SMOOTHED, count_vectors, pair_counts
 
 WORDS, WINDOW = 30, 3
 
@@ -39,7 +39,7 @@ def information(tokens: np.ndarray, sentences: np.ndarray) -> np.ndarray:
 
 
 def vectors(tokens: np.ndarray, sentences: np.ndarray, dim: int = WORDS) -> np.ndarray:
-    return count_vectors(tokens, sentences, WINDOW, np.arange(WORDS) * 7, dim)
+    return count_vectors(pair_counts(tokens, sentences, WINDOW, WORDS), np.arange(WORDS) * 7, dim)
 
 
 def test_in_all_directions_products_are_those_of_the_matrix_without_signs():
@@ -83,8 +83,7 @@ def test_nodes_that_read_alike_texts_have_nearly_one_space():
 
 @pytest.mark.parametrize("tokens", [[], [-1, -1], [3]])
 def test_a_text_without_pairs_has_no_vectors(tokens: list[int]):
-    found = count_vectors(
-        np.array(tokens, np.int32), np.array([0, len(tokens)]), 5, np.arange(4), 6
-    )
+    pairs = pair_counts(np.array(tokens, np.int32), np.array([0, len(tokens)]), 5, 4)
+    found = count_vectors(pairs, np.arange(4), 6)
     assert found.shape == (4, 6)
     assert not found.any()

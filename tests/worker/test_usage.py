@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embedding.exchange.payload import TIMES, UNITS, ContextSums
+from embedding.exchange.payload import TIMES, UNITS, ContextSums, WindowUse
 from embedding.models.config import Model, ModelConfig
 from embedding.records import TokenBlock, WindowUnit
 from embedding.worker.contexts import BRIEF, REPEATED, TOPIC
@@ -104,7 +104,7 @@ TEXTS = ["abca/dea", "bafg", "hai/jk", "akbl", "mnop"]
 def test_the_sums_are_those_of_the_formula():
     usage = reader()
     keep(usage, block(TEXTS, 9))
-    parts = usage.close(int(9 * DAY), Lexicon(), rows)
+    parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
     total, documents = added(parts, 0, "a")
     assert documents == 4
     np.testing.assert_allclose(total, by_hand(TEXTS, "a"), atol=5e-3)
@@ -114,7 +114,7 @@ def test_times_lie_apart():
     usage = reader()
     for day in (5, 6, 7, 8, 9):
         keep(usage, block([f"ab{letter}" for letter in "cdefg"], day))
-    parts = usage.close(int(8 * DAY), Lexicon(), rows)
+    parts = usage.close(int(8 * DAY), Lexicon(), rows).sums
     assert [added(parts, time, "a")[1] for time in range(TIMES)] == [5, 5, 5, 10]
     assert {part.window for part in parts} == {int(8 * DAY)}
     assert usage.closed == int(8 * DAY)
@@ -123,7 +123,7 @@ def test_times_lie_apart():
 def test_words_of_few_documents_are_not_sent():
     usage = reader()
     keep(usage, block(["ab", *["cd"] * LEAST_DOCUMENTS], 9))
-    parts = usage.close(int(9 * DAY), Lexicon(), rows)
+    parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
     sent = {int(at) for part in parts for at in part.ids}
     assert sent == {IDS["c"], IDS["d"]}
 
@@ -131,7 +131,7 @@ def test_words_of_few_documents_are_not_sent():
 def test_one_author_is_in_one_unit():
     usage = reader()
     keep(usage, block([f"a{letter}" for letter in LETTERS[1:]], 9, voices=[77] * 25))
-    parts = usage.close(int(9 * DAY), Lexicon(), rows)
+    parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
     holding = [part for part in parts if IDS["a"] in part.ids and part.part < UNITS]
     assert len(holding) == 1
     assert float(holding[0].documents[holding[0].ids == IDS["a"]][0]) == 25
@@ -140,7 +140,7 @@ def test_one_author_is_in_one_unit():
 def test_documents_are_spread_over_units():
     usage = reader()
     keep(usage, block([f"a{letter}" for letter in LETTERS[1:]] * 4, 9))
-    parts = usage.close(int(9 * DAY), Lexicon(), rows)
+    parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
     holding = [part.part for part in parts if IDS["a"] in part.ids]
     assert sorted(holding) == list(range(2 * UNITS)), "by rows of the model, and by counts"
 
@@ -150,14 +150,14 @@ def test_a_passage_that_many_documents_hold_counts_once():
     passage = LETTERS[:REPEATED]
     texts = [f"{letter}{passage}" for letter in LETTERS[REPEATED:]]
     keep(usage, block([*texts, "zb", "yb", "xb"], 9))
-    parts = usage.close(int(9 * DAY), Lexicon(), rows)
+    parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
     assert added(parts, 0, "b")[1] == 4
 
 
 def test_a_short_sentence_that_many_documents_hold_counts_once():
     usage = reader()
     keep(usage, block([f"{letter}f/abcd" for letter in "uvwxyz"] + ["ag/ae/ah"], 9))
-    parts = usage.close(int(9 * DAY), Lexicon(), rows)
+    parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
     assert all(IDS["b"] not in part.ids for part in parts), "one document is too few"
     assert added(parts, 0, "f")[1] == 6, "two words are said by chance"
 
@@ -166,20 +166,20 @@ def test_a_million_copies_of_one_document_say_no_more_than_one():
     usage = reader(most=10**6)
     for _ in range(20):
         keep(usage, block(["abcdefgh"] * 500, 9))
-    assert usage.close(int(9 * DAY), Lexicon(), rows) == ()
+    assert usage.close(int(9 * DAY), Lexicon(), rows) == WindowUse()
 
 
 def test_a_window_without_text_says_nothing():
     usage = reader()
     keep(usage, block(["abc"] * 9, 8))
-    assert usage.close(int(9 * DAY), Lexicon(), rows) == ()
+    assert usage.close(int(9 * DAY), Lexicon(), rows) == WindowUse()
     assert usage.closed == int(9 * DAY)
 
 
 def test_unknown_words_and_words_that_are_gone_say_nothing():
     usage = reader()
     keep(usage, block(["가나다"] * 9, 9))
-    assert usage.close(int(9 * DAY), Lexicon(), rows) == ()
+    assert usage.close(int(9 * DAY), Lexicon(), rows) == WindowUse()
 
 
 def test_what_is_remembered_is_bounded():

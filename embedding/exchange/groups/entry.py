@@ -262,6 +262,7 @@ def merged(pushes: Sequence[Push]) -> Push:
         busy_s=sum(push.busy_s for push in pushes),
         young=summed([push.young for push in pushes if push.young is not None]),
         usage=_merged_usage([part for push in pushes for part in push.usage]),
+        shifts=tuple(each for push in pushes for each in push.shifts),
         phrases=tuple(each for push in pushes for each in push.phrases),
     )
 

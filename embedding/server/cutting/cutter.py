@@ -42,7 +42,9 @@ from embedding.server.state import ServerState
 from embedding.server.words.counts import as_word_counts
 from embedding.server.words.overlay import Overlay
 from embedding.server.words.reading import IdRows
+from embedding.server.words.shifts import Pulled
 from embedding.server.words.usage import SourceUsage
+from embedding.snapshots.pulls import Pulls
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 
@@ -65,6 +67,7 @@ class Copied:
     young   what is laid over the vectors of words that were read only a few times
     counts  float64 [n], running counts
     used    how words were used, by source; None when it is not added up
+    pulled  which contexts pulled them; None when nobody said
     """
 
     data: SnapshotData
@@ -75,6 +78,7 @@ class Copied:
     young: Overlay
     counts: TimeArray
     used: list[SourceUsage] | None
+    pulled: Pulled | None
 
     @property
     def closed(self) -> set[int]:
@@ -103,6 +107,10 @@ class Copied:
     def usage(self) -> Usage | None:
         """As the snapshot keeps it: words that are in it."""
         return None if self.used is None else usage_of(self.used, self.data.ids)
+
+    def pulls(self) -> Pulls | None:
+        """As the snapshot keeps it: words and contexts that are in it."""
+        return None if self.pulled is None else pulls_of(self.pulled, self.data.ids)
 
     def _with_young(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:
         """The vectors as they are read: inferred ones in place of those of young words."""
@@ -258,7 +266,8 @@ class Cutter:
             young, running = state.young.copied(), vocabulary.counts(ids)
             slots = vocabulary.slots(ids, "cut")
             used = state.accounts.usage.held(starts) or None
-            copied = Copied(data, starts, tables, slots, copy, young, running, used)
+            pulled = state.accounts.shifts.held(starts)
+            copied = Copied(data, starts, tables, slots, copy, young, running, used, pulled)
             state.accounts.cut |= copied.closed
             state.meters.cut_pause_s = time.monotonic() - began
         return copied
@@ -286,7 +295,9 @@ class Cutter:
             quality |= self._weights() | self._readability(data) | self._settling.ended(window)
             if self._store is None:
                 raise RefusedError("cut: the server has no snapshot store.")
-            ref = self._store.publish(replace(data, quality=quality), copied.usage())
+            ref = self._store.publish(
+                replace(data, quality=quality), copied.usage(), copied.pulls()
+            )
         except Exception as error:
             with state.lock:
                 state.accounts.cut -= copied.closed
@@ -348,6 +359,21 @@ def usage_of(sums: Sequence[SourceUsage], ids: IntArray) -> Usage | None:
         return None
     times = sorted(time for time in parts if time) if 1 in parts else []
     return replace(_usage(parts[0]), reread=tuple(_usage(parts[time]) for time in times))
+
+
+def pulls_of(pulled: Pulled, ids: IntArray) -> Pulls:
+    """The contexts of words by rows of a snapshot. ids: int64 [n], of its words."""
+    order = np.argsort(ids, kind="stable")
+    words, contexts = (positions(ids[order], each) for each in (pulled.words, pulled.contexts))
+    there = np.flatnonzero((words >= 0) & (contexts >= 0))
+    rows = order[words[there]]
+    there = there[np.argsort(rows, kind="stable")]
+    figures = pulled.figures[there]
+    return Pulls(
+        order[words[there]].astype(np.int64),
+        order[contexts[there]].astype(np.int64),
+        *(np.ascontiguousarray(figures[:, at]) for at in range(3)),
+    )
 
 
 def _usage(parts: Sequence[tuple[IntArray, SourceUsage, IntArray]]) -> Usage:

@@ -11,7 +11,14 @@ import numpy as np
 from embedding.errors import RefusedError
 from embedding.exchange.compression.base import unpack
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.payload import TIMES, UNITS, ContextSums, RowDelta, Surroundings
+from embedding.exchange.payload import (
+    TIMES,
+    UNITS,
+    ContextShift,
+    ContextSums,
+    RowDelta,
+    Surroundings,
+)
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import check_learnt
 from embedding.records import FloatArray, IntArray, ScorePairs
@@ -62,7 +69,22 @@ def checked(push: Push, dim: int, most_bytes: int, *, columns: bool = False) -> 
             )
     young = None if push.young is None else _checked_young(push.young, where)
     usage = tuple(_checked_usage(part, dim, where) for part in push.usage)
+    for shift in push.shifts:
+        _check_shift(shift, where)
     return replace(push, deltas=tuple(deltas), packed=(), young=young, usage=usage)
+
+
+def _check_shift(shift: ContextShift, where: str) -> None:
+    """RefusedError for figures that no window has."""
+    most = np.float32(MAX_MENTIONS)
+    fit = bool(np.all((shift.weights > 0) & (shift.weights <= most)))
+    if not fit or not bool(np.all(np.abs(shift.figures) <= most)):
+        raise RefusedError(
+            f"{where}: contexts that pulled words, whose figures are not finite or absurdly large.",
+            kind="values",
+        )
+    if not _distinct(shift.ids):
+        raise RefusedError(f"{where}: contexts that pulled a word name it twice.", kind="id")
 
 
 def _checked_usage(part: ContextSums, dim: int, where: str) -> ContextSums:
@@ -134,6 +156,9 @@ def check_words(push: Push, vocabulary: Vocabulary) -> None:
     """RefusedError when a push counts, or tells of, a word by an id that was never given."""
     for part in push.usage:
         vocabulary.slots(part.ids, "push")
+    for shift in push.shifts:
+        vocabulary.slots(shift.ids, "push")
+        vocabulary.slots(shift.contexts, "push")
     vocabulary.slots(push.counts.ids[push.counts.ids >= 0], "push")
     if push.young is not None:
         vocabulary.slots(push.young.ids, "push")

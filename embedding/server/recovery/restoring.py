@@ -142,6 +142,7 @@ def collect(state: ServerState) -> dict[str, Any]:
             "phrases": phrase_header(list(accounts.phrases.values())),
             "told": lasting(state.reports),
             "usage": [list(key) for key in accounts.usage.parts()],
+            "shifts": accounts.shifts.windows(),
             "cut": sorted(accounts.cut),
             "closed": dict(accounts.closed),
             "totals": {name: getattr(meters, name) for name in _TOTALS},
@@ -163,7 +164,7 @@ def collect(state: ServerState) -> dict[str, Any]:
         "last_seen": vocabulary.last_seen(ids),
         "candidates": dict(vocabulary.candidates),
         "young": state.young.content(),
-        "usage": accounts.usage.content(),
+        "usage": accounts.usage.content() | accounts.shifts.content(),
         "windows": {start: accounts.windows.held(start) for start in accounts.windows.windows()},
     }
 
@@ -232,6 +233,7 @@ def restore(state: ServerState, content: Content, where: str) -> None:
     # Checkpoints of before texts were read again name a window and a source.
     sums = [(int(w), str(s), int(past[0]) if past else 0) for w, s, *past in facts.get("usage", [])]
     state.accounts.usage.restore(sums, content.arrays)
+    state.accounts.shifts.restore(facts.get("shifts", []), content.arrays)
     _restore_accounts(state, content)
     state.reports.update(facts.get("told", {}))
     for node, sequence in facts["applied"].items():

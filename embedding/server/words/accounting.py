@@ -16,6 +16,7 @@ from embedding.records import Phrase, SnapshotRef, SourceProgress, TimeArray, Wi
 from embedding.server.config import ServerConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.words.counts import WindowCounts
+from embedding.server.words.shifts import ContextShifts
 from embedding.server.words.usage import UsageSums
 from embedding.server.words.vocabulary import Vocabulary
 from embedding.server.words.windows import WindowTracker
@@ -40,7 +41,7 @@ class Arrival:
         """When each word was read; RefusedError for windows outside any calendar."""
         groups = push.counts.groups
         starts = [group.window for group in groups] + [each.window for each in push.progress]
-        starts += [part.window for part in push.usage]
+        starts += [part.window for part in push.usage] + [one.window for one in push.shifts]
         if starts and not -_FAR < min(starts) <= max(starts) < _FAR:
             raise RefusedError(
                 f"push {push.sequence} of node {push.node}: a window that starts outside "
@@ -58,6 +59,7 @@ class Accounts:
     def __init__(self, config: ServerConfig, vocabulary: Vocabulary, dim: int) -> None:
         self.vocabulary = vocabulary
         self.usage = UsageSums(dim, wanted=config.usage, limit=config.usage_words)
+        self.shifts = ContextShifts(wanted=config.usage)
         self.windows = WindowCounts(vocabulary.names)
         self.tracker = WindowTracker(
             config.window,
@@ -78,6 +80,7 @@ class Accounts:
         self._count(arrival)
         self.windows.add(push.counts, self.cut)
         self.usage.learnt(push, self.cut)
+        self.shifts.learnt(push, self.cut)
         self.meters.learnt(push.node, push.tokens, now)
         self.meters.replayed_tokens += push.replayed
         self.meters.loss_sum += push.loss_sum
@@ -153,6 +156,7 @@ class Accounts:
         for start in starts:
             self.windows.free(start)
             self.usage.free(start)
+            self.shifts.free(start)
 
     def describe(self) -> dict[str, Any]:
         """Windows by label, as the status shows them."""

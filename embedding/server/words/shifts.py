@@ -1,0 +1,102 @@
+"""Which contexts pulled words, by window, until its snapshot is cut (`worker/contextshift.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from embedding.exchange.payload import ContextShift
+from embedding.exchange.protocol import Push
+from embedding.records import FloatArray, IntArray
+
+MOST = 4_000_000
+"""Contexts of words that are held, all windows together; later ones are passed over."""
+_COLUMNS = ("ids", "weights", "sizes", "contexts", "figures")
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What nodes said of some windows, added up: a row a word and context.
+
+    words, contexts  int64 [m], row ids, sorted by word
+    figures          float32 [m, 3]: share of the word's pairs before, in the window, and of its
+                     shift; of what a node did not tell 0
+    """
+
+    words: IntArray
+    contexts: IntArray
+    figures: FloatArray
+
+
+class ContextShifts:
+    """What nodes say of windows that are not cut yet. Not thread-safe: the server's lock guards it.
+
+    wanted  False keeps none
+    """
+
+    def __init__(self, *, wanted: bool) -> None:
+        self.wanted = wanted
+        self.dropped = 0
+        self._held: list[ContextShift] = []
+
+    def learnt(self, push: Push, closed: Container[int]) -> None:
+        """A push was taken; what belongs to closed windows is passed over."""
+        for shift in push.shifts if self.wanted else ():
+            if shift.window in closed:
+                continue
+            if sum(len(one.contexts) for one in self._held) + len(shift.contexts) > MOST:
+                self.dropped += len(shift.ids)
+                continue
+            self._held.append(shift)
+
+    def held(self, starts: Container[int]) -> Pulled | None:
+        """What was said of some windows; None: nothing."""
+        return added_up([one for one in self._held if one.window in starts])
+
+    def free(self, start: int) -> None:
+        """Forget a window: its snapshot was cut."""
+        self._held = [one for one in self._held if one.window != start]
+
+    def windows(self) -> list[int]:
+        """Of what is held, for a checkpoint, numbered as in `content`."""
+        return [one.window for one in self._held]
+
+    def content(self) -> dict[str, npt.NDArray[Any]]:
+        """For a checkpoint; nobody changes these arrays."""
+        return {
+            f"shift.{number}.{name}": getattr(one, name)
+            for number, one in enumerate(self._held)
+            for name in _COLUMNS
+        }
+
+    def restore(self, windows: Sequence[int], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from a checkpoint; older ones have nothing of it."""
+        for number, window in enumerate(windows):
+            names = [f"shift.{number}.{name}" for name in _COLUMNS]
+            if self.wanted and all(name in arrays for name in names):
+                self._held.append(ContextShift(window, *(np.array(arrays[n]) for n in names)))
+
+
+def added_up(shifts: Sequence[ContextShift]) -> Pulled | None:
+    """What several nodes say, weighted by the pairs that each read; None of nothing."""
+    shifts = [one for one in shifts if len(one.contexts)]
+    if not shifts:
+        return None
+    ids = np.concatenate([one.ids for one in shifts])
+    known, at = np.unique(ids, return_inverse=True)
+    weights = np.zeros(len(known), dtype=np.float64)
+    np.add.at(weights, at, np.concatenate([one.weights for one in shifts]))
+    words = np.repeat(at, np.concatenate([one.sizes for one in shifts]))
+    contexts = np.concatenate([one.contexts for one in shifts])
+    order = np.lexsort((contexts, words))
+    words, contexts = words[order], contexts[order]
+    figures = np.concatenate([one.figures for one in shifts])[order].astype(np.float64)
+    first = np.flatnonzero(
+        np.concatenate([[True], (np.diff(words) != 0) | (np.diff(contexts) != 0)])
+    )
+    figures = np.add.reduceat(figures, first, axis=0) / weights[words[first], None]
+    return Pulled(known[words[first]], contexts[first], figures.astype(np.float32))
