@@ -15,11 +15,25 @@ KINDS = {"moved": "used otherwise", "born": "new", "risen": "more frequent", "fa
 
 
 def of_report(report: TrendReport) -> dict[str, Any]:
-    """Surely changed words of a window with their q, surest first; how many were looked at."""
+    """Stories and surely changed words of a window with their q, surest first; how many words were
+    looked at.
+    """
     found = {
         kind: [{"word": row.word, "q": row.q} for row in report.significant(kind)] for kind in KINDS
     }
+    stories = [
+        {
+            "title": list(one.title),
+            "words": {role: list(words) for role, words in one.by_role().items()},
+            "q": one.q,
+            "documents": one.documents,
+            "few_authors": one.few_authors,
+            "sources": list(one.sources),
+        }
+        for one in report.significant_stories()
+    ]
     return {
+        "stories": stories,
         "window": report.snapshot.label,
         "snapshot": report.snapshot.id,
         "compared": {kind: report.ranked.get(kind, 0) for kind in KINDS},
@@ -40,10 +54,11 @@ def listed(rows: list[dict[str, Any]], most: int) -> str:
     """Words with how sure they are; of more than `most` the number of the others."""
     if not rows:
         return "–"
-    shown = [f"{row['word']} ({_sure(row['q'])})" for row in rows[:most]]
+    shown = [f"{row['word']} ({sureness(row['q'])})" for row in rows[:most]]
     rest = len(rows) - len(shown)
     return ", ".join(shown) + (f", {rest:,} more" if rest else "")
 
 
-def _sure(q: float) -> str:
+def sureness(q: float) -> str:
+    """q as it is said."""
     return "q < 0.001" if q < 0.001 else f"q {q:.3f}"

@@ -13,13 +13,16 @@ from rich.console import Console
 from rich.table import Table
 
 from embedding.durable import replaced
-from embedding.platform.findings import KINDS, listed
+from embedding.platform.findings import KINDS, listed, sureness
 from embedding.settings import Settings
 from embedding.trends.rows import TrendReport
 from embedding.trends.storage import load, saved
+from embedding.trends.table import shortened
 from embedding_airflow.environment import login
 
 LISTED = 10
+STORIES = 3
+"""Stories of a window that are told."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,26 @@ def changes_table(trends: list[dict[str, Any]]) -> Table:
     return table
 
 
+def story_lines(trends: list[dict[str, Any]]) -> list[str]:
+    """What happened in each window, its surest stories first; nothing of a window without any."""
+    lines = []
+    for row in trends:
+        for story in row["stories"][:STORIES]:
+            roles = "; ".join(
+                f"{KINDS[role]}: {', '.join(map(shortened, words[:LISTED]))}"
+                for role, words in story["words"].items()
+            )
+            authors = " by few authors" if story["few_authors"] else ""
+            lines.append(
+                f"{row['window']}  {' · '.join(map(shortened, story['title']))} ({roles}; "
+                f"{story['documents']:,} documents{authors}; {sureness(story['q'])})"
+            )
+        rest = len(row["stories"]) - STORIES
+        if rest > 0:
+            lines.append(f"{row['window']}  {rest:,} more: yeoron trends stories")
+    return lines
+
+
 def nothing_else(summary: dict[str, Any]) -> list[str]:
     """How sources differ, and of how many words nothing else can be said."""
     compared = sum(row["compared"]["moved"] for row in summary["trends"])
@@ -139,6 +162,11 @@ def print_summary(summary: dict[str, Any], console: Console) -> None:
             row["window"], row["id"], f"{row['words']:,}", f"{row['documents']:,}", figures
         )
     console.print(snapshots)
+    stories = story_lines(summary["trends"])
+    if stories:
+        console.print("What happened", style="bold")
+    for line in stories:
+        console.print(line, markup=False, highlight=False)
     console.print(changes_table(summary["trends"]))
     for line in nothing_else(summary):
         console.print(line, markup=False)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from embedding.exchange.payload import UNITS
 from embedding.platform.findings import listed, of_report, of_sources
-from embedding.platform.summary import changes_table, nothing_else
+from embedding.platform.summary import STORIES, changes_table, nothing_else, story_lines
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
@@ -52,6 +52,8 @@ def test_what_is_not_sure_is_not_listed(planted, tmp_path) -> None:
     assert found["born"] == [{"word": sure.word, "q": 1e-9}]
     assert found["compared"]["moved"] == report.ranked["moved"] > 0
 
+    assert found["stories"] == of_report(report)["stories"]
+
     console = Console(width=160, record=True)
     console.print(changes_table([found]))
     shown = console.export_text()
@@ -60,6 +62,28 @@ def test_what_is_not_sure_is_not_listed(planted, tmp_path) -> None:
     lines = nothing_else({"trends": [found], "contrasts": []})
     assert lines[0] == "No word is surely used differently by one of the sources."
     assert f"{report.ranked['moved']:,} uses that were compared" in lines[1]
+
+
+def test_what_happened_is_told_by_stories() -> None:
+    def story(n: int) -> dict[str, object]:
+        return {
+            "title": [f"나침반{n}", "버스"],
+            "words": {"moved": [f"나침반{n}"], "born": ["버스"]},
+            "q": 0.0004,
+            "documents": 1_200,
+            "few_authors": n == 2,
+            "sources": ["뉴스"],
+        }
+
+    told = [{"window": "2020-02", "stories": []}, {"window": "2020-03", "stories": [story(1)]}]
+    assert story_lines(told) == [
+        "2020-03  나침반1 · 버스 (used otherwise: 나침반1; new: 버스; 1,200 documents; q < 0.001)"
+    ]
+    told[0]["stories"] = [story(at) for at in range(1, STORIES + 3)]
+    lines = story_lines(told)
+    assert len(lines) == STORIES + 2
+    assert "1,200 documents by few authors" in lines[1]
+    assert lines[STORIES] == "2020-02  2 more: yeoron trends stories"
 
 
 def test_more_words_than_fit_are_counted() -> None:
