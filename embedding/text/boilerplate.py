@@ -4,11 +4,13 @@ A sentence of at least WORDS words is boilerplate of a source from its LEAST-th 
 stood in at least `share` of the source's documents since its first. A document counts only where at
 least FRESH of its characters are new: what stands on pages that otherwise differ is the site's.
 Texts that people copy as a whole, as in a campaign, are no boilerplate, however many there are.
+What is boilerplate is cut off a sentence that begins or ends with it, too: a site's words often
+follow a text without a mark between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from embedding.text.generations import Generations
 
@@ -20,6 +22,8 @@ FRESH = 0.25
 REMEMBERED = 50_000
 """Sentences, at some 250 bytes each."""
 SOURCES = 4_096
+LENGTHS = 64
+"""Lengths of boilerplate sentences of a source that sentences are looked through for."""
 
 
 class _Sentence:
@@ -32,6 +36,16 @@ class _Sentence:
         self.first = first
 
 
+class _Source:
+    """read: documents so far; lengths: characters of its boilerplate sentences."""
+
+    __slots__ = ("lengths", "read")
+
+    def __init__(self) -> None:
+        self.read = 0
+        self.lengths: set[int] = set()
+
+
 class Boilerplate:
     """Leaves out what sites repeat, in bounded memory; one instance a process.
 
@@ -41,7 +55,7 @@ class Boilerplate:
     def __init__(self, share: float) -> None:
         """share: of a source's documents; above 0."""
         self._share = share
-        self._read: Generations[str, list[int]] = Generations(SOURCES)
+        self._sources: Generations[str, _Source] = Generations(SOURCES)
         self._seen: Generations[tuple[str, int], _Sentence] = Generations(REMEMBERED)
         self.left_out = 0
         """Sentences left out so far."""
@@ -53,35 +67,59 @@ class Boilerplate:
 
     def without(self, source: str, sentences: Sequence[str]) -> list[str]:
         """The sentences of a document of a source, in order, without what the site repeats."""
-        read = self._read.get(source)
-        if read is None:
-            read = [0]
-            self._read.put(source, read)
+        place = self._sources.get(source)
+        if place is None:
+            place = _Source()
+            self._sources.put(source, place)
         new = total = 0
         known: dict[int, _Sentence] = {}
-        marks = [0] * len(sentences)
-        for at, sentence in enumerate(sentences):
+        parts = [part for one in sentences for part in self._parts(source, place, one)]
+        for sentence, mark in parts:
             total += len(sentence)
-            if sentence.count(" ") + 1 < WORDS:
-                new += len(sentence)
-                continue
-            marks[at] = mark = hash(sentence)
-            held = self._seen.get((source, mark))
+            held = self._seen.get((source, mark)) if mark else None
             if held is None:
                 new += len(sentence)
-                held = _Sentence(read[0])
+            if mark and held is None:
+                held = _Sentence(place.read)
                 self._seen.put((source, mark), held)
-            known[mark] = held
-        read[0] += 1
+            if held is not None:
+                known[mark] = held
+        place.read += 1
         if new >= FRESH * total:
             for held in known.values():
                 held.count += 1
-        repeated = {mark for mark, held in known.items() if self._is_repeated(held, read[0])}
+        repeated = {mark for mark, held in known.items() if self._is_repeated(held, place.read)}
         if not repeated:
-            return list(sentences)
-        kept = [one for one, mark in zip(sentences, marks, strict=True) if mark not in repeated]
-        self.left_out += len(sentences) - len(kept)
+            return [sentence for sentence, _ in parts]
+        kept = []
+        for sentence, mark in parts:
+            if mark not in repeated:
+                kept.append(sentence)
+            elif len(place.lengths) < LENGTHS:
+                place.lengths.add(len(sentence))
+        self.left_out += len(parts) - len(kept)
         return kept
+
+    def _parts(self, source: str, place: _Source, sentence: str) -> Iterator[tuple[str, int]]:
+        """A sentence, or boilerplate in it and the rest, with marks; 0 of what is too short."""
+        for length in sorted(place.lengths, reverse=True):
+            for own, rest in (
+                (sentence[-length:], sentence[:-length].rstrip()),
+                (sentence[:length], sentence[length:].lstrip()),
+            ):
+                if not rest or own != own.strip():
+                    continue
+                held = self._seen.get((source, hash(own)))
+                if held is not None and self._is_repeated(held, place.read):
+                    yield rest, _mark(rest)
+                    yield own, hash(own)
+                    return
+        yield sentence, _mark(sentence)
 
     def _is_repeated(self, held: _Sentence, read: int) -> bool:
         return held.count >= LEAST and held.count >= self._share * (read - held.first)
+
+
+def _mark(sentence: str) -> int:
+    """What a sentence is remembered by; 0 of one that is too short to be boilerplate."""
+    return hash(sentence) if sentence.count(" ") + 1 >= WORDS else 0

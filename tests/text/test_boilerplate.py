@@ -29,6 +29,18 @@ def test_what_stands_on_page_after_page_is_left_out_once_it_is_known():
     assert found.left_out == 41 - LEAST
 
 
+def test_it_is_cut_off_a_sentence_that_it_follows_or_begins():
+    found = Boilerplate(0.01)
+    for n in range(20):
+        found.without("가", [*own(n), FOOTER])
+    assert found.without("가", [f"도와주세요 {FOOTER}", *own(30)]) == ["도와주세요", *own(30)]
+    assert found.without("가", [f"{FOOTER} 도와주세요", *own(31)]) == ["도와주세요", *own(31)]
+    assert found.without("가", [f"그{FOOTER}도", *own(32)]) == [f"그{FOOTER}도", *own(32)]
+    bare = Boilerplate(0.01)
+    text = [f"도와주세요 {FOOTER}", *own(30)]
+    assert bare.without("가", text) == text
+
+
 def test_texts_that_people_copy_as_a_whole_stay():
     found = Boilerplate(0.01)
     text = [*own(7), FOOTER]
