@@ -16,15 +16,16 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.payload import ContextShift
+from embedding.models.jit import kernel
+from embedding.positions import positions
 from embedding.records import FloatArray, IntArray
 
 LEAST_PAIRS = 20
 """Pairs of a word before the window and in it, below which its contexts are not told."""
-WORDS = 4_000
+WORDS = 2_000
 """Words that are told: those that shifted most, against chance."""
 CONTEXTS = 8
 """Contexts of each word, the largest shares first."""
-_ROWS = 256
 
 
 def context_shift(
@@ -48,42 +49,68 @@ def context_shift(
     lengths = np.einsum("nd,nd->n", shift, shift).astype(np.float64)
     order = np.argsort(-weights * lengths, kind="stable")[:WORDS]
     order = np.sort(order[lengths[order] > 0])
-    found: list[tuple[int, IntArray, FloatArray]] = []
-    for first in range(0, len(order), _ROWS):
-        part = order[first : first + _ROWS]
-        along = (shift[part] / lengths[part, None].astype(np.float32)) @ says.T
-        for place, at in enumerate(part.tolist()):
-            own = slice(moved.indptr[at], moved.indptr[at + 1])
-            contexts = moved.indices[own]
-            pulls = moved.data[own] * along[place, contexts]
-            best = np.argsort(-np.abs(pulls), kind="stable")[:CONTEXTS]
-            near = contexts[best].astype(np.int64)
-            figures = [_of(one, at, near) for one in shares] + [pulls[best]]
-            found.append((at, near, np.stack(figures, axis=1).astype(np.float32)))
-    if not found:
+    if not len(order):
         return None
-    told = np.array([at for at, _, _ in found])
-    heavy = weights[told].astype(np.float32)
-    sizes = np.array([len(near) for _, near, _ in found], dtype=np.int64)
-    figures = np.concatenate([each for *_, each in found]) * np.repeat(heavy, sizes)[:, None]
-    contexts = ids[np.concatenate([near for _, near, _ in found])]
-    return ContextShift(window, ids[rows[told]], heavy, sizes, contexts, figures)
+    sizes = np.minimum(np.diff(moved.indptr)[order], CONTEXTS).astype(np.int64)
+    along = (shift[order] / lengths[order, None]).astype(np.float32)
+    near, pulls = _largest(moved.indptr, moved.indices, moved.data, order, along, says, sizes)
+    told = np.repeat(order, sizes)
+    figures = np.stack([_of(shares[0], told, near), _of(shares[1], told, near), pulls], axis=1)
+    heavy = weights[order].astype(np.float32)
+    figures = (figures * np.repeat(heavy, sizes)[:, None]).astype(np.float32)
+    return ContextShift(window, ids[rows[order]], heavy, sizes, ids[near], figures)
 
 
 def _shares(counts: Any, total: Any) -> Any:
-    """CSR with rows that add up to 1."""
+    """CSR with rows that add up to 1, columns in order."""
     counts = counts.copy()
+    counts.sort_indices()
     counts.data = (counts.data / np.repeat(total, np.diff(counts.indptr))).astype(np.float32)
     return counts
 
 
-def _of(shares: Any, row: int, contexts: IntArray) -> FloatArray:
-    """Shares of some contexts in a row; 0 where it has none."""
-    own = slice(shares.indptr[row], shares.indptr[row + 1])
-    found = np.zeros(len(contexts), dtype=np.float32)
-    there = shares.indices[own]
-    for at, context in enumerate(contexts.tolist()):
-        held = np.flatnonzero(there == context)
-        if len(held):
-            found[at] = shares.data[own][held[0]]
+def _of(shares: Any, rows: IntArray, columns: IntArray) -> FloatArray:
+    """float32 [m]: some entries; 0 where there is none."""
+    width = np.int64(shares.shape[1])
+    owners = np.repeat(np.arange(shares.shape[0], dtype=np.int64), np.diff(shares.indptr))
+    at = positions(owners * width + shares.indices, rows * width + columns)
+    found: FloatArray = np.where(at >= 0, shares.data[np.maximum(at, 0)], np.float32(0.0))
     return found
+
+
+@kernel()
+def _largest(
+    starts: Any, columns: Any, values: Any, rows: Any, along: Any, says: Any, sizes: Any
+) -> Any:
+    """The entries of rows int64 [n] of a CSR whose value · (says · along) is largest, by size.
+
+    along  float32 [n, dim]; sizes int64 [n]: how many of each row
+    Returns columns int64 [m] and the products float32 [m], largest first in each row.
+    """
+    total = 0
+    for size in sizes:
+        total += size
+    found = np.empty(total, dtype=np.int64)
+    products = np.empty(total, dtype=np.float32)
+    first = 0
+    for at in range(len(rows)):
+        held = 0
+        for place in range(starts[rows[at]], starts[rows[at] + 1]):
+            context = columns[place]
+            product = np.float32(0.0)
+            for i in range(along.shape[1]):
+                product += says[context, i] * along[at, i]
+            product *= values[place]
+            to = first + held
+            if held == sizes[at]:
+                to -= 1
+                if abs(product) <= abs(products[to]):
+                    continue
+            else:
+                held += 1
+            while to > first and abs(products[to - 1]) < abs(product):
+                products[to], found[to] = products[to - 1], found[to - 1]
+                to -= 1
+            products[to], found[to] = product, context
+        first += sizes[at]
+    return found, products
