@@ -286,6 +286,10 @@ class TrendReport:
     control: Mapping[str, Control] = field(default_factory=dict)
     scores: WordScores | None = field(default=None, compare=False, repr=False, metadata=APART)
 
+    def by_documents(self, row: TrendRow) -> bool:
+        """Whether a moved row was judged by the documents that use it, and not by its shift."""
+        return self.estimator == "usage" and "usage" in row.figures
+
     def significant(self, ranking: str) -> tuple[TrendRow, ...]:
         """The rows of a ranking (a name of RANKINGS) that are findings."""
         return tuple(row for row in getattr(self, ranking) if row.significant)

@@ -50,7 +50,7 @@ def lede(report: TrendReport, t: Words) -> list[str]:
         return []
     if not (moved or born or risen):
         return [t("lede_none")]
-    out = [_sure_of(moved[0], _moved(moved[0], t))] if moved else []
+    out = [_sure_of(moved[0], _moved(report, moved[0], t))] if moved else []
     if not moved and report.ranked.get("moved"):
         out.append(t("lede_not_moved", n=formats.number(report.ranked["moved"])))
     if born:
@@ -92,9 +92,16 @@ def _sure_of(row: TrendRow, sentence: str) -> str:
     return f"{sentence.removesuffix('.')} (q {q if q.startswith('<') else f'= {q}'})."
 
 
-def _moved(row: TrendRow, t: Words) -> str:
-    said = [t("lede_moved", word=formats.short_word(row.word))]
-    if row.shift is not None and row.expected is not None:
+def _moved(report: TrendReport, row: TrendRow, t: Words) -> str:
+    """What it is near now, and by what it was judged: its shift is not told beside documents."""
+    documents = report.by_documents(row)
+    key = "lede_moved_documents" if documents else "lede_moved"
+    said = [t(key, word=formats.short_word(row.word))]
+    more = row.pulled_by(NAMED)[0]
+    if more:
+        words = ", ".join(formats.short_word(word, 20) for word in more)
+        return " ".join([*said, t("lede_pulled", words=words)])
+    if not documents and row.shift is not None and row.expected is not None:
         said.append(t("lede_shift", shift=f"{row.shift:.2f}", expected=f"{row.expected:.2f}"))
     near = [n.word for n in row.neighbours if n.changed][:NAMED]
     if near:

@@ -8,7 +8,7 @@ import pytest
 
 from embedding.trends.config import TrendsConfig
 from embedding.trends.report import build_report
-from embedding.trends.rows import TrendReport
+from embedding.trends.rows import ContextPull, TrendReport
 from embedding.web.brief import headline, lede, read, story_views
 from embedding.web.formats import particle
 from embedding.web.text import Words
@@ -55,6 +55,22 @@ def test_every_find_is_told_with_its_figures_and_its_q(planted, tmp_path) -> Non
     assert f"새로 가까워진 말: {', '.join(near)} (q" in said[0]
     assert f"‘{born.word}’를 쓴 문서는 앞 창 0건에서 {born.documents}건" in said[1]
     assert [one[-2:] for one in said] == [")."] * 3
+
+
+def test_a_word_that_documents_judge_is_told_by_what_stands_beside_it(planted, tmp_path) -> None:
+    report = build_report(planted.make_store(str(tmp_path), planted.Plan(fillers=150)))
+    moved = replace(report.moved[0], figures={**report.moved[0].figures, "usage": 0.4})
+    bare = replace(report, estimator="usage", moved=(moved,))
+    assert bare.by_documents(moved)
+    said = lede(bare, Words("ko"))[0]
+    assert said.startswith(
+        f"의미가 가장 뚜렷이 달라진 말은 ‘{moved.word}’입니다. 새로 가까워진 말:"
+    )
+    assert f"{moved.shift:.2f}" not in said, "its shift is no measure of it"
+    pulls = (ContextPull("마스크", 0.5, 0.0, 0.2), ContextPull("원룸", 0.3, 0.2, 0.0))
+    told = replace(report, estimator="usage", moved=(replace(moved, contexts=pulls),))
+    assert "곁에 더 자주 오는 말: 마스크 (q" in lede(told, Words("ko"))[0]
+    assert "Beside it stand more often: 마스크 (q" in lede(told, Words("en"))[0]
 
 
 def test_where_no_meaning_moved_the_brief_says_so_beside_what_rose(waning) -> None:
