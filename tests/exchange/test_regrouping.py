@@ -216,6 +216,10 @@ def test_one_death_loses_nothing(victim: int, calls: int, after: bool) -> None:
 @settings(max_examples=examples(10), suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 30), st.booleans())
 @example(25, False)
+@example(12, True)
+@example(15, True)
+@example(15, False)
+@example(0, False)
 def test_one_that_comes_again_when_the_other_has_ended_loses_nothing(
     calls: int, after: bool
 ) -> None:

@@ -336,3 +336,15 @@ Protocol.TestCase.settings = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 TestProtocol = Protocol.TestCase
+
+
+def test_who_is_past_the_clock_of_a_round_takes_part_in_it() -> None:
+    """Found by `make explore`: one node was there before the server went back, and waited for the
+    others by staleness; they waited for it in the round.
+    """
+    scene = Protocol()
+    scene.begin(sync=SyncConfig(policy="sandblaster", staleness=0, lbfgs_every=1, auto_stay_s=0.0))
+    scene.a_push_outlives_its_process(name="b", noticed=False, before=[], after=[], look=False)
+    scene.cut_while_it_reads(name="a", ahead=False, others=["a"], stay=True, crash=True)
+    scene.read(name="a")
+    scene.teardown()

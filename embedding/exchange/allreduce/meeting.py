@@ -19,9 +19,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from embedding.errors import ExchangeError
 from embedding.exchange.allreduce.ring import Ring, store_at
 from embedding.exchange.topology import MeetingSpec, RingSpec
+from embedding.records import IntArray
 
 STORE_SECONDS = 60.0
 LOOK_SECONDS = 0.05
@@ -145,6 +148,21 @@ class Meeting:
     def wished(self) -> bool:
         """Whether somebody waits for this generation to end."""
         return self._has(f"wish/{self.generation}")
+
+    def conclude(self, summed: list[int]) -> None:
+        """Nobody has a block any more, and the server has all sums.
+
+        summed  of each node of the training, tokens of its share that are in them: a process that
+                comes later sums none of them again
+        """
+        self._put(f"summed/{self.name}", summed)
+
+    def concluded(self, nodes: int) -> IntArray:
+        """int64 [nodes]: tokens that nodes which have ended had in sums; 0 where none has."""
+        found = np.zeros(nodes, dtype=np.int64)
+        for summed in self._all("summed").values():
+            found = np.maximum(found, np.array(summed, dtype=np.int64))
+        return found
 
     def leave(self) -> None:
         """This process will not come again; never raises."""

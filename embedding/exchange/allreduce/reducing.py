@@ -40,6 +40,8 @@ from embedding.exchange.topology import TopologyConfig
 from embedding.records import FloatArray, HalfArray, IntArray, ScorePairs, Table
 
 NO_WINDOW = -(2**62)
+MOST_TRIES = 20
+"""Meetings in a row that break before a ring is there, after which a node gives up."""
 FIRST_CHOICE = 4
 """hybrid: blocks measured before the first choice, when less than `rechoose_blocks`."""
 
@@ -89,6 +91,7 @@ class ReducingRoute(Route):
         self._stand = Standpoint(FRESH, np.zeros(len(self.names), dtype=np.int64))
         self._tells = False
         self._active = 1
+        self._ended_with = 0  # tokens of this node that others had in sums when they ended
         self.settler = Settler(
             server, self.replicas, node=meeting.name, dim=dim, sequence=sequence, place=place
         )
@@ -163,6 +166,7 @@ class ReducingRoute(Route):
         self.server.idle()
         while not self._ended():
             pass
+        self.meeting.conclude(self._stand.summed.tolist())
 
     def figures(self) -> dict[str, Any]:
         """Rows and bytes by way, density, how many rows are dense, who is left."""
@@ -195,8 +199,15 @@ class ReducingRoute(Route):
 
     def _meet(self) -> Ring:
         """Join the others, at the start or anew, and stand where they stand."""
+        failed = 0
         while True:
-            ring = self.meeting.form(self._stand.step, tells=self._tells)
+            try:
+                ring = self.meeting.form(self._stand.step, tells=self._tells)
+            except BrokenRingError:  # a peer died while they joined hands
+                failed += 1
+                if failed >= MOST_TRIES:
+                    raise
+                continue
             try:
                 self._agree(ring)
             except BrokenRingError:
@@ -217,6 +228,10 @@ class ReducingRoute(Route):
         learnt = np.zeros(len(self.names), dtype=np.int64)
         learnt[self._own] = self._tokens(self.settler.place)
         fresh = self.meeting.members[0].step == FRESH
+        if fresh:
+            concluded = self.meeting.concluded(len(self.names))
+            self._ended_with = int(concluded[self._own])
+            learnt = np.maximum(learnt, concluded)
         stand, lost = agree(ring, self.replicas, self._stand, learnt)
         self._tells = self._tells and ring.leads
         if ring.leads and not self._tells:
@@ -250,7 +265,12 @@ class ReducingRoute(Route):
             except BrokenRingError:
                 self._regroup()
         # The sum was complete on another node, or in this node's life before.
-        return self._active, tuple(self._parted(deltas)[1])
+        if behind > self._ended_with:
+            return self._active, tuple(self._parted(deltas)[1])
+        # That node has ended, and with it is gone which rows of this block it had summed.
+        if self.config.kind == "hybrid":
+            self.lost_tokens += behind - self._tokens(self.settler.place)
+        return self._active, ()
 
     def _ended(self) -> bool:
         """Join with nothing; True when nobody had a block, and the server has all."""

@@ -37,11 +37,14 @@ class Sandblaster(Ssp):
         return self._due
 
     def waiting_for(self, board: Board, clock: int) -> list[str]:
-        """As under ssp, and at the clock of a round for those behind it, then for its end."""
+        """As under ssp, and from the clock of a round on for those behind it, then for its end.
+
+        Whoever is past that clock takes part as well, however slow the others are: it was there
+        before the server went back to a checkpoint.
+        """
         due = self.due(board)
-        slow = super().waiting_for(board, clock)
-        if slow or clock < due:
-            return slow
+        if clock < due:
+            return super().waiting_for(board, clock)
         return board.behind(due) or [ROUND]
 
     def finished(self, board: Board) -> None:
