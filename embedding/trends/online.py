@@ -21,6 +21,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from embedding.trends.significance import Figures
+
 FAMILIES = {"moved": "moved", "born": "born", "risen": "emergence", "fallen": "emergence"}
 """The sequence of tests that each ranking is of, by the names of `TrendReport.ranked`."""
 _SUM = 12.6451
@@ -42,11 +44,9 @@ class Control:
     def next(self, alpha: float) -> Control:
         """The window behind it, before it is known whether it calls any."""
         t = self.windows + 1
-        level = alpha / 2 * _share(t)
-        if self.called:
-            level += alpha / 2 * _share(t - self.called[0])
-        level += alpha * sum(_share(t - each) for each in self.called[1:])
-        return Control(t, self.called, level)
+        shares = _shares(t - np.array((0, *self.called), dtype=np.float64))
+        level = alpha / 2 * shares[:2].sum() + alpha * shares[2:].sum()
+        return Control(t, self.called, float(level))
 
     def decided(self, called: bool) -> Control:
         """The same window, once it is known."""
@@ -63,6 +63,7 @@ def limits_of(tested: Mapping[str, Control]) -> dict[str, float]:
     return {family: one.level for family, one in tested.items()}
 
 
-def _share(t: int) -> float:
-    """γ_t."""
-    return float(np.log(max(t, 2)) / (t * np.exp(np.sqrt(np.log(t)))) / _SUM)
+def _shares(t: Figures) -> Figures:
+    """γ_t, float64 of any shape."""
+    found: Figures = np.log(np.maximum(t, 2.0)) / (t * np.exp(np.sqrt(np.log(t)))) / _SUM
+    return found

@@ -32,7 +32,7 @@ STYLES = [
     grammar_clerk,
     grammar_evader,
 ]
-SEED, COUNT = 20200203, 4_000
+SEED, COUNT = 20200203, 2_000
 
 
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.__name__)
