@@ -26,11 +26,15 @@ from embedding.trends.writer import RowWriter, top
 
 @dataclass(frozen=True)
 class Moved:
-    """The ranking, the noise floor it was judged by, and all words that were compared."""
+    """The ranking, the noise floor it was judged by, and all words that were compared.
+
+    judged  of the words compared, those of which enough is known to say whether they moved
+    """
 
     rows: tuple[TrendRow, ...] = ()
     floor: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     compared: int = 0
+    judged: int = 0
     scores: WordScores | None = None
 
 
@@ -149,6 +153,7 @@ def rank_moved(
         rows=tuple(writer.rows([words[at] for at in best], found)),
         floor=judged.floor.to_dict(),
         compared=len(rows),
+        judged=int((ranked.p < 1.0).sum()),
         scores=word_scores(words, _figures(judged), material, config, limit),
     )
 

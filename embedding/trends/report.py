@@ -68,6 +68,7 @@ def build_report(
         notes=(
             *material.notes,
             *map(_unread, unread),
+            *([] if unread or moved.judged else [_too_few(material.snapshot)]),
             *_remarks(material, arrivals.pooled, config),
         ),
         windows=writer.windows,
@@ -127,6 +128,15 @@ def _no_scores(material: Material, config: TrendsConfig) -> WordScores:
 def _unread(snapshot: Snapshot) -> Note:
     label = snapshot.manifest.window.label
     return Note("unread_model", f"{label}: {snapshot.unreadable} No word is compared with it.")
+
+
+def _too_few(snapshot: Snapshot) -> Note:
+    label = snapshot.manifest.window.label
+    return Note(
+        "too_few_documents",
+        f"{label}: no word is used in enough documents of different authors, before it and in it, "
+        "to say whether its use changed.",
+    )
 
 
 def _unsettled(manifest: Manifest) -> list[Note]:

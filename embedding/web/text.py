@@ -161,6 +161,8 @@ KO: Mapping[str, str] = {
     "note_empty_before": "바로 앞 창에는 읽은 문서가 없어 빈도를 견주기 어렵습니다.",
     "note_tokenizer_changed": "두 창 사이에 형태소 분석기가 바뀌었습니다. 달리 나뉜 낱말이 "
     "새 말이나 움직인 말로 보일 수 있습니다.",
+    "note_too_few_documents": "{window}: 앞 창과 이 창에서 여러 글쓴이의 문서에 충분히 쓰인 낱말이 "
+    "없어 쓰임이 달라졌는지 말할 수 없습니다.",
     "note_stream_control": "창마다가 아니라 스트림 전체에서 잘못 알리는 창이 드물도록 판정합니다. "
     "그래서 뚜렷하다고 하는 낱말이 더 적습니다.",
     "note_sources_changed": "두 창에 함께 있는 소스가 없어 모두 합쳐 견주었습니다.",
@@ -333,6 +335,8 @@ EN: Mapping[str, str] = {
     "note_empty_before": "No document was read in the window before, so frequencies compare badly.",
     "note_tokenizer_changed": "The tokenizer changed between the two windows: words that it splits "
     "in another way may appear as new or moved.",
+    "note_too_few_documents": "{window}: no word is used in enough documents of different authors, "
+    "before it and in it, to say whether its use changed.",
     "note_stream_control": "False findings are kept few over the life of the stream, not in each "
     "window. So fewer words are called.",
     "note_sources_changed": "No source was read in both windows; all were pooled.",
