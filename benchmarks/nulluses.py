@@ -29,6 +29,7 @@ from embedding.records import FloatArray, IntArray, TokenBlock, WindowUnit
 from embedding.server.cutting.cutter import usage_of
 from embedding.server.words.usage import UsageSums
 from embedding.trends.config import TrendsConfig
+from embedding.trends.online import Control
 from embedding.trends.permutation import LEAST, between_sources, between_times
 from embedding.trends.replicas import UsedWords
 from embedding.trends.significance import benjamini_hochberg, wilson
@@ -67,8 +68,8 @@ class Corpus:
         return SimpleNamespace(ids=self.ids, counts=self.counts, places=lambda ids: ids)
 
 
-def calls(corpus: Corpus, seed: int, windows: int, campaign: int) -> Iterator[dict[str, int]]:
-    """For each window but the first: words compared and called, by both tests."""
+def calls(corpus: Corpus, seed: int, windows: int, campaign: int) -> Iterator[dict[str, Any]]:
+    """For each window but the first: words compared and called, and the least q, by both tests."""
     random = np.random.default_rng(seed)
     order = random.permutation(len(corpus.documents))
     config = NodeConfig()
@@ -87,7 +88,7 @@ def calls(corpus: Corpus, seed: int, windows: int, campaign: int) -> Iterator[di
             yield judged(corpus, reader, window * DAY)
 
 
-def judged(corpus: Corpus, reader: UsageReader, window: int) -> dict[str, int]:
+def judged(corpus: Corpus, reader: UsageReader, window: int) -> dict[str, Any]:
     """What the report would call of a window."""
     sums = UsageSums(DIM, wanted=True, limit=len(corpus.ids) * len(SOURCES))
     sent = reader.close(window, corpus.lexicon, lambda ids: corpus.vectors[ids]).sums
@@ -104,12 +105,13 @@ def judged(corpus: Corpus, reader: UsageReader, window: int) -> dict[str, int]:
         both &= set(usage.rows[own][usage.mentions[own] >= LEAST].tolist())
     shared: IntArray = np.array(sorted(both), dtype=np.int64)
     apart = between_sources(UsedWords(usage, shared), SOURCES[0], SOURCES[1:])
-    return {
-        "moved": called(moved.p),
-        "moved of": len(at),
-        "contrast": called(apart.p),
-        "contrast of": len(shared),
-    }
+    tests = {"moved": benjamini_hochberg(moved.p), "contrast": benjamini_hochberg(apart.p)}
+    found: dict[str, Any] = {}
+    for test, q in tests.items():
+        found[test] = int((q <= CONFIG.false_discovery).sum())
+        found[f"{test} of"] = len(q)
+        found[f"{test} q"] = float(q.min(initial=1.0))
+    return found
 
 
 def often(windows: Sequence[Any], least: int) -> set[int]:
@@ -119,11 +121,16 @@ def often(windows: Sequence[Any], least: int) -> set[int]:
     return set(np.flatnonzero(seen >= least).tolist())
 
 
-def called(p: Any) -> int:
-    return int((benjamini_hochberg(p) <= CONFIG.false_discovery).sum())
+def over_the_stream(found: Sequence[dict[str, Any]], test: str) -> int:
+    """Windows with a call where all are tested as one sequence (trends.control = "stream")."""
+    control = Control()
+    for one in found:
+        control = control.next(CONFIG.false_discovery)
+        control = control.decided(one[f"{test} q"] <= control.level)
+    return len(control.called)
 
 
-def summary(found: Sequence[dict[str, int]], test: str) -> dict[str, Any]:
+def summary(found: Sequence[dict[str, Any]], test: str) -> dict[str, Any]:
     """Windows with a call, its interval of 95 % (Wilson 1927), and words called."""
     n, k = len(found), sum(one[test] > 0 for one in found)
     return {
@@ -131,6 +138,7 @@ def summary(found: Sequence[dict[str, int]], test: str) -> dict[str, Any]:
         "with a call": k,
         "share": round(k / n, 4),
         "interval": [round(end, 4) for end in wilson(k / n, n)],
+        "with a call, over the stream": over_the_stream(found, test),
         "words called": sum(one[test] for one in found),
         "words compared": sum(one[f"{test} of"] for one in found),
     }
@@ -147,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except YeoronError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    found: list[dict[str, int]] = []
+    found: list[dict[str, Any]] = []
     began = time.monotonic()
     for seed in range(given.first, given.first + given.deals):
         found += calls(corpus, seed, given.windows, given.campaign)
