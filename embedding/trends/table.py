@@ -48,6 +48,8 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
     said = [note.text for note in report.notes]
     if ranking(report, name):
         said.append(sure_note(any(row.significant for row in ranking(report, name))))
+        if any(row.contexts for row in ranking(report, name)[:limit]):
+            said.append("+ and −: what stands beside a word more, and less, than before.")
         said += _resting(ranking(report, name)[:limit])
     table = Table(
         title=f"{name} · {report.snapshot.label} against {before}", caption=" ".join(said) or None
@@ -97,10 +99,7 @@ def _resting(rows: Sequence[TrendRow]) -> list[str]:
 def sure_note(any_significant: bool) -> str:
     """What the mark of significant words means, or that there is none."""
     if any_significant:
-        return (
-            "* significant; q is the expected share of chance finds among words this clear. "
-            "+ and −: what stands beside a word more, and less, than before."
-        )
+        return "* significant; q is the expected share of chance finds among words this clear."
     return "No word is significant: chance alone can give such a ranking."
 
 
