@@ -3,6 +3,11 @@
 Monroe, Colaresi and Quinn (2008), eqs. 16, 20 and 22, for each source by itself; sources are
 combined by inverse variance, so a change in the mix of sources is not taken for a change of
 words, and what one source alone does ranks lower.
+
+Where documents get longer, more of them hold any word. So the change of a usual word of like
+frequency is taken off: the running median over BAND words, of those that are used at both times. A
+word that rose less than usual words did has not fallen, though: a change that would turn its sign
+counts as none.
 """
 
 from __future__ import annotations
@@ -11,6 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
+from scipy.ndimage import median_filter
 
 from embedding.records import IntArray
 from embedding.trends.frequency import Frequency
@@ -21,14 +28,20 @@ from embedding.trends.significance import (
     two_sided,
 )
 
+Mask = npt.NDArray[np.bool_]
+
 ENOUGH_WORDS = 50
+BAND = 151
+"""Words of like frequency, of which the one in the middle is usual."""
+USED = 5
+"""Documents before and now of a word that says what is usual."""
 
 
 @dataclass(frozen=True)
 class Judged:
     """How much each of n words came up, float64 [n] each.
 
-    log_odds  log-odds ratio (natural log; > 0: risen)
+    log_odds  log-odds ratio (natural log; > 0: risen), without the change of a usual word
     z         of it, allowing for how much words fluctuate anyway
     p, q      of z, and Benjamini–Hochberg over all words judged
     spread    in (0, 1]: effective number of sources that hold the word, over all sources
@@ -77,6 +90,9 @@ def emergence(
     ratio, variance = log_odds(y1, n1, y0, n0, prior, prior_documents)
     weight = 1.0 / variance
     combined = (ratio * weight).sum(axis=1) / weight.sum(axis=1)
+    both_times = np.minimum(y1.sum(axis=1), y0.sum(axis=1)) >= USED
+    beyond = combined - usual_change(combined, share, both_times)
+    combined = np.where(beyond * combined > 0.0, beyond, 0.0)
     z = combined * np.sqrt(weight.sum(axis=1))
     inflation = max(robust_scale(z)[1], 1.0) if len(z) >= ENOUGH_WORDS else 1.0
     z = z / inflation
@@ -91,6 +107,24 @@ def emergence(
         inflation=inflation,
         pooled=pooled,
     )
+
+
+def usual_change(change: Figures, share: Figures, known: Mask) -> Figures:
+    """float64 [n]: how much words of like frequency changed; 0 where too few are known.
+
+    change, share  float64 [n]: of the words, and the share of documents that hold them
+    known          bool [n]: words used at both times
+    """
+    if int(known.sum()) < ENOUGH_WORDS:
+        return np.zeros(len(change))
+    order = np.flatnonzero(known)[np.argsort(share[known], kind="stable")]
+    width = min(BAND, len(order) - 1 + len(order) % 2)
+    half = width // 2
+    # At both ends the band is that of the first, or last, words whose band is whole.
+    inner = median_filter(change[order], size=width)[half : len(order) - half]
+    middle = np.pad(inner, half, mode="edge")
+    found: Figures = np.interp(share, share[order], middle)
+    return found
 
 
 def log_odds(

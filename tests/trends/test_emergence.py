@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from embedding.records import WordCounts
-from embedding.trends.emergence import emergence, log_odds, source_spread
+from embedding.trends import emergence as emergences
+from embedding.trends.emergence import emergence, log_odds, source_spread, usual_change
 from embedding.trends.frequency import Frequency, add
 
 
@@ -142,3 +143,49 @@ def test_the_usual_rate_is_that_of_the_windows_before_in_the_sources_of_now() ->
     now = frequency({"말": {"뉴스": 30, "새": 8}}, {"뉴스": 300, "판": 100, "새": 400})
     # 300 × 10 % and 100 × 1 %; a source that was not read before as all did: 400 × 1.9 %.
     assert before.usual_rate(["말"], now) == pytest.approx([(30 + 1 + 7.6) / 800 * 1000])
+
+
+def lengths(growth: float) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
+    """600 words of all frequencies in documents that become longer; two change besides."""
+    random = np.random.default_rng(7)
+    shares = np.exp(random.uniform(np.log(0.01), np.log(0.5), 600))
+    later = 1.0 - (1.0 - shares) ** growth
+    names = [f"말{i}" for i in range(600)]
+    before, after = (
+        {name: {"뉴스": int(n)} for name, n in zip(names, random.binomial(2000, p), strict=True)}
+        for p in (shares, later)
+    )
+    before |= {"오름": {"뉴스": 100}, "내림": {"뉴스": 300}, "그대로": {"뉴스": 300}}
+    after |= {"오름": {"뉴스": 500}, "내림": {"뉴스": 120}, "그대로": {"뉴스": 310}}
+    return before, after
+
+
+def test_longer_documents_are_no_rise_of_all_words_and_no_fall_of_some(monkeypatch):
+    before, after = lengths(1.8)
+    words = [*before]
+    read = {"뉴스": 2000}
+    rise = judged(before, after, words, read, read)
+    sure = {words[at] for at in np.flatnonzero((rise.q <= 0.05) & (rise.z > 0)).tolist()}
+    fell = {words[at] for at in np.flatnonzero((rise.q <= 0.05) & (rise.z < 0)).tolist()}
+    assert "오름" in sure
+    assert "내림" in fell
+    assert len(sure | fell) <= 4, "and hardly any of 600 others"
+    assert rise.z[words.index("그대로")] == 0.0, "it rose less than usual words, and has not fallen"
+    monkeypatch.setattr(emergences, "usual_change", lambda change, *_: np.zeros(len(change)))
+    bare = judged(before, after, words, read, read)
+    assert int((bare.q <= 0.05).sum()) > 100
+    monkeypatch.undo()
+    plain = judged(*lengths(1.0), words, read, read)
+    assert {words[at] for at in np.flatnonzero(plain.q <= 0.05).tolist()} >= {"오름", "내림"}
+
+
+def test_the_usual_change_is_that_of_words_of_like_frequency():
+    share = np.linspace(0.0, 1.0, 1001)
+    change = np.where(share < 0.5, 0.2, -0.3)
+    change[7], change[990] = 9.0, -9.0
+    found = usual_change(change, share, np.ones(1001, bool))
+    assert found[:250] == pytest.approx(0.2)
+    assert found[-250:] == pytest.approx(-0.3)
+    few = usual_change(change, share, np.arange(1001) < 20)
+    assert not few.any()
+    assert len(usual_change(np.zeros(0), np.zeros(0), np.zeros(0, bool))) == 0
