@@ -255,7 +255,9 @@ def test_a_snapshot_that_fails_its_checksum_is_named_and_left_out(planted, tmp_p
     shown = client.get(f"/window/{rotten}").text
     assert "is damaged" in shown
     assert "스냅샷이 없거나 읽을 수 없습니다" in shown
-    front = client.get("/").text
+    while 'class="working"' in (front := client.get("/").text):  # the report is being computed
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
     assert "읽을 수 없어 뺀 스냅샷 1개: 2019년 12월." in front
     assert client.get("/word/영화").status_code == 200
     assert client.get("/api/word/영화").json()["points"][-1]["snapshot"] != rotten
