@@ -60,5 +60,5 @@ def listed(rows: list[dict[str, Any]], most: int) -> str:
 
 
 def sureness(q: float) -> str:
-    """q as it is said."""
+    """How sure a finding is: q, or that it is below 0.001."""
     return "q < 0.001" if q < 0.001 else f"q {q:.3f}"

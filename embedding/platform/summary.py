@@ -22,7 +22,7 @@ from embedding_airflow.environment import login
 
 LISTED = 10
 STORIES = 3
-"""Stories of a window that are told."""
+"""Stories shown of each window."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ Mask = npt.NDArray[np.bool_]
 
 ENOUGH_WORDS = 50
 BAND = 151
-"""Words of like frequency, of which the one in the middle is usual."""
+"""Words of like frequency; their median change is the usual one."""
 USED = 5
 """Documents before and now of a word that says what is usual."""
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 from rich.console import Console
 
-from embedding.exchange.payload import UNITS
 from embedding.platform.findings import listed, of_report, of_sources
 from embedding.platform.summary import STORIES, changes_table, nothing_else, story_lines
 from embedding.snapshots.store import SnapshotStore
-from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
 from embedding.trends.report import build_report
 
@@ -23,20 +20,7 @@ def published(uri: str, planted, odd: int | None) -> SnapshotStore:
     store = SnapshotStore(uri)
     (data,) = planted.stream(planted.Plan(windows=1, fillers=120))
     n, dim = data.vectors.shape
-    random = np.random.default_rng(1)
-    means = random.normal(size=(n, dim))
-    use = np.stack([means] * len(SOURCES))
-    if odd is not None:
-        use[0, odd] = -means[odd]
-    documents = random.integers(2, 8, (len(SOURCES) * n, UNITS)).astype(np.float32)
-    noise = random.normal(size=(len(SOURCES) * n, UNITS, dim)) / np.sqrt(documents)[..., None]
-    usage = Usage(
-        rows=np.tile(np.arange(n), len(SOURCES)),
-        sources=[source for source in SOURCES for _ in range(n)],
-        mentions=np.full(len(SOURCES) * n, 40),
-        pairs=documents,
-        means=(use.reshape(-1, 1, dim) + noise).astype(np.float32),
-    )
+    usage = planted.source_usage(n, dim, SOURCES, None if odd is None else (SOURCES[0], odd))
     store.publish(data, usage)
     return store
 

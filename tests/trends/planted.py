@@ -12,8 +12,10 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from embedding.exchange.payload import UNITS
 from embedding.records import SnapshotData, Window, WindowUnit, WordCounts
 from embedding.snapshots.store import SnapshotStore
+from embedding.snapshots.usage import Usage
 
 TOPICS = {
     "바이러스": "감염 확진 백신 격리 의료 검역 환자 전염 병원 폐렴 증상 방역",
@@ -51,6 +53,26 @@ def window(number: int) -> Window:
     """The month `number` months after November 2019."""
     months = 2019 * 12 + 10 + number
     return Window.holding(datetime(months // 12, months % 12 + 1, 5, tzinfo=UTC), WindowUnit.MONTH)
+
+
+def source_usage(
+    n: int, dim: int, sources: Sequence[str], odd: tuple[str, int] | None = None
+) -> Usage:
+    """n words that all sources use alike, but for one word of one source: (source, row)."""
+    random = np.random.default_rng(3)
+    true = random.normal(size=(n, dim))
+    means = np.stack([true] * len(sources))
+    if odd is not None:
+        means[sources.index(odd[0]), odd[1]] = -2.0 * true[odd[1]]
+    documents = random.integers(2, 8, (len(sources) * n, UNITS)).astype(np.float32)
+    noise = random.normal(size=(len(sources) * n, UNITS, dim)) / np.sqrt(documents)[..., None]
+    return Usage(
+        rows=np.tile(np.arange(n), len(sources)),
+        sources=[source for source in sources for _ in range(n)],
+        mentions=np.full(len(sources) * n, 60),
+        pairs=documents,
+        means=(means.reshape(-1, 1, dim) + noise).astype(np.float32),
+    )
 
 
 def make_store(uri: str, plan: Plan | None = None) -> SnapshotStore:

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from embedding.errors import InputError
 from embedding.snapshots.store import SnapshotStore
-from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig
 from embedding.trends.contrast import source_contrast
 from embedding.trends.disagreement import disagreement
 
 SOURCES = ("가", "나", "다", "라")
 ODD = 30
-
-
-def usage(n: int, dim: int, odd: str | None, sources: tuple[str, ...] = SOURCES) -> Usage:
-    """All sources use all words alike, but for one that uses word ODD as none of them does."""
-    random = np.random.default_rng(3)
-    true = random.normal(size=(n, dim))
-    means = np.stack([true] * len(sources))
-    if odd is not None:
-        means[sources.index(odd), ODD] = -2.0 * true[ODD]
-    pairs = random.integers(2, 8, (len(sources) * n, 16)).astype(np.float32)
-    noise = random.normal(size=(len(sources) * n, 16, dim)) / np.sqrt(pairs)[..., None]
-    return Usage(
-        rows=np.tile(np.arange(n), len(sources)),
-        sources=[source for source in sources for _ in range(n)],
-        mentions=np.full(len(sources) * n, 60),
-        pairs=pairs,
-        means=(means.reshape(-1, 1, dim) + noise).astype(np.float32),
-    )
 
 
 @pytest.fixture
@@ -42,7 +22,8 @@ def published(planted, tmp_path):
         store = SnapshotStore(tmp_path / f"store-{odd}-{len(sources)}")
         (data,) = planted.stream(planted.Plan(windows=1, fillers=120))
         n, dim = data.vectors.shape
-        store.publish(data, usage(n, dim, odd, sources))
+        wrong = None if odd is None else (odd, ODD)
+        store.publish(data, planted.source_usage(n, dim, sources, wrong))
         return store
 
     return publish
