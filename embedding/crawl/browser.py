@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from embedding.crawl.chromium_process import ChromiumProcess, quietly
+from embedding.crawl.chromium_process import BrowserFailedError, ChromiumProcess, quietly
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.fetcher import Answer, Fetcher, Request
 from embedding.crawl.page_items import collect
@@ -37,13 +37,7 @@ _MEASURE = 2.0
 _MEGABYTE = 1e6
 _TOO_LARGE = 2.0
 """Times the memory limit at which a browser is killed in the middle of its pages."""
-_ENDED = ("has been closed", "crash", "Connection closed", "frame was detached")
-"""Playwright's words for a page or a browser that is gone."""
 _READABLE = ("text/html", "application/xhtml")
-
-
-class _LostError(Exception):
-    """The page, or the browser under it, is gone: through another page, or through this one."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +89,9 @@ class BrowserPool:
             try:
                 async with self._place(alone=alone):
                     return await self._show(visit)
-            except _LostError:
-                log.warning("%s: lost with its browser, or by itself", request.url)
-        raise FetchError(
-            "render", f"{request.url}: the browser ended twice while it was shown.", retry_after=0
-        )
+            except BrowserFailedError:
+                log.warning("%s: the browser failed while it was shown", request.url)
+        raise FetchError("render", f"{request.url}: the browser failed at it twice.", retry_after=0)
 
     @asynccontextmanager
     async def _place(self, *, alone: bool) -> AsyncIterator[None]:
@@ -119,37 +111,29 @@ class BrowserPool:
         return full or browser.pages >= self._config.recycle_pages or browser.lost
 
     async def _show(self, visit: _Visit) -> Sequence[Found]:
-        """Show one page within the deadline; raises _LostError when it went with its browser."""
-        from playwright.async_api import Error
-
+        """Show one page within the deadline. Raises BrowserFailedError and FetchError."""
         browser = await self._started()
         browser.pages += 1
         url = visit.request.url
         context: BrowserContext | None = None
         try:
             async with asyncio.timeout(self._config.render_deadline):
-                context = await browser.browser.new_context(
-                    user_agent=self._config.user_agent,
-                    locale="ko-KR",
-                    service_workers="block",
-                    accept_downloads=False,
+                context = await browser.doing(
+                    browser.browser.new_context(
+                        user_agent=self._config.user_agent,
+                        locale="ko-KR",
+                        service_workers="block",
+                        accept_downloads=False,
+                    )
                 )
-                return await self._read(context, visit)
+                return await browser.doing(self._read(context, visit))
         except TimeoutError as error:
-            if browser.lost:
-                raise _LostError from error
             if context is None:
                 browser.kill()
             raise FetchError(
                 "timeout",
                 f"{url}: not rendered within {self._config.render_deadline:g} s.",
                 retry_after=0,
-            ) from error
-        except Error as error:
-            if browser.lost or any(words in str(error) for words in _ENDED):
-                raise _LostError from error
-            raise FetchError(
-                "render", f"{url}: the browser could not show it.", retry_after=0
             ) from error
         finally:
             if context is not None and not browser.lost and not await quietly(context.close()):

@@ -9,9 +9,9 @@ import os
 import secrets
 import shutil
 import signal
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
 
@@ -24,10 +24,22 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+Done = TypeVar("Done")
+
 CLOSING = 3.0
 """Seconds that anything of a browser may take to close before it is killed."""
 _STARTING = 60.0
+_LOOK = 0.5
+"""Seconds between two looks whether the browser still runs."""
 _MARK = "--yeoron-browser="
+
+
+class BrowserFailedError(Exception):
+    """The browser failed at a page: through another page, or through this one.
+
+    Playwright says in many ways that a page, its process or the browser is gone, and which of them
+    comes depends on what it was doing. So each of its failures counts as one.
+    """
 
 
 class ChromiumProcess:
@@ -80,6 +92,31 @@ class ChromiumProcess:
         """Whether it crashed or was killed."""
         ended = not _runs(self._main) or not (self._driver is None or _runs(self._driver))
         return ended or not self.browser.is_connected()
+
+    async def doing(self, something: Coroutine[Any, Any, Done]) -> Done:
+        """Await `something`; raises BrowserFailedError where the browser fails or ends.
+
+        Playwright may leave a call without an answer when the browser dies beneath it.
+        """
+        from playwright.async_api import Error
+
+        task = asyncio.create_task(something)
+        try:
+            while not (await asyncio.wait({task}, timeout=_LOOK))[0]:
+                if self.lost:
+                    raise BrowserFailedError
+            return task.result()
+        except Error as error:
+            raise BrowserFailedError from error
+        except FetchError:
+            raise
+        except Exception as error:
+            if self.lost:  # a driver that is gone is told by an exception of no own type
+                raise BrowserFailedError from error
+            raise
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
 
     def processes(self) -> list[psutil.Process]:
         """Chromium's processes and the driver; empty once they ended."""

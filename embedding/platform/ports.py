@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 
 import psutil
 
 from embedding.errors import PlatformError
+from embedding.ports import is_free
 from embedding.settings import Settings
 
 
@@ -19,17 +19,6 @@ def port_settings(settings: Settings, *, simweb: bool = False) -> dict[str, int]
     ports["server.port"] = settings.server.port
     ports["server.http_port"] = settings.server.http_port
     return ports
-
-
-def is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """True when a server could bind `port` now."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-    return True
 
 
 def holder(port: int) -> str:

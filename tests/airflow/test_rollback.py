@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,8 @@ from typing import Any
 import httpx
 import pytest
 import world
+
+from embedding.ports import lasting_port
 
 pytestmark = [
     pytest.mark.slow,
@@ -29,12 +30,6 @@ UNMEASURED = {"held_out": 0}
 QUICK = {"idle_after_s": 5, "poll_s": 0.2, "time_limit_s": 400}
 
 
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 @pytest.fixture
 def place(tmp_path, monkeypatch) -> Iterator[SimpleNamespace]:
     """A server in a process of its own, a Dask cluster, settings."""
@@ -44,8 +39,8 @@ def place(tmp_path, monkeypatch) -> Iterator[SimpleNamespace]:
     world.write_sources(tmp_path, pass_on=True)
     with world.dask_cluster() as (dask, dashboard):
         server = {
-            "port": _free_port(),
-            "http_port": _free_port(),
+            "port": lasting_port(),
+            "http_port": lasting_port(),
             "window": "month",
             "min_count": 1,
             "min_authors": 1,

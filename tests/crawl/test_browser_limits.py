@@ -59,6 +59,18 @@ async def rendering(config: Any) -> AsyncIterator[BrowserPool]:
         await fetcher.close()
 
 
+def crash(pool: BrowserPool, which: str) -> None:
+    """Kill Playwright's driver, Chromium, or the processes of its pages."""
+    family = pool.browser.processes()
+    for process in family:
+        with contextlib.suppress(psutil.Error):
+            words = process.cmdline()
+            kind = "renderer" if "--type=renderer" in words else "browser"
+            kind = "driver" if process is family[0] else kind
+            if kind == which and not (which == "browser" and process is not family[1]):
+                process.kill()
+
+
 async def render(pool: BrowserPool, url: str) -> Any:
     return await pool.render(listing(url), Request(url), lambda seen: False)
 
@@ -219,16 +231,22 @@ async def test_a_crash_in_the_middle_loses_no_page(
     async with rendering(quick(pages.host, render_deadline=120.0)) as pool:
         shown = asyncio.gather(*(render(pool, f"{pages.base}/waits") for _ in range(2)))
         await asyncio.wait_for(waiting.wait(), 90)
-        family = pool.browser.processes()
-        for process in family:
-            with contextlib.suppress(psutil.Error):
-                words = process.cmdline()
-                kind = "renderer" if "--type=renderer" in words else "browser"
-                kind = "driver" if process is family[0] else kind
-                if kind == which and not (which == "browser" and process is not family[1]):
-                    process.kill()
+        crash(pool, which)
         killed.set()
         assert [len(found) for found in await shown] == [2, 2]
+
+
+@pytest.mark.parametrize("which", ["browser", "renderer", "driver"])
+async def test_a_crash_at_any_step_of_a_page_loses_none(pages: Any, quick: Any, which: str) -> None:
+    async with rendering(quick(pages.host, render_deadline=120.0)) as pool:
+        await render(pool, f"{pages.base}/good")
+        for pause in (0.03, 0.12):
+            shown = asyncio.gather(*(render(pool, f"{pages.base}/good") for _ in range(3)))
+            await asyncio.sleep(pause)
+            if pool.browser is not None:
+                crash(pool, which)
+            async with asyncio.timeout(100):  # shown again at once, not after the page's deadline
+                assert [len(found) for found in await shown] == [2, 2, 2]
 
 
 async def test_a_browser_leaves_nothing_on_the_disk(pages: Any, quick: Any, reply: Any) -> None:

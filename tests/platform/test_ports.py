@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from embedding import ports
 from embedding.errors import PlatformError
-from embedding.platform.ports import is_free, port_settings, require_free, variable
+from embedding.platform.ports import port_settings, require_free, variable
+from embedding.ports import is_free, lasting_port
 from embedding.settings import Settings
 
 
@@ -45,6 +48,22 @@ def test_a_free_port_is_free_again_after_closing() -> None:
 
 
 def test_every_service_has_a_port_of_its_own() -> None:
-    ports = port_settings(Settings(), simweb=True)
-    assert len(set(ports.values())) == len(ports)
+    named = port_settings(Settings(), simweb=True)
+    assert len(set(named.values())) == len(named)
     assert variable("server.http_port") == "YEORON_SERVER__HTTP_PORT"
+
+
+def test_a_lasting_port_is_none_that_the_system_gives_away() -> None:
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text("ascii").split()[0])
+    chosen = {lasting_port() for _ in range(50)}
+    assert len(chosen) > 40, "two servers that start together would choose the same"
+    assert all(10_000 <= port < first and is_free(port) for port in chosen)
+
+
+def test_where_the_system_gives_away_all_ports_any_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = tmp_path / "range"
+    given.write_text("1024\t65535\n")
+    monkeypatch.setattr(ports, "_RANGE", given)
+    assert lasting_port() == 0

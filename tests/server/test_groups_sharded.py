@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from grouped import DIM, counted, following, ints, moved, read, until
-from threads import ThreadFleet, crash_primary, fleet, free_port
+from threads import ThreadFleet, crash_primary, fleet
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.stream import ShardStream
+from embedding.ports import lasting_port
 from embedding.records import ScorePairs, Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server
@@ -216,7 +217,11 @@ def test_an_entry_that_is_sent_again_reaches_the_shards_before_the_primary(
 ) -> None:
     """A group that is killed between the two has lost nothing that counts."""
     config = ServerConfig(
-        min_count=1, half_life_tokens=None, shards=2, port=free_port(), state_dir=tmp_path / "state"
+        min_count=1,
+        half_life_tokens=None,
+        shards=2,
+        port=lasting_port(),
+        state_dir=tmp_path / "state",
     )
     known: list[int] = []
     with running_server(config, dim=DIM) as leader, following(leader, "b") as b:

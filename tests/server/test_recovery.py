@@ -16,13 +16,13 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from named import named
-from threads import free_port
 
 from embedding.errors import ConfigError, PlatformError, RefusedError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
+from embedding.ports import lasting_port
 from embedding.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
@@ -85,7 +85,7 @@ def test_a_restarted_server_goes_on_where_it_stopped(tmp_path, connect, optimize
 
 def test_pushes_after_the_last_checkpoint_are_sent_again_and_applied_once(tmp_path, connect):
     chosen = config(tmp_path)
-    port = free_port()
+    port = lasting_port()
     chosen = chosen.model_copy(update={"port": port})
     server = ParameterServer(chosen, dim=DIM)
     server.start()
@@ -116,7 +116,7 @@ def test_pushes_after_the_last_checkpoint_are_sent_again_and_applied_once(tmp_pa
 
 
 def test_what_a_barrier_held_back_is_not_taken_for_applied(tmp_path, connect):
-    chosen = config(tmp_path).model_copy(update={"port": free_port()})
+    chosen = config(tmp_path).model_copy(update={"port": lasting_port()})
     server = ParameterServer(chosen, SyncConfig(policy="bsp"), dim=DIM)
     server.start()
     one, two = connect(server, "n0"), connect(server, "n1")
@@ -150,7 +150,7 @@ def test_a_full_log_asks_for_a_checkpoint_and_goes_on(tmp_path, connect):
 
 
 def test_a_server_that_lost_its_state_refuses_what_builds_on_it(tmp_path, connect):
-    port = free_port()
+    port = lasting_port()
     server = ParameterServer(config(tmp_path, port=port), dim=DIM)
     server.start()
     node = connect(server)
@@ -316,7 +316,7 @@ def serve(chosen: ServerConfig) -> subprocess.Popen[bytes]:
 @pytest.mark.slow
 def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
     """kill -9 twice in the middle of two nodes' training: each push counts exactly once."""
-    chosen = config(tmp_path, port=free_port(), checkpoint_every_s=0.4)
+    chosen = config(tmp_path, port=lasting_port(), checkpoint_every_s=0.4)
     client = ExchangeConfig(connect_timeout_s=60, max_backoff_s=0.2, rows="float32")
     process = serve(chosen)
     words = [f"말{i}" for i in range(50)]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from certificates import make_certificate, make_token
 from named import QUICK, named
-from threads import crash_primary, fleet, free_port, sharded
+from threads import crash_primary, fleet, sharded
 
 from embedding.errors import (
     AheadError,
@@ -30,6 +30,7 @@ from embedding.exchange.shards.client import ShardedClient, reached
 from embedding.exchange.shards.client import connect as greet
 from embedding.exchange.shards.stream import ShardStream
 from embedding.models.starting import first_vectors
+from embedding.ports import lasting_port
 from embedding.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.groups.config import GroupConfig
@@ -325,7 +326,7 @@ def test_a_shard_that_crashed_gets_what_it_lost_and_nothing_twice(tmp_path, join
 
 
 def test_primary_and_shards_that_crashed_together_go_on(tmp_path, join):
-    chosen = kept(tmp_path, port=free_port())
+    chosen = kept(tmp_path, port=lasting_port())
     with sharded(chosen) as server:
         one = join(server)
         ids = one.words(*"가나다라마")
@@ -354,7 +355,7 @@ def test_what_is_sent_again_reaches_the_shards_before_the_primary_hears_of_it(
     tmp_path, join, monkeypatch
 ):
     """A node that is killed between the two has lost nothing that counts."""
-    chosen = kept(tmp_path, port=free_port())
+    chosen = kept(tmp_path, port=lasting_port())
     with sharded(chosen) as server:
         node = join(server)
         ids = node.words(*"가나다라마")

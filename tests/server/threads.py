@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from unittest.mock import patch
@@ -87,9 +86,3 @@ def crash_primary(server: ParameterServer) -> None:
     fleet(server).stop = lambda: None
     state.links.settle = lambda timeout_s: True
     server.stop()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -25,6 +24,7 @@ import psutil
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.models.config import ModelConfig
+from embedding.ports import lasting_port
 from embedding.records import Window
 from embedding.server.config import ServerConfig
 from embedding.snapshots.store import SnapshotStore
@@ -64,7 +64,7 @@ class Chaos:
         self.folder = folder
         self.policy = policy
         given = {
-            "port": free_port(),
+            "port": lasting_port(),
             "state_dir": folder / "state",
             "snapshots": str(folder / "store"),
             "checkpoint_every_s": 1.0,
@@ -160,12 +160,6 @@ def children(process: subprocess.Popen[bytes], n: int) -> list[psutil.Process]:
         assert time.monotonic() < deadline, f"{n} processes were to be started, there are {found}"
         time.sleep(0.02)
     return found[:n]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def corpus(path: Path, lines: int) -> Counter[str]:

@@ -22,11 +22,11 @@ from killing import (
     chaos,
     children,
     corpus,
-    free_port,
     learnt_once,
 )
 
 from embedding.exchange.client import ParameterClient
+from embedding.ports import lasting_port
 from embedding.server.config import ServerConfig
 from embedding.server.groups.config import GroupConfig
 from embedding.stream.config import StreamConfig
@@ -42,7 +42,7 @@ class Group:
 
     def __init__(self, found: Chaos, shards: int) -> None:
         place = GroupConfig(leader=found.client.location, name="b", every_s=0.2)
-        config = {"port": free_port(), "min_count": 2, "config_digest": MODEL.digest()}
+        config = {"port": lasting_port(), "min_count": 2, "config_digest": MODEL.digest()}
         self.config = ServerConfig(**config, group=place, shards=shards)
         self.location = f"grpc://127.0.0.1:{self.config.port}"
         self.policy = found.policy

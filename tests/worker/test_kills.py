@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ from embedding.crawl.lease import LeaseConfig
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.models.config import ModelConfig
+from embedding.ports import lasting_port
 from embedding.records import Window
 from embedding.server.config import ServerConfig
 from embedding.simweb.testing import running
@@ -69,7 +69,7 @@ class Crawl:
         self.folder = folder
         self.base = base
         self.config = ServerConfig(
-            port=free_port(),
+            port=lasting_port(),
             state_dir=folder / "state",
             snapshots=str(folder / "store"),
             checkpoint_every_s=1.0,
@@ -165,12 +165,6 @@ class Crawl:
         self.client.close()
         self.frontier.close()
         self.kill_server()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def sources(base: str) -> tuple[SourceConfig, ...]:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from embedding.errors import PlatformError
+from embedding.ports import lasting_port
 from embedding.server.config import ServerConfig
 from embedding.server.groups.spec import GroupSpec
 from embedding.server.shards.spec import ShardSpec
@@ -108,7 +109,7 @@ class ShardKeeper:
     """Keeps one shard's or one group's process alive. It listens at the same port in each life."""
 
     def __init__(self, spec: ShardSpec | GroupSpec) -> None:
-        self.spec = spec
+        self.spec = _listening_at(spec, spec.server.port or lasting_port(spec.server.host))
         grouped = isinstance(spec, GroupSpec)
         self._what = f"server group {spec.index}" if grouped else f"shard {spec.index}"
         self._module = "groups.process" if grouped else "shards.service"
@@ -156,9 +157,7 @@ class ShardKeeper:
                 )
             line += piece
         location: str = json.loads(line)["location"]
-        port = int(location.rpartition(":")[2])
-        server = self.spec.server.model_copy(update={"port": port})
-        self.spec = self.spec.model_copy(update={"server": server})
+        self.spec = _listening_at(self.spec, int(location.rpartition(":")[2]))
         return location
 
     def watch(self) -> None:
@@ -218,6 +217,10 @@ class ShardKeeper:
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+def _listening_at(spec: ShardSpec | GroupSpec, port: int) -> ShardSpec | GroupSpec:
+    return spec.model_copy(update={"server": spec.server.model_copy(update={"port": port})})
 
 
 def _code(process: subprocess.Popen[bytes]) -> int | str:
