@@ -16,7 +16,7 @@ the mean of all words, weighted by h (a test of a relevant difference; Hodges an
 Then T has mean μ + hd and, as a noncentral χ² would, variance v (1 + 2hd / μ). p is the upper tail
 of Pearson's type III distribution with these (Kazi-Aoual et al. 1995; Josse, Pagès and Husson
 2008), z the normal deviate of p. A small p is found again by more permutations: it is the share
-that reaches T where enough do.
+that reaches T where enough do (as Besag and Clifford 1991 stop when they have seen enough).
 
 What all words have in common in their change is the topic of the time and no change of a word. So
 the first principal directions of A, at length 1, over the frequent words are taken out of R (as Mu
@@ -39,9 +39,12 @@ from embedding.trends.significance import Figures
 
 PERMUTATIONS = 299
 DOUBTFUL = 0.02
-"""p below which it is found by REFINED permutations, as some hundred do not show a tail."""
-REFINED = 4_999
+"""p below which it is found by more permutations, as some hundred do not show a tail."""
+REFINED = (4_999, 49_999)
 SEEN = 10
+"""Permutations that reach T, of which the share is p; of fewer, p is from the fitted tail."""
+CERTAIN = 1e-8
+"""p below which no more permutations are wanted: none of them would reach T."""
 COMMON = 8
 """Directions that are taken out, at most."""
 COMPARED = 19
@@ -242,15 +245,15 @@ class Measured:
         return Permuted(z, p, size)
 
 
-def refined(units: Units, common: FloatArray, usual: float) -> Figures:
-    """p float64 [n] by REFINED permutations: the share that reaches T, if SEEN of them do."""
-    found, weight = _statistics(units, common, permutations(units, REFINED))
+def refined(units: Units, common: FloatArray, usual: float, labels: Labels) -> Figures:
+    """p float64 [n] by labels [1 + k, u]: the share that reaches T, if SEEN of them do."""
+    found, weight = _statistics(units, common, labels)
     measured = Measured.by(found, weight)
     p = measured.judged(usual).p
     deviates, _ = measured.deviates(usual)
     null = (found[:, 1:] - measured.mean[:, None]) / measured.spread[:, None]
     reach = (null >= deviates[:, None]).sum(axis=1)
-    return np.where(np.isfinite(deviates) & (reach >= SEEN), (1 + reach) / (1 + REFINED), p)
+    return np.where(np.isfinite(deviates) & (reach >= SEEN), (1 + reach) / len(labels), p)
 
 
 def permutations(units: Units, times: int) -> Labels:
@@ -337,16 +340,22 @@ def _judged(n: int, make: Callable[[IntArray], Units] | None, sources: tuple[str
     usual = measured.usual()
     judged = measured.judged(usual)
     near = np.flatnonzero(judged.p < DOUBTFUL)
-    for part in _parts(len(near), REFINED):
-        words = near[part]
-        p = refined(make(words).merged(MOST_UNITS), common, usual)
-        judged.p[words], judged.z[words] = p, norm.isf(p)
+    for times in REFINED:
+        labels: Labels | None = None
+        for part in _parts(len(near), times):
+            units = make(near[part]).merged(MOST_UNITS)
+            if labels is None:
+                labels = permutations(units, times)
+            judged.p[near[part]] = refined(units, common, usual, labels)
+        judged.z[near] = norm.isf(judged.p[near])
+        p = judged.p[near]
+        near = near[(p > CERTAIN) & (p < SEEN / times)]
     return replace(judged, grounds=Grounds(make, sources, common, usual))
 
 
 def _parts(n: int, times: int = PERMUTATIONS) -> Iterator[IntArray]:
     """Words at a time, so that what so many permutations take stays within some ten MB."""
-    size = max(16, _CELLS // (times * MOST_UNITS))
+    size = max(1, _CELLS // (times * MOST_UNITS))
     for start in range(0, n, size):
         yield np.arange(start, min(start + size, n))
 

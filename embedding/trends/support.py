@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from embedding.trends.permutation import Grounds, Labels, Units, refined
+from embedding.trends.permutation import REFINED, Grounds, Labels, Units, permutations, refined
 from embedding.trends.rows import Support
 
 
@@ -44,5 +44,6 @@ def support(grounds: Grounds, word: int) -> Support | None:
 
 def _judged(grounds: Grounds, units: Units, chosen: Labels) -> float:
     """p by some of the units; 1 where they say nothing."""
-    found = refined(units.take(chosen), grounds.common, grounds.usual)[0]
+    some = units.take(chosen)
+    found = refined(some, grounds.common, grounds.usual, permutations(some, REFINED[0]))[0]
     return float(found) if np.isfinite(found) else 1.0

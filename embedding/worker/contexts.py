@@ -23,31 +23,51 @@ _LEAST = 1e-6
 def without_repeats(tokens: Any, sentences: Any, documents: Any, bits: int) -> Any:
     """The tokens int32 [n], -1 for those of passages that an earlier document holds.
 
-    A passage is REPEATED words of a sentence, or a whole sentence of fewer, from BRIEFEST on; found
-    by a hash in a table of 2^bits places.
+    A passage is REPEATED words of a sentence, or a whole sentence of fewer, from BRIEFEST on, or a
+    whole document; found by a hash in a table of 2^bits places.
     """
     places = np.int64(1) << bits
     marks = np.zeros(places, dtype=np.uint32)
     owners = np.full(places, -1, dtype=np.int32)
     found = tokens.copy()
     for d in range(len(documents) - 1):
+        begin, end = sentences[documents[d]], sentences[documents[d + 1]]
+        whole = _hash(tokens, begin, end, documents[d + 1] - documents[d])
+        if end > begin and _is_held(whole, d, marks, owners, bits):
+            found[begin:end] = -1
+            continue
         for s in range(documents[d], documents[d + 1]):
             length = min(REPEATED, sentences[s + 1] - sentences[s])
             if length < BRIEFEST:
                 continue
             for first in range(sentences[s], sentences[s + 1] - length + 1):
-                mixed = np.uint64(1469598103934665603) + np.uint64(length)
-                for at in range(first, first + length):
-                    mixed = (mixed ^ np.uint64(tokens[at] + 2)) * np.uint64(1099511628211)
-                    mixed ^= mixed >> np.uint64(29)
-                place = np.int64(mixed >> np.uint64(64 - bits))
-                mark = np.uint32(mixed & np.uint64(0xFFFFFFFF))
-                if owners[place] >= 0 and owners[place] != d and marks[place] == mark:
+                passage = _hash(tokens, first, first + length, 0)
+                if _is_held(passage, d, marks, owners, bits):
                     found[first : first + length] = -1
-                else:
-                    marks[place] = mark
-                    owners[place] = d
     return found
+
+
+@kernel()
+def _hash(tokens: Any, first: int, stop: int, kind: int) -> Any:
+    """uint64 of tokens first to stop; another for each `kind`."""
+    mixed = np.uint64(1469598103934665603) + np.uint64(stop - first)
+    mixed ^= np.uint64(kind) << np.uint64(32)
+    for at in range(first, stop):
+        mixed = (mixed ^ np.uint64(tokens[at] + 2)) * np.uint64(1099511628211)
+        mixed ^= mixed >> np.uint64(29)
+    return mixed
+
+
+@kernel()
+def _is_held(mixed: Any, d: int, marks: Any, owners: Any, bits: int) -> bool:
+    """Whether another document has the hash `mixed`; if none does, document d has it from now."""
+    place = np.int64(mixed >> np.uint64(64 - bits))
+    mark = np.uint32(mixed & np.uint64(0xFFFFFFFF))
+    if owners[place] >= 0 and owners[place] != d and marks[place] == mark:
+        return True
+    marks[place] = mark
+    owners[place] = d
+    return False
 
 
 @kernel()

@@ -13,6 +13,8 @@ from embedding.trends.permutation import (
     COMMON,
     LEAST,
     PERMUTATIONS,
+    REFINED,
+    SEEN,
     WORDS_EACH,
     Measured,
     Permuted,
@@ -258,6 +260,20 @@ def test_times_and_sources_are_compared_by_the_same_test():
     assert (benjamini_hochberg(sources.p)[1:] <= 0.05).sum() <= 1
     again = between_times([used(past), used(older)], used(now))
     assert np.array_equal(times.p, again.p)
+
+
+def test_a_small_p_is_the_share_of_many_permutations():
+    rng = np.random.default_rng(10)
+    centres = rng.standard_normal((45, DIM))
+    other = centres + np.linspace(0.1, 0.5, 45)[:, None]
+    past, now = drawn(rng, centres, 60), drawn(rng, other, 60)
+    p = between_times([used(window({"뉴스": past}))], used(window({"뉴스": now}))).p
+    few, many = (1 + times for times in REFINED)
+    small = p[(p > SEEN / many) & (p < SEEN / few)]
+    assert len(small) >= 3
+    np.testing.assert_allclose(small * many, np.round(small * many), atol=1e-6)
+    assert (np.abs(small * few - np.round(small * few)) > 1e-6).any()
+    assert p.min() < 1 / many, "beyond all permutations p is of the fitted tail"
 
 
 def test_without_a_source_in_common_nothing_is_said():

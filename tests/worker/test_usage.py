@@ -122,7 +122,7 @@ def test_times_lie_apart():
 
 def test_words_of_few_documents_are_not_sent():
     usage = reader()
-    keep(usage, block(["ab", *["cd"] * LEAST_DOCUMENTS], 9))
+    keep(usage, block(["ab", *[f"cd/{letter}" for letter in LETTERS[4:][:LEAST_DOCUMENTS]]], 9))
     parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
     sent = {int(at) for part in parts for at in part.ids}
     assert sent == {IDS["c"], IDS["d"]}
@@ -160,6 +160,13 @@ def test_a_short_sentence_that_many_documents_hold_counts_once():
     parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
     assert all(IDS["b"] not in part.ids for part in parts), "one document is too few"
     assert added(parts, 0, "f")[1] == 6, "two words are said by chance"
+
+
+def test_a_document_that_is_copied_counts_once_however_short_its_sentences_are():
+    usage = reader()
+    keep(usage, block(["ab/cd"] * 200 + ["ab/ce", "ab/de", "bc/de", "ae/be/bd"], 9))
+    parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
+    assert added(parts, 0, "b")[1] == 5
 
 
 def test_a_million_copies_of_one_document_say_no_more_than_one():
