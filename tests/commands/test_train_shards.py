@@ -64,7 +64,7 @@ def test_a_shard_killed_in_the_middle_changes_no_byte(corpus, tmp_path, model):
     out, killer = tmp_path / "killed", Killer(10_000)
     base = {
         "corpus": corpus,
-        "epochs": 20,
+        "epochs": 8,
         "min_count": 2,
         "model": {"dim": 16, **model},
         "node": {"replay_ratio": 0.0, "block_tokens": 2_000},
