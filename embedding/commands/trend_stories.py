@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from embedding.commands.common import console
-from embedding.trends.rows import Story, TrendReport, to_plain
+from embedding.trends.rows import ROLES, Story, TrendReport, to_plain
 from embedding.trends.table import as_json as to_json
 from embedding.trends.table import shortened
 
@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from embedding.snapshots.evidence import EvidenceStore
     from embedding.trends.stories import Sightings
 
-ROLES = {
-    "moved": "changed in meaning",
-    "born": "new",
-    "risen": "more often",
-    "fallen": "less often",
-}
 SHOWN = 8
 """Words of one role in the terminal."""
 

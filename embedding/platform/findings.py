@@ -8,10 +8,7 @@ from embedding.errors import InputError
 from embedding.trends.config import TrendsConfig
 from embedding.trends.disagreement import disagreement
 from embedding.trends.material import Snapshots
-from embedding.trends.rows import TrendReport
-
-KINDS = {"moved": "used otherwise", "born": "new", "risen": "more frequent", "fallen": "rarer"}
-"""Rankings of a report, and what a word of each is called here."""
+from embedding.trends.rows import RANKINGS, TrendReport
 
 
 def of_report(report: TrendReport) -> dict[str, Any]:
@@ -19,7 +16,8 @@ def of_report(report: TrendReport) -> dict[str, Any]:
     looked at.
     """
     found = {
-        kind: [{"word": row.word, "q": row.q} for row in report.significant(kind)] for kind in KINDS
+        kind: [{"word": row.word, "q": row.q} for row in report.significant(kind)]
+        for kind in RANKINGS
     }
     stories = [
         {
@@ -36,7 +34,7 @@ def of_report(report: TrendReport) -> dict[str, Any]:
         "stories": stories,
         "window": report.snapshot.label,
         "snapshot": report.snapshot.id,
-        "compared": {kind: report.ranked.get(kind, 0) for kind in KINDS},
+        "compared": {kind: report.ranked.get(kind, 0) for kind in RANKINGS},
         **found,
     }
 

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from embedding.durable import replaced
-from embedding.platform.findings import KINDS, listed, sureness
+from embedding.platform.findings import listed, sureness
 from embedding.settings import Settings
-from embedding.trends.rows import TrendReport
+from embedding.trends.rows import ROLES, TrendReport
 from embedding.trends.storage import load, saved
 from embedding.trends.table import shortened
 from embedding_airflow.environment import login
@@ -100,9 +100,9 @@ def _headline(metric: str) -> bool:
 
 def changes_table(trends: list[dict[str, Any]]) -> Table:
     """The words of each window that surely changed, and how sure."""
-    table = Table("window", *KINDS.values(), title="What changed")
+    table = Table("window", *ROLES.values(), title="What changed")
     for row in trends:
-        table.add_row(row["window"], *(listed(row[kind], LISTED) for kind in KINDS))
+        table.add_row(row["window"], *(listed(row[kind], LISTED) for kind in ROLES))
     return table
 
 
@@ -112,7 +112,7 @@ def story_lines(trends: list[dict[str, Any]]) -> list[str]:
     for row in trends:
         for story in row["stories"][:STORIES]:
             roles = "; ".join(
-                f"{KINDS[role]}: {', '.join(map(shortened, words[:LISTED]))}"
+                f"{ROLES[role]}: {', '.join(map(shortened, words[:LISTED]))}"
                 for role, words in story["words"].items()
             )
             authors = " by few authors" if story["few_authors"] else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -73,40 +74,57 @@ def source_contrast(
     Raises InputError for a source that the window does not have, and when the snapshot has no sums
     of usage; SnapshotError when it cannot be read.
     """
-    config = config or TrendsConfig()
-    snapshot = store.open(id)
-    usage = _usage(snapshot, first, second)
-    others = [name for name in usage.by_source if name != first] if second is None else [second]
-    against = OTHERS if second is None else second
-    counts = tuple(_mentions(usage, names, len(snapshot)) for names in ([first], others))
-    often = (counts[0] >= LEAST) & (counts[1] >= LEAST)
-    rows = np.flatnonzero(often & ~signs(snapshot.words, config)).astype(np.int64)
-    label = snapshot.manifest.window.label
-    if not len(rows):
-        return SourceContrast(snapshot.id, label, first, against, (), 0)
-    sure = between_sources(UsedWords(usage, rows), first, others)
-    q = benjamini_hochberg(sure.p)
-    words = [snapshot.words[at] for at in rows.tolist()]
-    # Those that surely differ by how much, the others by how sure they are.
-    much = np.where(q <= config.false_discovery, sure.size, -1.0)
-    best = np.lexsort((rows, -sure.z, -much))[: config.rows].tolist()
-    likeness = Likeness(snapshot, usage, config)
-    found = [
-        ContrastRow(
-            word=words[at],
-            z=float(sure.z[at]),
-            p=float(sure.p[at]),
-            q=float(q[at]),
-            significant=bool(q[at] <= config.false_discovery),
-            mentions_first=int(counts[0][rows[at]]),
-            mentions_second=int(counts[1][rows[at]]),
-            neighbours_first=near[0],
-            neighbours_second=near[1],
-        )
-        for at in best
-        for near in [likeness.sides(int(rows[at]), [first], others, config.shown_neighbours)]
-    ]
-    return SourceContrast(snapshot.id, label, first, against, tuple(found), len(rows))
+    return SourceContrasts(store.open(id), config or TrendsConfig()).of(first, second)
+
+
+class SourceContrasts:
+    """Compares sources of one snapshot; what all of them share is worked out once."""
+
+    def __init__(self, snapshot: Snapshot, config: TrendsConfig) -> None:
+        self._snapshot = snapshot
+        self._config = config
+
+    @cached_property
+    def _likeness(self) -> Likeness:
+        assert self._snapshot.usage is not None
+        return Likeness(self._snapshot, self._snapshot.usage, self._config)
+
+    def of(self, first: str, second: str | None) -> SourceContrast:
+        """As `source_contrast`."""
+        snapshot, config = self._snapshot, self._config
+        usage = _usage(snapshot, first, second)
+        others = [name for name in usage.by_source if name != first] if second is None else [second]
+        against = OTHERS if second is None else second
+        counts = tuple(_mentions(usage, names, len(snapshot)) for names in ([first], others))
+        often = (counts[0] >= LEAST) & (counts[1] >= LEAST)
+        rows = np.flatnonzero(often & ~signs(snapshot.words, config)).astype(np.int64)
+        label = snapshot.manifest.window.label
+        if not len(rows):
+            return SourceContrast(snapshot.id, label, first, against, (), 0)
+        sure = between_sources(UsedWords(usage, rows), first, others)
+        q = benjamini_hochberg(sure.p)
+        words = [snapshot.words[at] for at in rows.tolist()]
+        # Those that surely differ by how much, the others by how sure they are.
+        much = np.where(q <= config.false_discovery, sure.size, -1.0)
+        best = np.lexsort((rows, -sure.z, -much))[: config.rows].tolist()
+        found = [
+            ContrastRow(
+                word=words[at],
+                z=float(sure.z[at]),
+                p=float(sure.p[at]),
+                q=float(q[at]),
+                significant=bool(q[at] <= config.false_discovery),
+                mentions_first=int(counts[0][rows[at]]),
+                mentions_second=int(counts[1][rows[at]]),
+                neighbours_first=near[0],
+                neighbours_second=near[1],
+            )
+            for at in best
+            for near in [
+                self._likeness.sides(int(rows[at]), [first], others, config.shown_neighbours)
+            ]
+        ]
+        return SourceContrast(snapshot.id, label, first, against, tuple(found), len(rows))
 
 
 class Likeness:

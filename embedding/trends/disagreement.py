@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from embedding.errors import InputError
 from embedding.trends.config import TrendsConfig
-from embedding.trends.contrast import ContrastRow, source_contrast
+from embedding.trends.contrast import ContrastRow, SourceContrasts
 from embedding.trends.material import Snapshots
 
 
@@ -61,8 +61,9 @@ def disagreement(
     asked = names if len(names) > 2 else names[:1]
     found: dict[str, OddUse] = {}
     most = 0
+    contrasts = SourceContrasts(snapshot, config)
     for name in asked:
-        contrast = source_contrast(store, name, None, config, id=snapshot.id)
+        contrast = contrasts.of(name, None)
         most = max(most, contrast.compared)
         for row in contrast.rows:
             q = min(1.0, row.q * len(asked))

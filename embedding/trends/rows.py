@@ -336,7 +336,14 @@ class TrendReport:
             raise InputError(f"not a trend report: {error}.") from error
 
 
-RANKINGS = ("moved", "born", "risen", "fallen")
+ROLES = {
+    "moved": "changed in meaning",
+    "born": "new",
+    "risen": "more often",
+    "fallen": "less often",
+}
+"""The rankings of a report, and what is said of a word of each."""
+RANKINGS = tuple(ROLES)
 T = TypeVar("T")
 
 

@@ -17,6 +17,7 @@ from embedding.errors import PlatformError
 from embedding.settings import Settings
 from embedding.worker.node import NodeOutcome
 from embedding.worker.spec import NodeSpec
+from waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -93,25 +94,18 @@ def test_a_node_whose_worker_is_gone_runs_on_the_one_that_comes_in_its_place(mon
         futures = [
             nodetask.submit_node(client, spec.model_dump_json(), spec.name, "p") for spec in specs
         ]
-        wait_until(lambda: len(ran) == 2)
+        until(lambda: len(ran) == 2)
         before = dict(ran)
         assert len(set(before.values())) == 2
         lost = before["p-node-1"]
         client.retire_workers([lost], close_workers=True, remove=True)
-        wait_until(lambda: lost not in client.scheduler_info(n_workers=-1)["workers"])
+        until(lambda: lost not in client.scheduler_info(n_workers=-1)["workers"])
         gone.add(lost)
         time.sleep(0.5)
         assert ran == list(before.items()), "the other worker has a node"
         found.scale(3)  # it still counts the lost one
-        wait_until(lambda: len(ran) == 3)
+        until(lambda: len(ran) == 3)
         assert ran[2][0] == "p-node-1"
         assert ran[2][1] not in before.values()
         Event("p-stop", client=client).set()
         assert [future.result(timeout=60)["name"] for future in futures] == list(names)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

@@ -60,9 +60,8 @@ def test_what_happened_is_told_by_stories() -> None:
         }
 
     told = [{"window": "2020-02", "stories": []}, {"window": "2020-03", "stories": [story(1)]}]
-    assert story_lines(told) == [
-        "2020-03  나침반1 · 버스 (used otherwise: 나침반1; new: 버스; 1,200 documents; q < 0.001)"
-    ]
+    what = "changed in meaning: 나침반1; new: 버스; 1,200 documents; q < 0.001"
+    assert story_lines(told) == [f"2020-03  나침반1 · 버스 ({what})"]
     told[0]["stories"] = [story(at) for at in range(1, STORIES + 3)]
     lines = story_lines(told)
     assert len(lines) == STORIES + 2

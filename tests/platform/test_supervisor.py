@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -15,6 +14,7 @@ from embedding.errors import PlatformError
 from embedding.platform.processes import end_all, marked
 from embedding.platform.services import Service
 from embedding.platform.supervisor import Supervisor
+from waiting import until
 
 # Leaves a grandchild in a session of its own behind, as Airflow's scheduler does, and writes over
 # its environment, as Airflow's API server does.
@@ -37,32 +37,23 @@ def supervisor(tmp_path: Path):
     found.stop()
 
 
-def until(condition, timeout: float = 120.0) -> bool:
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.1)
-    return False
-
-
 def test_orphans_end_with_the_platform(supervisor: Supervisor) -> None:
     supervisor.write([service("parent", ORPHANING)])
     supervisor.start()
-    assert until(lambda: len(marked(supervisor.home)) >= 3)
+    until(lambda: len(marked(supervisor.home)) >= 3)
     mine = {p.pid for p in marked(supervisor.home)}
     assert supervisor.stop() >= 3
     # What was killed is gone once its parent, or init, has taken note.
-    assert until(lambda: not any(psutil.pid_exists(pid) for pid in mine))
+    until(lambda: not any(psutil.pid_exists(pid) for pid in mine))
     assert supervisor.states() == {}
 
 
 def test_orphans_are_found_after_the_supervisor_was_killed(supervisor: Supervisor) -> None:
     supervisor.write([service("parent", ORPHANING)])
     supervisor.start()
-    assert until(lambda: len(marked(supervisor.home)) >= 3)
+    until(lambda: len(marked(supervisor.home)) >= 3)
     os.kill(supervisor.pid() or 0, signal.SIGKILL)
-    assert until(lambda: supervisor.pid() is None)
+    until(lambda: supervisor.pid() is None)
     assert len(marked(supervisor.home)) >= 2
     end_all(supervisor.home, patience=20)
     assert marked(supervisor.home) == []
@@ -71,10 +62,10 @@ def test_orphans_are_found_after_the_supervisor_was_killed(supervisor: Superviso
 def test_a_service_that_dies_is_started_again(supervisor: Supervisor) -> None:
     supervisor.write([service("short", "import time; time.sleep(300)")])
     supervisor.start()
-    assert until(lambda: supervisor.states().get("short") == "RUNNING")
+    until(lambda: supervisor.states().get("short") == "RUNNING")
     first = int(supervisor.control("pid", "short"))
     os.kill(first, signal.SIGKILL)
-    assert until(lambda: supervisor.control("pid", "short") not in {str(first), "0"})
+    until(lambda: supervisor.control("pid", "short") not in {str(first), "0"})
 
 
 def test_a_service_that_cannot_start_shows_the_end_of_its_log(supervisor: Supervisor) -> None:

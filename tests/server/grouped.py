@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -19,13 +18,6 @@ DIM = 8
 
 def ints(*values: int) -> np.ndarray:
     return np.array(values, dtype=np.int64)
-
-
-def until(held: Callable[[], bool], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not held():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.02)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from grouped import until
 from named import joined, named
 
 from embedding.errors import RefusedError
@@ -20,6 +19,7 @@ from embedding.records import Phrase, Table, Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.snapshots.store import SnapshotStore
+from waiting import until
 
 DIM, DAY = 4, 86_400
 START = datetime(2020, 2, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pytest
 from certificates import make_certificate, make_token
-from grouped import DIM, counted, following, ints, moved, read, until
+from grouped import DIM, counted, following, ints, moved, read
 from named import QUICK
 from threads import ThreadFleet
 
@@ -30,6 +30,7 @@ from embedding.server.groups.shares import group_shares
 from embedding.server.groups.taking import Cut, Told, compose
 from embedding.server.service import ParameterServer, running_server
 from embedding.snapshots.store import SnapshotStore
+from waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from grouped import DIM, following, until
+from grouped import DIM, following
 from threads import ThreadFleet, fleet
 
 from embedding.commands.group_table import following_line
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
+from waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 

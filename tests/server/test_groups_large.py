@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from grouped import DIM, counted, following, ints, moved, read, until
+from grouped import DIM, counted, following, ints, moved, read
 from named import QUICK
 from threads import ThreadFleet
 
@@ -17,6 +17,7 @@ from embedding.exchange.together import decode_together, encode_together
 from embedding.exchange.wire import MAX_HEADER_BYTES, Message, encode, text_array
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
+from waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 

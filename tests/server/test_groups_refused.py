@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from grouped import DIM, following, ints, moved, read, until
+from grouped import DIM, following, ints, moved, read
 from named import QUICK
 from threads import sharded
 
@@ -24,6 +24,7 @@ from embedding.server.groups.following import check_follows
 from embedding.server.policies import POLICIES
 from embedding.server.service import ParameterServer, running_server
 from embedding.server.shards.unsplit import check_pushing
+from waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 

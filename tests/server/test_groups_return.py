@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from grouped import DIM, counted, following, moved, read, until
+from grouped import DIM, counted, following, moved, read
 
 from embedding.records import Window
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.snapshots.store import SnapshotStore
+from waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from grouped import DIM, counted, following, ints, moved, read, until
+from grouped import DIM, counted, following, ints, moved, read
 from threads import ThreadFleet, crash_primary, fleet
 
 from embedding.exchange.channel import Channel
@@ -17,6 +17,7 @@ from embedding.ports import lasting_port
 from embedding.records import ScorePairs, Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server
+from waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 WORDS = [f"말{i}" for i in range(40)]
@@ -85,8 +86,8 @@ def test_a_shard_of_a_group_is_killed_and_each_push_is_in_once(leader, connect) 
             if step in (7, 20):
                 kill(b, step % 2)
             time.sleep(0.02)
-        until(lambda: leader.state.meters.pushes == 60, 180)
-        until(lambda: same(leader, b, ids), 60)
+        until(lambda: leader.state.meters.pushes == 60)
+        until(lambda: same(leader, b, ids))
         wanted = np.full(len(ids), 30.0)
         wanted[::3] += 30.0
         assert read(leader, ids)[:, 0].tolist() == wanted.tolist()
@@ -110,9 +111,9 @@ def test_a_shard_of_the_leader_is_killed_and_each_push_is_in_once(tmp_path, conn
                 node.push(moved(ids, 1.0), counted(ids))
             if step in (7, 20):
                 kill(leader, step % 2)
-        until(lambda: leader.state.meters.pushes == 90, 180)
+        until(lambda: leader.state.meters.pushes == 90)
         for server in (b, c):
-            until(lambda server=server: same(leader, server, ids), 60)
+            until(lambda server=server: same(leader, server, ids))
         assert set(read(leader, ids)[:, 0].tolist()) == {90.0}
 
 

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from unittest.mock import patch
 
@@ -28,6 +27,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.journal import Journal, read_journal
 from embedding.server.service import ParameterServer, running_server
+from waiting import until
 
 DIM = 4
 
@@ -350,12 +350,12 @@ def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
             trainer.start()
         for _ in range(2):
             reached = min(pushed.values())
-            wait_until(lambda reached=reached: min(pushed.values()) > reached + 20)
+            until(lambda reached=reached: min(pushed.values()) > reached + 20)
             process.kill()
             process.wait(120)
             process = serve(chosen)
         reached = min(pushed.values())
-        wait_until(lambda: min(pushed.values()) > reached + 20)
+        until(lambda: min(pushed.values()) > reached + 20)
         stop.set()
         for trainer in trainers:
             trainer.join(60)
@@ -379,13 +379,6 @@ def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
         assert process.wait(120) == 0
     manifest = sorted((tmp_path / "state").glob("checkpoint-*/manifest.json"))[-1]
     assert json.loads(manifest.read_text())["facts"]["totals"]["tokens"] == total * 50
-
-
-def wait_until(condition, timeout_s: float = 170.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.02)
 
 
 def test_a_taken_port_is_a_clear_error(tmp_path):

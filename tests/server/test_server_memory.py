@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from grouped import following, until
+from grouped import following
 from lacking import FULL, failing
 from named import named
 
@@ -21,6 +21,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rows.changing import Changes
 from embedding.server.service import running_server
 from embedding.server.state import ServerState
+from waiting import until
 
 DIM = 2
 ASP = SyncConfig(policy="asp")

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from grouped import until
 from lacking import FULL, failing
 from threads import fleet, sharded
 
@@ -23,6 +22,7 @@ from embedding.server.shards.log import Admit, Change, TakeMoves
 from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import ShardState
+from waiting import until
 
 DIM = 2
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -24,16 +23,10 @@ from embedding.records import Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.server.shards.fleet import Fleet, shard_specs
+from waiting import until
 
 CLIENT = ExchangeConfig(rows="float32", max_backoff_s=0.2, max_unconfirmed=64)
 DIM = 4
-
-
-def wait_until(condition, timeout_s: float = 150.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.02)
 
 
 @pytest.mark.slow
@@ -65,10 +58,10 @@ def test_a_killed_shard_loses_nothing_that_was_acknowledged(tmp_path):
         try:
             for index in (0, 1):
                 reached = min(pushed.values())
-                wait_until(lambda reached=reached: min(pushed.values()) > reached + 20)
+                until(lambda reached=reached: min(pushed.values()) > reached + 20)
                 os.kill(server.shard_pids[index], signal.SIGKILL)
             reached = min(pushed.values())
-            wait_until(lambda: min(pushed.values()) > reached + 20)
+            until(lambda: min(pushed.values()) > reached + 20)
         finally:
             stop.set()
             for trainer in trainers:
@@ -115,7 +108,7 @@ def test_no_shard_outlives_its_primary(how):
         assert len(pids) == 2
         process.send_signal(how)
         process.wait(60)
-        wait_until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+        until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
     finally:
         process.kill()
         process.wait(120)

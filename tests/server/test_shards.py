@@ -40,6 +40,7 @@ from embedding.server.shards.following import FollowingShard
 from embedding.server.shards.log import Admit
 from embedding.server.shards.spec import ShardSpec
 from embedding.snapshots.store import SnapshotStore
+from waiting import until
 
 DIM = 4
 DAY = Window(datetime(2024, 3, 1, tzinfo=UTC), datetime(2024, 3, 2, tzinfo=UTC))
@@ -53,13 +54,6 @@ def ints(*values: int) -> np.ndarray:
 def delta(table, ids, value=1.0) -> RowDelta:
     ids = np.asarray(ids, dtype=np.int64)
     return RowDelta(table, ids, np.full((len(ids), DIM), value, dtype=np.float32))
-
-
-def wait_until(condition, timeout_s: float = 150.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -281,7 +275,7 @@ def test_status_and_metrics_show_each_shard(join):
         node.pull()
         node.push((delta(Table.OUT, ids),))
         node.pull()
-        wait_until(lambda: all(each.get("pushes") == 1 for each in server.status()["shards"]))
+        until(lambda: all(each.get("pushes") == 1 for each in server.status()["shards"]))
         one, two = server.status()["shards"]
         assert (one["rows"], two["rows"]) == (2, 1)
         assert one["state"] == two["state"] == "up"
@@ -322,7 +316,7 @@ def test_a_shard_that_crashed_gets_what_it_lost_and_nothing_twice(tmp_path, join
         one.client.checkpoint()
         assert one.client.durable() == one.sequence
         assert len(one.client.log) == 0
-        wait_until(lambda: len(server.state.log) == 0)
+        until(lambda: len(server.state.log) == 0)
 
 
 def test_primary_and_shards_that_crashed_together_go_on(tmp_path, join):
@@ -402,11 +396,11 @@ def test_a_shard_that_lost_its_folder_is_not_used_and_said_so(tmp_path, join):
         node.push((delta(Table.OUT, ids),))
         node.client.checkpoint()
         assert node.client.durable() == 1
-        wait_until(lambda: len(server.state.log) == 0)
+        until(lambda: len(server.state.log) == 0)
         fleet(server).crash(1)
         shutil.rmtree(tmp_path / "state" / "shard-1")
         fleet(server).restart(1)
-        wait_until(lambda: server.status()["shards"][1]["state"] == "failed")
+        until(lambda: server.status()["shards"][1]["state"] == "failed")
         assert "lost rows that it had on disk" in server.ailing()[0]
         with pytest.raises(BehindError, match="lost its state folder"):
             node.push((delta(Table.OUT, ids),))
@@ -497,7 +491,7 @@ def test_a_checkpoint_during_which_a_shard_was_started_again_is_none(tmp_path, j
             assert "shard 1 was started again" in server.recovery.request(wait=True)
         assert node.client.durable() == 1
         # The shard that was started again has to hear the log first.
-        wait_until(lambda: server.recovery.request(wait=True) is None)
+        until(lambda: server.recovery.request(wait=True) is None)
         assert node.client.durable() == 2
 
 

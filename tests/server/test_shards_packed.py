@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grouped import until
 from named import QUICK, named
 from threads import fleet, sharded
 
@@ -23,6 +22,7 @@ from embedding.exchange.shards.columns import ColumnsClient
 from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
+from waiting import until
 
 DIM, WORDS = 16, 40
 ASP = SyncConfig(policy="asp")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from grouped import until
 from threads import sharded
 
 from embedding.server.config import ServerConfig
+from waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -20,6 +20,6 @@ def test_evictions_that_no_message_holds_travel_in_several(connect) -> None:
         with state.lock:
             state.log.admit(1, 1, np.arange(10**9, 10**9 + 20_000))
             state.vocabulary.next_id = 2
-        until(lambda: all(link.position == state.log.position for link in state.links.links), 20)
+        until(lambda: all(link.position == state.log.position for link in state.links.links))
         assert [each["reason"] for each in server.status()["shards"]] == [None, None]
         assert node.pull(ids).vectors.shape == (1, 4)

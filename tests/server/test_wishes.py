@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from grouped import DIM, counted, following, moved, until
+from grouped import DIM, counted, following, moved
 from threads import fleet, sharded
 
 from embedding.errors import UnavailableError
@@ -13,6 +13,7 @@ from embedding.server.config import ServerConfig
 from embedding.server.recovery import checkpointer
 from embedding.server.recovery.checkpointer import Checkpointer
 from embedding.server.service import ParameterServer, running_server
+from waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -5,7 +5,6 @@ import os
 import pickle
 import signal
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from embedding.errors import ConfigError, InputError, PlatformError, YeoronError
 from embedding.records import TokenBlock
 from embedding.stream import BlockQueue, PeerLost, QueueClosed, QueueEmpty, QueueFull
+from waiting import until
 
 Make = Callable[..., TokenBlock]
 Pair = tuple[BlockQueue, BlockQueue]
@@ -63,10 +63,10 @@ def test_both_ends_tell_depth_and_capacity(pair: Pair, block: Make) -> None:
     crawler.put(block(30), timeout=60)
     crawler.put(block(20), timeout=60)
     assert crawler.depth == 50
-    wait_until(lambda: gradient.depth == 50)
+    until(lambda: gradient.depth == 50)
     gradient.get(timeout=60)
     assert gradient.depth == 20
-    wait_until(lambda: crawler.depth == 20)
+    until(lambda: crawler.depth == 20)
     assert crawler.capacity == gradient.capacity == 100
 
 
@@ -107,9 +107,9 @@ def test_the_latest_report_wins_both_ways(pair: Pair) -> None:
     assert gradient.latest_report() is None
     crawler.send_report({"문서": 1})
     crawler.send_report({"문서": 2})
-    wait_until(lambda: gradient.latest_report() == {"문서": 2})
+    until(lambda: gradient.latest_report() == {"문서": 2})
     gradient.send_report({"stop": True})
-    wait_until(lambda: crawler.latest_report() == {"stop": True})
+    until(lambda: crawler.latest_report() == {"stop": True})
 
 
 def test_a_report_that_is_not_json_is_refused(pair: Pair) -> None:
@@ -231,7 +231,7 @@ def test_a_killed_crawler_is_noticed_after_its_blocks(processes: object) -> None
     child = spawn(processes.put_and_hang, crawler)  # type: ignore[attr-defined]
     with gradient:
         # What is sent arrives in order: with the report the block is here.
-        wait_until(lambda: gradient.latest_report() == {"put": 1})
+        until(lambda: gradient.latest_report() == {"put": 1})
         child.kill()
         child.join(timeout=60)
         assert gradient.get(timeout=60).keys == ("last",)
@@ -248,14 +248,7 @@ def test_a_stopped_and_a_killed_reader(processes: object, block: Make) -> None:
         for _ in range(50):  # more than the pipe's buffer holds: put must not block on it
             crawler.put(block(20_000), timeout=60)
         os.kill(child.pid, signal.SIGKILL)
-        wait_until(lambda: not crawler.alive)
+        until(lambda: not crawler.alive)
         with pytest.raises(PeerLost):
             crawler.put(block(10), timeout=60)
     child.join(timeout=60)
-
-
-def wait_until(condition: Callable[[], bool], timeout: float = 120.0) -> None:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)

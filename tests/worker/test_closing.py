@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -19,16 +18,10 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.gradient import GradientProcess
 from embedding.worker.spec import NodeSpec
 from embedding.worker.usage import UsageReader
+from waiting import until
 
 MODEL = ModelConfig(dim=8, sample=0.0)
 NODE = NodeConfig(block_tokens=64, flush_seconds=0.1, report_seconds=0.05, rehearsal_passes=0)
-
-
-def wait_for(condition: Any) -> None:
-    end = time.monotonic() + 120.0
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_window_is_closed_when_the_server_has_what_was_read(
@@ -41,7 +34,7 @@ def test_a_window_is_closed_when_the_server_has_what_was_read(
     def slowly(self: UsageReader, *given: Any) -> Any:
         since = len(said)
         found = close(self, *given)
-        wait_for(lambda: len(said) > since + 3)
+        until(lambda: len(said) > since + 3)
         while_reading.extend(said[since:])
         return found
 
@@ -68,7 +61,7 @@ def test_a_window_is_closed_when_the_server_has_what_was_read(
                 text = [[f"낱말{i}" for i in random.permutation(20)] for _ in range(5)]
                 block = TokenBlock.build("뉴스", [text], published=[9.0], keys=[str(tick)])
                 crawler.put(block, timeout=60)
-            wait_for(lambda: said[-1:] == [0])
+            until(lambda: said[-1:] == [0])
             assert server.status()["usage"]["held"] == 20
         finally:
             stop.set()

@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+
+from waiting import until
 
 TELLING = """
 import gc, json, os, signal, sys
@@ -87,15 +87,6 @@ def told(code: str, folder: Path, **environment: str) -> dict[str, Any]:
     return found
 
 
-def until(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
 def test_a_process_has_its_imports_and_the_environment_of_now(tmp_path: Path) -> None:
     said = told(TELLING, tmp_path, GONE="1", TOLD="earlier")
     assert not said.pop("place").startswith(str(tmp_path)), "not what lies in the working folder"
@@ -122,8 +113,8 @@ def test_all_of_them_end_when_who_asked_for_them_is_killed(tmp_path: Path) -> No
             assert server.pid != process.pid
         finally:
             os.kill(process.pid, signal.SIGKILL)
-    assert until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
-    assert until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
+    until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+    until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
 
 
 def test_where_nothing_can_be_written_they_are_spawned(monkeypatch: pytest.MonkeyPatch) -> None:

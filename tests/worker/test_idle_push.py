@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
-import time
-from collections.abc import Callable
 
 import pytest
 
@@ -17,18 +15,10 @@ from embedding.stream.queue import BlockQueue
 from embedding.worker.config import NodeConfig
 from embedding.worker.gradient import GradientProcess
 from embedding.worker.spec import NodeSpec
+from waiting import until
 
 MODEL = ModelConfig(dim=8, sample=0.0)
 NODE = NodeConfig(block_tokens=64, flush_seconds=0.1, report_seconds=0.2, replay_ratio=0.0)
-
-
-def until(condition: Callable[[], bool], timeout: float = 120.0) -> bool:
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 @pytest.mark.parametrize("overlap", ["auto", "never"])
@@ -57,10 +47,10 @@ def test_what_is_kept_is_pushed_when_the_text_runs_dry(sync: dict, overlap: str)
                 block = TokenBlock.build("뉴스", [text], published=[0.0], keys=[str(tick)])
                 crawler.put(block, timeout=60)
             # The crawler is still there, and five blocks are far fewer than 500.
-            assert until(lambda: server.status()["documents"] == 5)
+            until(lambda: server.status()["documents"] == 5)
             status = server.status()
             assert status["tokens"] == 5 * 100
-            assert until(lambda: server.status()["nodes"]["n0"]["state"] == "idle")
+            until(lambda: server.status()["nodes"]["n0"]["state"] == "idle")
             assert process.counters.documents == 5
         finally:
             stop.set()

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.node import run_node
 from embedding.worker.reading import blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
+from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 MODEL = ModelConfig(dim=8, sample=0.0)
@@ -39,13 +39,6 @@ client.pull(none, none, clock=client.hello().clock)
 print("reads", flush=True)
 time.sleep(600)
 """
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 def state(server: ParameterServer, node: str) -> str:

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +28,7 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.forking import forked
 from embedding.worker.node import run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
+from waiting import until
 
 MODEL = ModelConfig(dim=8, sample=0.0)
 QUICK = NodeConfig(flush_seconds=0.2, batch_seconds=0.1, report_seconds=0.2, replay_ratio=0.0)
@@ -49,21 +49,12 @@ def spec(server: ParameterServer, **options: object) -> NodeSpec:
     return NodeSpec(**{**values, **options})
 
 
-def until(condition, timeout: float = 120.0) -> bool:
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.1)
-    return False
-
-
 @pytest.fixture(autouse=True)
 def leaves_no_process() -> Iterator[None]:
     """Whatever happened, none of the node's processes is left behind."""
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     yield
-    assert until(lambda: not spawned(before)), spawned(before)
+    until(lambda: not spawned(before)), spawned(before)
 
 
 def spawned(before: set[int]) -> list[str]:
@@ -179,7 +170,7 @@ def test_a_node_whose_process_is_killed_over_a_corpus_goes_on_where_it_was_ackno
     with ThreadPoolExecutor(1) as pool:
         running_ = pool.submit(run_node, spec(server, corpus=share), stop.is_set)
         try:
-            assert until(lambda: server.status()["documents"] >= 4 or running_.done())
+            until(lambda: server.status()["documents"] >= 4 or running_.done())
             kill(f"n0-{victim}")
             outcome = running_.result(timeout=120)
         finally:
@@ -244,9 +235,9 @@ def test_a_killed_process_loses_no_document(
         thread = threading.Thread(target=run_node, args=(node, stop.is_set))
         thread.start()
         try:
-            assert until(lambda: server.status()["documents"] >= 5)
+            until(lambda: server.status()["documents"] >= 5)
             kill(f"n0-{victim}")
-            assert until(lambda: all_acknowledged(server, 60))
+            until(lambda: all_acknowledged(server, 60))
             # Only what was pushed and not yet acknowledged when it died may come again.
             assert server.status()["documents"] <= 60 + QUICK.batch_documents
         finally:

@@ -1,0 +1,18 @@
+"""Waiting for what another process or thread does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+def until(
+    condition: Callable[[], object],
+    what: str = "it did not come about in time",
+    seconds: float = 150.0,
+) -> None:
+    """Return as soon as `condition` holds; AssertionError with `what` where it takes too long."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
