@@ -11,7 +11,7 @@ _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 10_000
 _TRIES = 100
 _given: deque[int] = deque(maxlen=1000)
-"""Ports that this process was told of: their servers may not listen yet."""
+"""Ports given out before, whose servers may not listen yet."""
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:

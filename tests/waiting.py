@@ -8,11 +8,14 @@ from collections.abc import Callable
 
 def until(
     condition: Callable[[], object],
-    what: str = "it did not come about in time",
+    what: str | Callable[[], object] = "it did not come about in time",
     seconds: float = 150.0,
 ) -> None:
-    """Return as soon as `condition` holds; AssertionError with `what` where it takes too long."""
+    """Return as soon as `condition` holds; AssertionError with `what` where it takes too long.
+
+    what  a sentence, or what says at that moment how things stand
+    """
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, what() if callable(what) else what
         time.sleep(0.02)

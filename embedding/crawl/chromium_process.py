@@ -37,8 +37,8 @@ _MARK = "--yeoron-browser="
 class BrowserFailedError(Exception):
     """The browser failed at a page: through another page, or through this one.
 
-    Playwright says in many ways that a page, its process or the browser is gone, and which of them
-    comes depends on what it was doing. So each of its failures counts as one.
+    Playwright raises many different errors when a page, its process or the browser is gone. So any
+    error of it counts as one.
     """
 
 
@@ -111,7 +111,7 @@ class ChromiumProcess:
         except FetchError:
             raise
         except Exception as error:
-            if self.lost:  # a driver that is gone is told by an exception of no own type
+            if self.lost:  # when its driver dies, Playwright raises a plain Exception
                 raise BrowserFailedError from error
             raise
         finally:

@@ -42,7 +42,7 @@ DOUBTFUL = 0.02
 """p below which it is found by more permutations, as some hundred do not show a tail."""
 REFINED = (4_999, 49_999)
 SEEN = 10
-"""Permutations that reach T, of which the share is p; of fewer, p is from the fitted tail."""
+"""If so many permutations reach T, p is their share. If fewer do, p is that of the fitted tail."""
 CERTAIN = 1e-8
 """p below which no more permutations are wanted: none of them would reach T."""
 COMMON = 8
@@ -341,11 +341,11 @@ def _judged(n: int, make: Callable[[IntArray], Units] | None, sources: tuple[str
     judged = measured.judged(usual)
     near = np.flatnonzero(judged.p < DOUBTFUL)
     for times in REFINED:
-        labels: Labels | None = None
+        if not len(near):
+            break
+        labels = permutations(make(near[:1]).merged(MOST_UNITS), times)
         for part in _parts(len(near), times):
             units = make(near[part]).merged(MOST_UNITS)
-            if labels is None:
-                labels = permutations(units, times)
             judged.p[near[part]] = refined(units, common, usual, labels)
         judged.z[near] = norm.isf(judged.p[near])
         p = judged.p[near]

@@ -342,7 +342,7 @@ ROLES = {
     "risen": "more often",
     "fallen": "less often",
 }
-"""The rankings of a report, and what is said of a word of each."""
+"""Rankings of a report, each with the words for what happened to a word in it."""
 RANKINGS = tuple(ROLES)
 T = TypeVar("T")
 

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from embedding.errors import ConfigError, PlatformError
 from embedding.evaluation import comparison, provenance, registry, runs
 from embedding.evaluation.config import EvaluationConfig
 from embedding.evaluation.tracking import track_snapshot
+from embedding.ports import lasting_port
 
 mlflow = pytest.importorskip("mlflow")
 
@@ -296,9 +296,7 @@ def test_what_an_older_manifest_does_not_know_is_left_out(store, make, uri):
 
 def test_a_server_that_is_not_there(store, make, monkeypatch):
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"http://user:secret@127.0.0.1:{free.getsockname()[1]}"
+    address = f"http://user:secret@127.0.0.1:{lasting_port()}"
     store.publish(make())
     with pytest.raises(PlatformError, match=r"MLflow at http://127\.0\.0\.1") as caught:
         track_snapshot(store, tracking_uri=address, device="cpu")
@@ -339,9 +337,7 @@ def test_mlflow_is_not_imported_with_the_module():
 @pytest.fixture
 def server(uri: str, tmp_path: Path):
     """`mlflow server` on a free port of the loopback."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = lasting_port()
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--workers", "1"]
     command += ["--port", str(port), "--backend-store-uri", uri]
     command += ["--artifacts-destination", str(tmp_path / "artifacts")]

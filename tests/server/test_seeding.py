@@ -19,6 +19,7 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
+from embedding.ports import lasting_port
 from embedding.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.fences import Fences
@@ -151,13 +152,8 @@ def test_bad_input_changes_nothing(tmp_path, two_windows):
 @contextmanager
 def serving(tmp_path):
     """`yeoron serve` as a process, on a port that it keeps over its lives."""
-    import socket
 
-    ports = []
-    for _ in range(2):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            ports.append(free.getsockname()[1])
+    ports = [lasting_port(), lasting_port()]
     environment = {
         **os.environ,
         "YEORON_PATHS__HOME": str(tmp_path / "var"),

@@ -35,6 +35,7 @@ from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.forking import forked
 from embedding.worker.spec import NodeSpec
+from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -139,10 +140,7 @@ class Crawl:
         return sum(int(source["documents"]) for source in found)
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + 300
-        while not condition():
-            assert time.monotonic() < deadline, f"{what}: {self.client.status()['sources']}"
-            time.sleep(0.05)
+        until(condition, lambda: f"{what}: {self.client.status()['sources']}", seconds=300)
 
     def open(self) -> int:
         return sum(self.frontier.backlog([each.name for each in sources(self.base)]).values())

@@ -54,7 +54,7 @@ def leaves_no_process() -> Iterator[None]:
     """Whatever happened, none of the node's processes is left behind."""
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     yield
-    until(lambda: not spawned(before)), spawned(before)
+    until(lambda: not spawned(before), lambda: spawned(before))
 
 
 def spawned(before: set[int]) -> list[str]:
