@@ -21,7 +21,7 @@ from embedding.evaluation.similarity import similarity
 from embedding.nearness import centre_of, frequent, sureness
 from embedding.readability import first_axis, mean_cosine
 from embedding.records import FloatArray, IntArray
-from embedding.snapshots.query import inverse_norms, nearest
+from embedding.snapshots.query import RowScales, nearest
 
 NEAREST = 10
 ASKED = 500
@@ -79,9 +79,11 @@ def ranked(vectors: FloatArray, asked: IntArray, counts: IntArray | None = None)
     """
     queries = vectors[asked]
     if counts is None:
-        return nearest(vectors, inverse_norms(vectors), queries, NEAREST, exclude=asked)[0]
-    centre = centre_of(vectors[frequent(counts)])
-    return nearest(vectors, sureness(counts), queries, NEAREST, exclude=asked, centre=centre)[0]
+        scales = RowScales.of(vectors)
+    else:
+        centre = centre_of(vectors[frequent(counts)])
+        scales = RowScales.of(vectors, centre, sureness(counts))
+    return nearest(vectors, scales, queries, NEAREST, exclude=asked)[0]
 
 
 def shares(found: IntArray, wanted: IntArray) -> FloatArray:

@@ -34,8 +34,9 @@ def test_the_meant_word_is_found_among_many_that_are_near_by_chance():
     vectors[0] = meaning + 0.3 * rng.standard_normal(dim)
     asked = meaning + 1.1 * rng.standard_normal(dim)
     vectors, asked = vectors.astype(np.float32), asked.astype(np.float32)[None]
-    inverse = query.inverse_norms(vectors)
-    by_cosine, _ = query.nearest(vectors, inverse, asked, 10)
-    by_nearness, _ = query.nearest(vectors, inverse * sureness(counts), asked, 10)
+    cosine = query.RowScales.of(vectors)
+    near = query.RowScales.of(vectors, sure=sureness(counts))
+    by_cosine, _ = query.nearest(vectors, cosine, asked, 10)
+    by_nearness, _ = query.nearest(vectors, near, asked, 10)
     assert by_nearness[0, 0] == 0
     assert by_cosine[0, 0] != 0

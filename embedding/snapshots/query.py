@@ -2,55 +2,78 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from embedding.nearness import directions_of
+from embedding.nearness import directions_of, unit_rows
 from embedding.records import FloatArray, IntArray
 
 BLOCK = 16_384
 
 
-def inverse_norms(vectors: FloatArray) -> FloatArray:
-    """float32 [n]: 1/‖row‖, 0 for a row of zeros (its cosine with anything is 0)."""
-    out = np.zeros(len(vectors), np.float32)
-    for at in range(0, len(vectors), BLOCK):
-        norms = np.linalg.norm(vectors[at : at + BLOCK], axis=1)
-        np.divide(1.0, norms, out=out[at : at + BLOCK], where=norms > 0, casting="unsafe")
-    return out
+@dataclass(frozen=True)
+class RowScales:
+    """What nearness (embedding/nearness.py) needs of n rows beside their product with a query.
+
+    With q = d(query), so that no row has to be centred for it:
+
+        nearness = d(x)·q · sure = (x·q · inverse - m·q) · outer
+
+    centre   m float32 [d]; inverse: float32 [n], 1/|x|
+    outer    float32 [n], sure / |unit(x) - m|; 0 for a row of zeros
+    """
+
+    centre: FloatArray
+    inverse: FloatArray
+    outer: FloatArray
+
+    @classmethod
+    def of(
+        cls, vectors: FloatArray, centre: FloatArray | None = None, sure: FloatArray | None = None
+    ) -> RowScales:
+        """Of vectors float32 [n, d]. centre: None takes nothing out; sure: None is 1 for all."""
+        if centre is None:
+            centre = np.zeros(vectors.shape[1], np.float32)
+        inverse, outer = np.zeros(len(vectors), np.float32), np.zeros(len(vectors), np.float32)
+        for at in range(0, len(vectors), BLOCK):
+            rows, part = vectors[at : at + BLOCK], slice(at, at + BLOCK)
+            lengths = np.linalg.norm(rows, axis=1)
+            apart = np.linalg.norm(unit_rows(rows) - centre, axis=1)
+            there = (lengths > 0) & (apart > 0)
+            np.divide(1.0, lengths, out=inverse[part], where=there, casting="unsafe")
+            np.divide(1.0, apart, out=outer[part], where=there, casting="unsafe")
+        return cls(centre, inverse, outer if sure is None else outer * sure)
 
 
 def nearest(
     vectors: FloatArray,
-    scale: FloatArray,
+    scales: RowScales,
     queries: FloatArray,
     n: int,
     *,
     exclude: IntArray | None = None,
-    centre: FloatArray | None = None,
 ) -> tuple[IntArray, FloatArray]:
     """The n rows nearest to each query.
 
-    vectors  float32 [m, d], may be memory-mapped
-    scale    float32 [m]: `inverse_norms` for cosines; with a centre `sureness`, for nearness
-    centre   float32 [d] of embedding/nearness.py, which is taken out; None: plain cosines
+    vectors  float32 [m, d], may be memory-mapped; scales: theirs
     queries  float32 [q, d]
     exclude  int64 [q]: one row left out for each query (-1: none)
     returns  rows int64 [q, k] and figures float32 [q, k], k = min(n, m), highest first and by row
              where equal; an excluded row has -inf and can only be last
     """
-    if centre is None:
-        units = queries * inverse_norms(queries)[:, None]
-    else:
-        units = directions_of(queries, centre)
+    units = directions_of(queries, scales.centre)
+    off = (units @ scales.centre)[:, None]
     best_rows = np.empty((len(queries), 0), np.int64)
     best = np.empty((len(queries), 0), np.float32)
     for at in range(0, len(vectors), BLOCK):
-        block = vectors[at : at + BLOCK]
-        block = block if centre is None else directions_of(block, centre)
+        block, part = vectors[at : at + BLOCK], slice(at, at + BLOCK)
         # One query is bound by memory: the threads of BLAS would cost more than they save.
         figures = np.vecdot(block, units)[None] if len(units) == 1 else units @ block.T
-        figures *= scale[at : at + BLOCK]
+        figures *= scales.inverse[part]
+        figures -= off
+        figures *= scales.outer[part]
         rows = np.broadcast_to(np.arange(at, at + figures.shape[1]), figures.shape)
         if exclude is not None:
             figures[rows == exclude[:, None]] = -np.inf

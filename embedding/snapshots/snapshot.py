@@ -212,12 +212,7 @@ class Snapshot:
                     f"{list(vector.shape)}."
                 )
         rows, figures = query.nearest(
-            self.vectors,
-            sureness(self.counts),
-            vector[None],
-            n,
-            exclude=np.array([row]),
-            centre=self.centre,
+            self.vectors, self._scales, vector[None], n, exclude=np.array([row])
         )
         column = self._batch.column("word")
         return [
@@ -225,6 +220,10 @@ class Snapshot:
             for at, figure in zip(rows[0], figures[0], strict=True)
             if np.isfinite(figure)
         ]
+
+    @cached_property
+    def _scales(self) -> query.RowScales:
+        return query.RowScales.of(self.vectors, self.centre, sureness(self.counts))
 
     def verify(self) -> None:
         """Compare the SHA-256 of every file; raises SnapshotError with both digests."""

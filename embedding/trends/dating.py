@@ -181,7 +181,7 @@ def _sides(used: Sequence[UsedWords], source: str, without: int | None) -> tuple
     total, square, held, length = (np.zeros((n, len(used))) for _ in range(4))
     sums, heavy = np.zeros((n, len(used), dim)), np.zeros((n, len(used), dim))
     for at, window in enumerate(used):
-        pairs, means = window.replicas(source)
+        pairs, means = (each.astype(np.float64) for each in window.replicas(source))
         if without is not None and without < pairs.shape[1]:
             pairs[:, without] = 0.0
         total[:, at], square[:, at] = pairs.sum(axis=1), (pairs**2).sum(axis=1)

@@ -86,7 +86,10 @@ class Frequency:
 
     def take(self, words: Sequence[str], sources: Sequence[str]) -> tuple[IntArray, IntArray]:
         """(counts, documents) int64 [len(words), len(sources)]; 0 where unknown."""
-        return self._take(self.counts, words, sources), self._take(self.documents, words, sources)
+        place = {name: at for at, name in enumerate(self.sources)}
+        columns = np.asarray([place.get(name, -1) for name in sources], dtype=np.int64)
+        chosen = np.ix_(self.rows(words), columns)
+        return _padded(self.counts)[chosen], _padded(self.documents)[chosen]
 
     def totals(self, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
         """(tokens, documents) int64 [len(sources)] read from each of `sources`; 0 if unknown."""
@@ -115,14 +118,6 @@ class Frequency:
         usual: Rates = rates @ mix * 1000.0
         return usual
 
-    def _take(self, table: IntArray, words: Sequence[str], sources: Sequence[str]) -> IntArray:
-        place = {name: at for at, name in enumerate(self.sources)}
-        columns = np.asarray([place.get(name, -1) for name in sources], dtype=np.int64)
-        padded = np.zeros((table.shape[0] + 1, table.shape[1] + 1), dtype=np.int64)
-        padded[:-1, :-1] = table
-        taken: IntArray = padded[np.ix_(self.rows(words), columns)]
-        return taken
-
 
 def add(parts: Sequence[Frequency]) -> Frequency:
     """The windows of `parts` added up."""
@@ -142,6 +137,13 @@ def add(parts: Sequence[Frequency]) -> Frequency:
         tokens += more_tokens
         read += more_read
     return Frequency(words, sources, counts, documents, tokens, read)
+
+
+def _padded(table: IntArray) -> IntArray:
+    """With a last row and a last column of zeros, which -1 finds."""
+    padded = np.zeros((table.shape[0] + 1, table.shape[1] + 1), dtype=np.int64)
+    padded[:-1, :-1] = table
+    return padded
 
 
 def _codes(values: Sequence[str]) -> tuple[list[str], IntArray]:

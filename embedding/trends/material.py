@@ -38,7 +38,7 @@ class Windows(Sequence[Frequency]):
     A long stream has more windows than fit into memory, and most are looked at once.
     """
 
-    def __init__(self, snapshots: Sequence[Snapshot], keep: int = 12) -> None:
+    def __init__(self, snapshots: Sequence[Snapshot], keep: int = 6) -> None:
         self._snapshots = tuple(snapshots)
         self._read = lru_cache(maxsize=keep)(_counted)
 

@@ -21,12 +21,13 @@ that reaches T where enough do (as Besag and Clifford 1991 stop when they have s
 What all words have in common in their change is the topic of the time and no change of a word. So
 the first principal directions of A, at length 1, over the frequent words are taken out of R (as Mu
 and Viswanath 2018 take them out of vectors): at most COMMON, and only those in which there is more
-than in the same direction of any of COMPARED permutations (parallel analysis; Horn 1965).
+than in the same direction of any of COMPARED permutations (parallel analysis; Horn 1965). Of a
+large vocabulary the SAMPLED words of most documents show them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -52,6 +53,8 @@ WORDS_EACH = 50
 """Frequent words that a direction has to be seen in."""
 FREQUENT = 30
 """Documents before and after that a frequent word has."""
+SAMPLED = 5_000
+"""Frequent words that directions are taken from, at most."""
 LEAST = 6
 """Documents before and after below which nothing is said of a word."""
 MOST_UNITS = 96
@@ -127,14 +130,56 @@ class Units:
 class Grounds:
     """What words were judged by, to look at single ones again (`support.py`).
 
-    units    the units of words int64 [k]; source at of them is sources[at]
-    common   float32 [dim, c], directions that were taken out; usual: d
+    compared  whose units they are; source `at` of them is sources[at]
+    common    float32 [dim, c], directions that were taken out; usual: d
     """
 
-    units: Callable[[IntArray], Units]
+    compared: Compared
     sources: tuple[str, ...]
     common: FloatArray
     usual: float
+
+
+@dataclass(frozen=True)
+class Side:
+    """The use of n words in one source and window; later: whether it counts as such.
+
+    source  of the labels that are permuted among each other: 0, 1, 2, …
+    """
+
+    words: UsedWords
+    name: str
+    later: bool
+    source: int
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Both times, or both groups of sources, of the same n words."""
+
+    sides: tuple[Side, ...]
+
+    def units(self, at: IntArray) -> Units:
+        """The units of the words int64 [k]. What was looked at of mapped files is let go."""
+        pairs = [side.words.take(at).replicas(side.name) for side in self.sides]
+        for side in self.sides:
+            side.words.usage.release()
+        documents = np.concatenate([each for each, _ in pairs], axis=1)
+        sums = np.concatenate([means for _, means in pairs], axis=1)
+        sums *= documents[..., None]
+        sizes = [each.shape[1] for each, _ in pairs]
+        later = np.repeat(np.array([side.later for side in self.sides], dtype=bool), sizes)
+        source = np.repeat(np.array([side.source for side in self.sides], dtype=np.int64), sizes)
+        return Units(documents, sums, later, source)
+
+    def documents(self) -> tuple[Figures, Figures]:
+        """Of all words, float64 [n] before and [n] after."""
+        n = len(self.sides[0].words.rows)
+        before, after = np.zeros(n), np.zeros(n)
+        for side in self.sides:
+            found = after if side.later else before
+            found += side.words.pairs(side.name).sum(axis=1, dtype=np.float64)
+        return before, after
 
 
 @dataclass(frozen=True)
@@ -157,28 +202,19 @@ def between_times(before: Sequence[UsedWords], after: UsedWords) -> Permuted:
     names = sorted(
         {name for one in before for name in one.usage.by_source} & set(after.usage.by_source)
     )
-
-    def units(at: IntArray) -> Units:
-        parts = [
-            (window.take(at).replicas(name), window is after, which)
-            for which, name in enumerate(names)
-            for window in (*before, after)
-            if name in window.usage.by_source
-        ]
-        return _units(parts)
-
-    return _judged(len(after.rows), units if names else None, tuple(names))
+    sides = [
+        Side(window, name, window is after, which)
+        for which, name in enumerate(names)
+        for window in (*before, after)
+        if name in window.usage.by_source
+    ]
+    return _judged(len(after.rows), Compared(tuple(sides)), tuple(names))
 
 
 def between_sources(words: UsedWords, first: str, others: Sequence[str]) -> Permuted:
     """Judge how differently a source and some others, taken together, use words of one window."""
-
-    def units(at: IntArray) -> Units:
-        own = words.take(at)
-        apart = [(own.replicas(name), True, 0) for name in others]
-        return _units([(own.replicas(first), False, 0), *apart])
-
-    return _judged(len(words.rows), units, (first,))
+    sides = (Side(words, first, False, 0), *(Side(words, name, True, 0) for name in others))
+    return _judged(len(words.rows), Compared(sides), (first,))
 
 
 @dataclass(frozen=True)
@@ -325,17 +361,17 @@ def _together(units: Units) -> tuple[FloatArray, int]:
     return found, int(often.sum())
 
 
-def _judged(n: int, make: Callable[[IntArray], Units] | None, sources: tuple[str, ...]) -> Permuted:
+def _judged(n: int, compared: Compared, sources: tuple[str, ...]) -> Permuted:
     """Both passes over the words, some at a time: directions first, then T."""
-    if make is None or not n:
+    if not compared.sides or not n:
         return Permuted(np.zeros(n), np.ones(n), np.zeros(n))
-    found = [_together(make(part).merged(MOST_UNITS)) for part in _parts(n)]
-    together: FloatArray = np.sum([one for one, _ in found], axis=0)
-    common = common_directions(together, sum(words for _, words in found))
-    parts = [Measured.of(make(part).merged(MOST_UNITS), common) for part in _parts(n)]
-    columns = (
-        np.concatenate([getattr(one, each.name) for one in parts]) for each in fields(Measured)
-    )
+    common = _common(compared)
+    counts = np.minimum(*compared.documents())
+    enough = np.flatnonzero(counts >= LEAST)
+    columns = np.full((len(fields(Measured)), n), np.nan)
+    for part in _parts(enough):
+        measured = Measured.of(compared.units(part).merged(MOST_UNITS), common)
+        columns[:, part] = [getattr(measured, each.name) for each in fields(Measured)]
     measured = Measured(*columns)
     usual = measured.usual()
     judged = measured.judged(usual)
@@ -343,28 +379,32 @@ def _judged(n: int, make: Callable[[IntArray], Units] | None, sources: tuple[str
     for times in REFINED:
         if not len(near):
             break
-        labels = permutations(make(near[:1]).merged(MOST_UNITS), times)
-        for part in _parts(len(near), times):
-            units = make(near[part]).merged(MOST_UNITS)
-            judged.p[near[part]] = refined(units, common, usual, labels)
+        labels = permutations(compared.units(near[:1]).merged(MOST_UNITS), times)
+        for part in _parts(near, times):
+            units = compared.units(part).merged(MOST_UNITS)
+            judged.p[part] = refined(units, common, usual, labels)
         judged.z[near] = norm.isf(judged.p[near])
         p = judged.p[near]
         near = near[(p > CERTAIN) & (p < SEEN / times)]
-    return replace(judged, grounds=Grounds(make, sources, common, usual))
+    return replace(judged, grounds=Grounds(compared, sources, common, usual))
 
 
-def _parts(n: int, times: int = PERMUTATIONS) -> Iterator[IntArray]:
+def _common(compared: Compared) -> FloatArray:
+    """float32 [dim, k]: `common_directions` of the SAMPLED frequent words of most documents."""
+    before, after = compared.documents()
+    often = np.flatnonzero(np.minimum(before, after) >= FREQUENT)
+    most = np.argsort(-(before + after)[often], kind="stable")[:SAMPLED]
+    often = np.sort(often[most])
+    if not len(often):
+        dim = compared.units(np.zeros(1, dtype=np.int64)).sums.shape[2]
+        return np.zeros((dim, 0), dtype=np.float32)
+    found = [_together(compared.units(part).merged(MOST_UNITS)) for part in _parts(often)]
+    together: FloatArray = np.sum([one for one, _ in found], axis=0)
+    return common_directions(together, sum(words for _, words in found))
+
+
+def _parts(words: IntArray, times: int = PERMUTATIONS) -> Iterator[IntArray]:
     """Words at a time, so that what so many permutations take stays within some ten MB."""
     size = max(1, _CELLS // (times * MOST_UNITS))
-    for start in range(0, n, size):
-        yield np.arange(start, min(start + size, n))
-
-
-def _units(parts: Sequence[tuple[tuple[Figures, Figures], bool, int]]) -> Units:
-    """Of (documents [n, u] and means [n, u, dim], later, source) of several sides."""
-    documents = np.concatenate([pairs for (pairs, _), _, _ in parts], axis=1).astype(np.float32)
-    means = np.concatenate([means for (_, means), _, _ in parts], axis=1).astype(np.float32)
-    sizes = [pairs.shape[1] for (pairs, _), _, _ in parts]
-    later = np.repeat(np.array([later for _, later, _ in parts], dtype=bool), sizes)
-    source = np.repeat(np.array([source for *_, source in parts], dtype=np.int64), sizes)
-    return Units(documents, means * documents[..., None], later, source)
+    for start in range(0, len(words), size):
+        yield words[start : start + size]

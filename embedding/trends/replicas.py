@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from embedding.positions import positions
-from embedding.records import IntArray
+from embedding.records import FloatArray, IntArray
 from embedding.snapshots.usage import Usage
 from embedding.trends.significance import Figures
 
@@ -32,22 +32,22 @@ class UsedWords:
         """Some of the words."""
         return replace(self, rows=self.rows[at])
 
-    def pairs(self, source: str) -> Figures:
-        """N float64 [n, r] of a source; 0 where it lacks a word."""
+    def pairs(self, source: str) -> FloatArray:
+        """N float32 [n, r] of a source; 0 where it lacks a word."""
         return self._pairs(*self._of(source))
 
-    def replicas(self, source: str) -> tuple[Figures, Figures]:
-        """N float64 [n, r] and means [n, r, k · dim] of a source; 0 where it lacks a word."""
+    def replicas(self, source: str) -> tuple[FloatArray, FloatArray]:
+        """N and means float32 [n, r] and [n, r, k · dim] of a source; 0 where it lacks a word."""
         there, chosen = self._of(source)
         return self._pairs(there, chosen), self._means(there, chosen)
 
-    def _pairs(self, there: IntArray, chosen: IntArray) -> Figures:
-        pairs = np.zeros((len(self.rows), self.usage.pairs.shape[1]))
+    def _pairs(self, there: IntArray, chosen: IntArray) -> FloatArray:
+        pairs = np.zeros((len(self.rows), self.usage.pairs.shape[1]), dtype=np.float32)
         pairs[there] = self.usage.pairs[chosen]
         return pairs
 
-    def _means(self, there: IntArray, chosen: IntArray) -> Figures:
-        means = np.zeros((len(self.rows), *self.usage.means.shape[1:]))
+    def _means(self, there: IntArray, chosen: IntArray) -> FloatArray:
+        means = np.zeros((len(self.rows), *self.usage.means.shape[1:]), dtype=np.float32)
         means[there] = self.usage.means[chosen]
         return means
 
@@ -75,8 +75,8 @@ class Replicas:
     ) -> Replicas:
         """The windows of both times, each with the source to take."""
         sides = [words.replicas(source) for words, source in (*before, *after)]
-        pairs = np.concatenate([side[0] for side in sides], axis=1)
-        means = np.concatenate([side[1] for side in sides], axis=1)
+        pairs = np.concatenate([side[0] for side in sides], axis=1, dtype=np.float64)
+        means = np.concatenate([side[1] for side in sides], axis=1, dtype=np.float64)
         return cls(pairs, means, sum(side[0].shape[1] for side in sides[: len(before)]))
 
     @property

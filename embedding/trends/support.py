@@ -20,7 +20,7 @@ from embedding.trends.rows import Support
 
 def support(grounds: Grounds, word: int) -> Support | None:
     """Who moved a word, by its place among those that were judged; None without a change."""
-    units = grounds.units(np.array([word], dtype=np.int64))
+    units = grounds.compared.units(np.array([word], dtype=np.int64))
     rest, _ = units.residuals()
     change = rest[0, units.later].sum(axis=0)
     if grounds.common.shape[1]:

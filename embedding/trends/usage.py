@@ -99,7 +99,7 @@ def usage_pairs(words: UsedWords) -> Figures:
     """float64 [n]: N over all sources and replicas."""
     total = np.zeros(len(words.rows))
     for source in words.usage.by_source:
-        total += words.pairs(source).sum(axis=1)
+        total += words.pairs(source).sum(axis=1, dtype=np.float64)
     return total
 
 

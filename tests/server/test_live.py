@@ -24,7 +24,7 @@ from embedding.records import ScorePairs, Table
 from embedding.server.config import ServerConfig
 from embedding.server.cutting.live import LiveModel
 from embedding.server.service import running_server
-from embedding.snapshots.query import inverse_norms, nearest
+from embedding.snapshots.query import RowScales, nearest
 
 DIM = 8
 WORDS = [f"w{i}" for i in range(500)]
@@ -75,7 +75,8 @@ def test_nearest_words_are_those_of_the_whole_table(server, node, block):
     counts = server.state.vocabulary.counts(node.ids)
     assert len(np.unique(counts)) > 20
     centre = centre_of(vectors[frequent(counts)])
-    at, near = nearest(vectors, sureness(counts), vectors[:1], 12, exclude=ints(0), centre=centre)
+    scales = RowScales.of(vectors, centre, sureness(counts))
+    at, near = nearest(vectors, scales, vectors[:1], 12, exclude=ints(0))
     found = live.neighbours("w0", 12)
     assert [each.word for each in found] == [WORDS[i] for i in at[0]]
     assert np.allclose([each.nearness for each in found], near[0], atol=1e-5)
@@ -232,7 +233,7 @@ def test_a_word_that_is_evicted_meanwhile_is_left_out(server, node, monkeypatch)
     live.block = 50
     state = server.state
     vectors = rows(server)
-    at, _ = nearest(vectors, inverse_norms(vectors), vectors[:1], 1, exclude=ints(0))
+    at, _ = nearest(vectors, RowScales.of(vectors), vectors[:1], 1, exclude=ints(0))
     gone = WORDS[int(at[0, 0])]
     gather, calls = state.tables.gather, []
 

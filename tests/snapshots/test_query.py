@@ -8,28 +8,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.errors import InputError
-from embedding.nearness import sureness
+from embedding.nearness import directions_of, sureness
 from embedding.snapshots import query
 from generated import examples
 
 
 @settings(max_examples=examples(40))
-@given(st.integers(1, 60), st.integers(1, 5), st.integers(1, 70), st.integers(0, 2**31))
-def test_blocks_agree_with_brute_force(n, dim, k, seed):
+@given(
+    st.integers(1, 60), st.integers(1, 5), st.integers(1, 70), st.integers(0, 2**31), st.booleans()
+)
+def test_blocks_agree_with_brute_force(n, dim, k, seed, centred):
     random = np.random.default_rng(seed)
     vectors = random.normal(size=(n, dim)).astype(np.float32)
     vectors[random.random(n) < 0.1] = 0
     queries = random.normal(size=(3, dim)).astype(np.float32)
+    taken = (None, None)
+    if centred:
+        taken = (random.uniform(-0.5, 0.5, dim).astype(np.float32), sureness(np.arange(n)))
     block, query.BLOCK = query.BLOCK, 7
     try:
-        rows, cosines = query.nearest(vectors, query.inverse_norms(vectors), queries, k)
+        rows, figures = query.nearest(vectors, query.RowScales.of(vectors, *taken), queries, k)
     finally:
         query.BLOCK = block
-    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
-    full = queries / np.linalg.norm(queries, axis=1, keepdims=True) @ unit.T
+    sure = 1.0 if taken[1] is None else taken[1]
+    centre = np.zeros(dim, np.float32) if taken[0] is None else taken[0]
+    full = directions_of(queries, centre) @ directions_of(vectors, centre).T * sure
     expected = -np.sort(-full, axis=1)[:, :k]
     assert rows.shape == (3, min(k, n))
-    np.testing.assert_allclose(cosines, expected, atol=1e-5)
+    np.testing.assert_allclose(figures, expected, atol=1e-4)
     assert all(len(set(line)) == len(line) for line in rows.tolist())
 
 

@@ -285,3 +285,30 @@ def test_without_a_source_in_common_nothing_is_said():
     )
     found = between_times([used(one)], used(other))
     assert found.p.tolist() == [1.0] * 3
+
+
+def test_directions_are_taken_from_the_words_of_most_documents(monkeypatch):
+    """Of a large vocabulary: what the others have in common is not taken out."""
+    rng = np.random.default_rng(7)
+    centres = rng.standard_normal((120, DIM))
+    other = centres + np.eye(DIM)[0]
+    other[60:] = centres[60:] + 3 * np.eye(DIM)[1]
+    often, seldom = (
+        [drawn(rng, side[part], n) for side in (centres, other)]
+        for part, n in ((slice(0, 60), 90), (slice(60, 120), 40))
+    )
+
+    def common(*sides: list[tuple]) -> np.ndarray:
+        past, now = (
+            window({"뉴스": tuple(np.concatenate(parts) for parts in zip(*each, strict=True))})
+            for each in zip(*sides, strict=True)
+        )
+        grounds = between_times([used(past)], used(now)).grounds
+        assert grounds is not None
+        return grounds.common
+
+    alone, every = common(often), common(often, seldom)
+    monkeypatch.setattr("embedding.trends.permutation.SAMPLED", 60)
+    assert alone.shape == (DIM, 1)
+    assert not np.allclose(np.abs(every[:, 0]), np.abs(alone[:, 0]), atol=0.1)
+    np.testing.assert_allclose(common(often, seldom), alone, atol=1e-5)
