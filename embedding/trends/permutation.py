@@ -18,6 +18,10 @@ of Pearson's type III distribution with these (Kazi-Aoual et al. 1995; Josse, Pa
 2008), z the normal deviate of p. A small p is found again by more permutations: it is the share
 that reaches T where enough do (as Besag and Clifford 1991 stop when they have seen enough).
 
+A word that changed some windows ago differs from all windows before, too, but did not change now.
+So it must differ from the last of them as well: with labels permuted over the units of this window
+and that one alone, p must be at most LATELY; else the larger of both p counts.
+
 What all words have in common in their change is the topic of the time and no change of a word. So
 the first principal directions of A, at length 1, over the frequent words are taken out of R (as Mu
 and Viswanath 2018 take them out of vectors): at most COMMON, and only those in which there is more
@@ -46,6 +50,8 @@ SEEN = 10
 """If so many permutations reach T, p is their share. If fewer do, p is that of the fitted tail."""
 CERTAIN = 1e-8
 """p below which no more permutations are wanted: none of them would reach T."""
+LATELY = 0.05
+"""p by the window and the one before it, up to which a word changed in this window."""
 COMMON = 8
 """Directions that are taken out, at most."""
 COMPARED = 19
@@ -72,18 +78,20 @@ class Units:
 
     documents  float32 [n, u]; sums float32 [n, u, dim]
     later      bool [u]; source int64 [u]: 0, 1, 2, …
+    older      bool [u]: of windows before the last one that is compared with
     """
 
     documents: FloatArray
     sums: FloatArray
     later: Labels
     source: IntArray
+    older: Labels
 
     def merged(self, most: int) -> Units:
-        """At most so many units (but two of each source and time): halves of them are added up."""
+        """At most so many units (but two of each source and time); halves of them are added up."""
         units = self
         while len(units.later) > most:
-            keys = 2 * units.source + units.later
+            keys = 4 * units.source + 2 * units.older + units.later
             groups = [np.flatnonzero(keys == key) for key in np.unique(keys)]
             if all(len(group) <= 2 for group in groups):
                 break
@@ -95,6 +103,7 @@ class Units:
                 np.stack([units.sums[:, part].sum(axis=1) for part in chosen], axis=1),
                 units.later[firsts],
                 units.source[firsts],
+                units.older[firsts],
             )
         return units
 
@@ -105,6 +114,7 @@ class Units:
             self.sums[:, chosen],
             self.later[chosen],
             self.source[chosen],
+            self.older[chosen],
         )
 
     def residuals(self) -> tuple[FloatArray, FloatArray]:
@@ -145,12 +155,14 @@ class Side:
     """The use of n words in one source and window; later: whether it counts as such.
 
     source  of the labels that are permuted among each other: 0, 1, 2, …
+    older   whether other windows lie between this one and the later one
     """
 
     words: UsedWords
     name: str
     later: bool
     source: int
+    older: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,7 +182,8 @@ class Compared:
         sizes = [each.shape[1] for each, _ in pairs]
         later = np.repeat(np.array([side.later for side in self.sides], dtype=bool), sizes)
         source = np.repeat(np.array([side.source for side in self.sides], dtype=np.int64), sizes)
-        return Units(documents, sums, later, source)
+        older = np.repeat(np.array([side.older for side in self.sides], dtype=bool), sizes)
+        return Units(documents, sums, later, source, older)
 
     def documents(self) -> tuple[Figures, Figures]:
         """Of all words, float64 [n] before and [n] after."""
@@ -198,12 +211,12 @@ class Permuted:
 
 
 def between_times(before: Sequence[UsedWords], after: UsedWords) -> Permuted:
-    """Judge the words of `after` against those of `before`, which are the same."""
+    """Judge the words of `after` by those of `before`: the same words, the latest window first."""
     names = sorted(
         {name for one in before for name in one.usage.by_source} & set(after.usage.by_source)
     )
     sides = [
-        Side(window, name, window is after, which)
+        Side(window, name, window is after, which, any(window is one for one in before[1:]))
         for which, name in enumerate(names)
         for window in (*before, after)
         if name in window.usage.by_source
@@ -292,12 +305,16 @@ def refined(units: Units, common: FloatArray, usual: float, labels: Labels) -> F
     return np.where(np.isfinite(deviates) & (reach >= SEEN), (1 + reach) / len(labels), p)
 
 
-def permutations(units: Units, times: int) -> Labels:
-    """bool [1 + times, u]: which units count as later; first the true ones."""
+def permutations(units: Units, times: int, among: Labels | None = None) -> Labels:
+    """bool [1 + times, u]: which units count as later; first the true ones.
+
+    among  bool [u]: only the labels of these are permuted; None: of all
+    """
     random = np.random.default_rng(0)
     labels = np.repeat(units.later[None], 1 + times, axis=0)
+    among = np.ones(len(units.later), dtype=bool) if among is None else among
     for source in np.unique(units.source).tolist():
-        own = np.flatnonzero(units.source == source)
+        own = np.flatnonzero((units.source == source) & among)
         labels[1:, own] = random.permuted(labels[1:, own], axis=1)
     return labels
 
@@ -383,10 +400,28 @@ def _judged(n: int, compared: Compared, sources: tuple[str, ...]) -> Permuted:
         for part in _parts(near, times):
             units = compared.units(part).merged(MOST_UNITS)
             judged.p[part] = refined(units, common, usual, labels)
-        judged.z[near] = norm.isf(judged.p[near])
         p = judged.p[near]
         near = near[(p > CERTAIN) & (p < SEEN / times)]
+    near = np.flatnonzero(judged.p < DOUBTFUL)
+    if any(side.older for side in compared.sides):
+        judged.p[near] = _lately(compared, near, common, usual, judged.p[near])
+    judged.z[near] = norm.isf(np.minimum(judged.p[near], 1.0 - 1e-9))
     return replace(judged, grounds=Grounds(compared, sources, common, usual))
+
+
+def _lately(
+    compared: Compared, words: IntArray, common: FloatArray, usual: float, p: Figures
+) -> Figures:
+    """p float64 [k] of some words, larger where they did not change against the last window."""
+    found = p.copy()
+    labels: Labels | None = None
+    for part in _parts(np.arange(len(words)), REFINED[0]):
+        units = compared.units(words[part]).merged(MOST_UNITS)
+        if labels is None:
+            labels = permutations(units, REFINED[0], ~units.older)
+        last = refined(units, common, usual, labels)
+        found[part] = np.where(last <= LATELY, p[part], np.maximum(p[part], last))
+    return found
 
 
 def _common(compared: Compared) -> FloatArray:

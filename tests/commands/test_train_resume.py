@@ -82,11 +82,11 @@ def test_a_killed_training_goes_on_and_learns_each_word_once(
     tmp_path: Path, vocabulary: str, sync: str
 ) -> None:
     corpus, state, out = tmp_path / "c.txt", tmp_path / "state", tmp_path / "store"
-    corpus.write_text(10 * sentences(60_000), encoding="utf-8")
+    corpus.write_text(10 * sentences(30_000), encoding="utf-8")
     arguments = (corpus, "--out", out, "--state-dir", state, "--vocabulary", vocabulary)
     arguments = (*arguments, "--sync", sync)
     arguments = (*arguments, "--nodes", "2", "--epochs", "2", "--checkpoint-every", "0.2", *QUICK)
-    assert killed_while_learning(state, 100_000, *arguments), "it ended before it could be killed"
+    assert killed_while_learning(state, 50_000, *arguments), "it ended before it could be killed"
     told = finish(*arguments)
     words = Counter(corpus.read_text(encoding="utf-8").split())
     assert counts_of(out) == {word: 2 * n for word, n in words.items()}
@@ -102,7 +102,7 @@ def test_a_killed_training_of_windows_cuts_each_of_them_once_and_whole(
     tmp_path: Path, sources: list[str]
 ) -> None:
     corpus, state, out = tmp_path / "c.jsonl", tmp_path / "state", tmp_path / "store"
-    months = [(8 * sentences(20_000, seed)).splitlines() for seed in range(1, 4)]
+    months = [(8 * sentences(10_000, seed)).splitlines() for seed in range(1, 4)]
     with corpus.open("w", encoding="utf-8") as file:
         for month, lines in enumerate(months, start=1):
             for at, text in enumerate(lines):
@@ -113,7 +113,7 @@ def test_a_killed_training_of_windows_cuts_each_of_them_once_and_whole(
                 file.write(json.dumps(line) + "\n")
     arguments = (corpus, "--dated", "--window", "month", "--out", out, "--state-dir", state)
     arguments = (*arguments, "--checkpoint-every", "0.3", *QUICK)
-    assert killed_while_learning(state, 200_000, *arguments)
+    assert killed_while_learning(state, 100_000, *arguments)
     told = finish(*arguments)
     assert told["late_documents"] == 0
     store = SnapshotStore(str(out))

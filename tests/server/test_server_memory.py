@@ -146,7 +146,8 @@ def test_words_whose_rows_could_not_start_are_read_once_they_have(state, monkeyp
 def test_a_node_waits_the_server_says_so_and_no_checkpoint_has_half_a_push(
     tmp_path, connect, monkeypatch
 ) -> None:
-    config = ServerConfig(min_count=1, device="cpu", state_dir=tmp_path / "state")
+    state = tmp_path / "state"
+    config = ServerConfig(min_count=1, device="cpu", state_dir=state, checkpoint_every_s=1.0)
     with running_server(config, ASP, dim=DIM) as server:
         node = connect(server)
         ids = node.words("봄", "여름", "가을")

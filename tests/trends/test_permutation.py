@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,6 +54,7 @@ def units(*sides: tuple[tuple, bool, int]) -> Units:
         np.concatenate([sums for (_, sums), _, _ in sides], axis=1),
         np.repeat(np.array([later for _, later, _ in sides]), UNITS),
         np.repeat(np.array([source for *_, source in sides]), UNITS),
+        np.zeros(UNITS * len(sides), dtype=bool),
     )
 
 
@@ -312,3 +314,28 @@ def test_directions_are_taken_from_the_words_of_most_documents(monkeypatch):
     assert alone.shape == (DIM, 1)
     assert not np.allclose(np.abs(every[:, 0]), np.abs(alone[:, 0]), atol=0.1)
     np.testing.assert_allclose(common(often, seldom), alone, atol=1e-5)
+
+
+def test_a_word_that_changed_a_window_ago_is_not_called_again():
+    rng = np.random.default_rng(11)
+    centres = rng.standard_normal((60, DIM))
+    other = centres.copy()
+    other[0] = -centres[0]
+    older, last, now = (
+        used(window({"뉴스": drawn(rng, side, n)}))
+        for side, n in ((centres, 120), (other, 60), (other, 60))
+    )
+    assert benjamini_hochberg(between_times([older], now).p)[0] <= 0.05
+    assert benjamini_hochberg(between_times([last, older], now).p)[0] > 0.5
+    before = used(window({"뉴스": drawn(rng, centres, 60)}))
+    assert benjamini_hochberg(between_times([before, older], now).p)[0] <= 0.05
+
+
+def test_windows_further_back_are_merged_among_themselves():
+    rng = np.random.default_rng(12)
+    centres = rng.standard_normal((3, DIM))
+    own = units(*[(drawn(rng, centres, 50), later, 0) for later in (False, False, True)])
+    own = replace(own, older=np.repeat([False, True, False], UNITS))
+    merged = own.merged(30)
+    assert [int(each.sum()) for each in (merged.older, merged.later)] == [8, 8]
+    assert not (merged.older & merged.later).any()

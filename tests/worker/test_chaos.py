@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 def test_whatever_is_killed_each_word_is_learnt_once(tmp_path: Path) -> None:
     path, moments = tmp_path / "c.txt", random.Random(7)
-    words = corpus(path, 60_000)
+    words = corpus(path, 30_000)
     with chaos(tmp_path, "bsp") as (found, pool):
         found.learn(pool, path, 2)
         for part, victim in enumerate(("gradient", "server", "crawler", "server")):
@@ -40,7 +40,7 @@ def test_whatever_is_killed_each_word_is_learnt_once(tmp_path: Path) -> None:
 def test_what_was_read_ahead_is_read_again_by_who_comes_after(tmp_path: Path) -> None:
     """The whole corpus was read before the first block was learnt, and the reader has ended."""
     path = tmp_path / "c.txt"
-    words = corpus(path, 60_000)
+    words = corpus(path, 30_000)
     with chaos(tmp_path, "asp") as (found, pool):
         found.node = found.node.model_copy(update={"look_ahead_tokens": 10_000_000})
         found.learn(pool, path, 1)
@@ -108,7 +108,7 @@ def test_a_node_and_the_server_killed_together_lose_nothing(tmp_path: Path) -> N
     The other node still has its own and sends them again.
     """
     path = tmp_path / "c.txt"
-    words = corpus(path, 40_000)
+    words = corpus(path, 20_000)
     with chaos(tmp_path, "ssp", checkpoint_every_s=600.0) as (found, pool):
         found.learn(pool, path, 2)
         found.reach(words.total() * 0.3)
@@ -123,7 +123,7 @@ def test_a_node_and_the_server_killed_together_lose_nothing(tmp_path: Path) -> N
 def test_a_server_that_is_away_for_longer_than_a_node_waits_ends_no_node(tmp_path: Path) -> None:
     """A gradient process that gave up has not learnt its corpus: it is started again."""
     path = tmp_path / "c.txt"
-    words = corpus(path, 20_000)
+    words = corpus(path, 10_000)
     with chaos(tmp_path, "ssp") as (found, pool):
         found.learn(pool, path, 2, connect_timeout_s=1.0)
         found.reach(words.total() * 0.3)

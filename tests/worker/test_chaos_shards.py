@@ -26,7 +26,7 @@ def ended(found: Chaos, words: Counter[str]) -> list[dict[str, Any]]:
 
 def test_shards_and_the_primary_are_killed_one_after_the_other(tmp_path: Path) -> None:
     path = tmp_path / "c.txt"
-    words = corpus(path, 40_000)
+    words = corpus(path, 20_000)
     with chaos(tmp_path, "ssp", shards=2) as (found, pool):
         found.learn(pool, path, 2)
         found.reach(words.total() * 0.2)
@@ -44,7 +44,7 @@ def test_shards_and_the_primary_are_killed_one_after_the_other(tmp_path: Path) -
 def test_a_node_and_a_shard_killed_together_lose_rows_that_are_counted(tmp_path: Path) -> None:
     """What the node had pushed since that shard's checkpoint is with nobody; its words are."""
     path = tmp_path / "c.txt"
-    words = corpus(path, 30_000)
+    words = corpus(path, 15_000)
     with chaos(tmp_path, "ssp", shards=2, checkpoint_every_s=600.0) as (found, pool):
         found.learn(pool, path, 2)
         found.reach(words.total() * 0.3)
@@ -57,7 +57,7 @@ def test_a_node_and_a_shard_killed_together_lose_rows_that_are_counted(tmp_path:
 def test_a_node_and_the_primary_killed_together_count_each_word_once(tmp_path: Path) -> None:
     """Shards go on from later than the primary; what they have is not applied again."""
     path = tmp_path / "c.txt"
-    words = corpus(path, 30_000)
+    words = corpus(path, 15_000)
     with chaos(tmp_path, "ssp", shards=2, checkpoint_every_s=600.0) as (found, pool):
         found.learn(pool, path, 2)
         found.reach(words.total() * 0.3)
