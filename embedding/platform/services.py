@@ -73,7 +73,9 @@ def dask_services(settings: Settings) -> list[Service]:
             name=f"dask-worker-{i}",
             command=_python(
                 *("-m", "distributed.cli.dask_worker", settings.dask_url, "--no-nanny"),
-                *("--host", "127.0.0.1", "--no-dashboard", "--nthreads", "2"),
+                # Without an address its HTTP server listens on every interface, dashboard or none.
+                *("--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
+                *("--nthreads", "2"),
                 *("--name", f"worker-{i}", "--resources", "node=1"),
                 *("--memory-limit", "0", "--local-directory", scratch, "--death-timeout", "120"),
             ),

@@ -1,0 +1,82 @@
+"""The whole platform as `yeoron up` starts it: which doors it opens, and to whom."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from embedding.platform.operate import bring_down
+from embedding.platform.processes import marked
+from embedding.ports import lasting_port
+from embedding.settings import Settings, load_settings
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+ROOT = Path(__file__).parents[2]
+SOURCES = '[[source]]\nname = "board"\nkind = "feed"\nurl = "http://127.0.0.1:9/feed.xml"\n'
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Settings of a platform that runs, started by the command itself."""
+    folder = tmp_path_factory.mktemp("platform")
+    (folder / "sources.toml").write_text(SOURCES, encoding="utf-8")
+    ports = {name: lasting_port() for name in ("airflow", "mlflow", "dask", "dask_dashboard")}
+    file = folder / "yeoron.toml"
+    file.write_text(
+        f'[paths]\nhome = "{folder / "home"}"\nsources = "{folder / "sources.toml"}"\n'
+        "[cluster]\nnodes = 1\n"
+        f"[server]\nport = {lasting_port()}\nhttp_port = {lasting_port()}\n"
+        "[ports]\n" + "".join(f"{name} = {port}\n" for name, port in ports.items()),
+        encoding="utf-8",
+    )
+    given = {k: v for k, v in os.environ.items() if not k.startswith(("YEORON_", "AIRFLOW"))}
+    chosen = load_settings(file)
+    try:
+        subprocess.run(
+            [sys.executable, "-m", "embedding.cli", "--settings", str(file), "up"],
+            check=True,
+            cwd=ROOT,
+            env=given,
+            timeout=600,
+            umask=0o022,
+        )
+        yield chosen
+    finally:
+        bring_down(chosen)
+
+
+def listening(settings: Settings) -> list[tuple[str, int, str]]:
+    """Address, port and owner of every TCP socket on which the platform's processes listen."""
+    found = []
+    for process in marked(settings.paths.home):
+        try:
+            owner = " ".join(process.cmdline())[:120]
+            found += [
+                (each.laddr.ip, each.laddr.port, owner)
+                for each in process.net_connections(kind="inet")
+                if each.status == psutil.CONN_LISTEN
+            ]
+        except psutil.NoSuchProcess:
+            continue
+    return sorted(set(found))
+
+
+def test_every_door_is_on_loopback(platform: Settings) -> None:
+    doors = listening(platform)
+    known = {port for _, port, _ in doors}
+    ports = platform.ports
+    assert {
+        *(ports.airflow, ports.mlflow, ports.dask, ports.dask_dashboard),
+        *(platform.server.port, platform.server.http_port),
+    } <= known
+    # Tasks and pages of the one worker: it is looked at, whatever it calls itself.
+    assert sum("dask" in owner and "worker" in owner for _, _, owner in doors) == 2, doors
+    assert [door for door in doors if not ipaddress.ip_address(door[0]).is_loopback] == []
