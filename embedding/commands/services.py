@@ -10,6 +10,7 @@ import typer
 from embedding.commands.common import (
     console,
     errors,
+    keep_private,
     log_to_stderr,
     print_json,
     settings,
@@ -88,6 +89,7 @@ def serve(
     from embedding.server.config import ServerConfig, SyncConfig
 
     log_to_stderr()
+    keep_private()
     chosen = settings()
     changes: dict[str, object] = {
         "device": device,
@@ -145,11 +147,14 @@ def node(
     """
     from embedding.cluster import node_specs
     from embedding.errors import ConfigError
+    from embedding.private import private_folder
     from embedding.stopping import stop_on_signals
     from embedding.worker.node import run_node
 
     log_to_stderr()
+    keep_private()
     chosen = settings()
+    private_folder(chosen.paths.home)
     specs = {spec.name: spec for spec in node_specs(chosen)}
     if name not in specs:
         raise ConfigError(f"--name {name}: no such node; {', '.join(specs)} are accepted.")

@@ -19,6 +19,7 @@ from embedding.platform.services import (
     server_service,
 )
 from embedding.platform.supervisor import Supervisor
+from embedding.private import private_folder
 from embedding.settings import SETTINGS_VARIABLE, Settings
 from embedding_airflow.environment import airflow_environment, migrate_command
 
@@ -103,6 +104,7 @@ def bring_up(
         raise PlatformError(
             f"the platform in {settings.paths.home} is already running; `make down` ends it."
         )
+    private_folder(settings.paths.home)
     require_free(port_settings(settings, simweb=bool(extra)))
     services = all_services(settings, extra)
     for folder in (settings.paths.mlflow, settings.paths.snapshots, settings.paths.frontier):

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
+from embedding.private import private_folder
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.http import HttpService
 from embedding.server.flight.credentials import read_credentials
@@ -25,6 +26,7 @@ def serve(
     Its pages answer `restoring` until it is `ready`.
     """
     read_credentials(server)
+    private_folder(settings.paths.home)
     to = _serve(settings, server, sync, ready)
     if to is not None:
         seed = settings.model.seed

@@ -85,6 +85,9 @@ def _sections(
             "base_log_folder": home / "logs",
             "dag_processor_child_process_log_directory": home / "logs" / "dag_processor",
             "colored_console_log": False,
+            # Airflow sets these itself, whatever the umask is.
+            "file_task_handler_new_folder_permissions": "0o700",
+            "file_task_handler_new_file_permissions": "0o600",
         },
         "api": {
             "host": "127.0.0.1",

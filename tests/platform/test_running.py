@@ -79,4 +79,22 @@ def test_every_door_is_on_loopback(platform: Settings) -> None:
     } <= known
     # Tasks and pages of the one worker: it is looked at, whatever it calls itself.
     assert sum("dask" in owner and "worker" in owner for _, _, owner in doors) == 2, doors
-    assert [door for door in doors if not ipaddress.ip_address(door[0]).is_loopback] == []
+    # gRPC listens on IPv4 through an IPv6 socket.
+    plain = [(ip.removeprefix("::ffff:"), port, owner) for ip, port, owner in doors]
+    assert [door for door in plain if not ipaddress.ip_address(door[0]).is_loopback] == []
+
+
+def test_state_is_its_owners_alone(platform: Settings) -> None:
+    """Although the command was started with the usual umask."""
+    home = platform.paths.home
+    assert home.stat().st_mode & 0o777 == 0o700
+    held = [path for path in home.rglob("*") if not path.is_symlink()]
+    assert {"airflow", "mlflow", "checkpoints", "logs"} <= {path.name for path in held}
+    assert [str(path) for path in held if path.stat().st_mode & 0o077] == []
+
+
+def test_no_process_leaves_a_core(platform: Settings) -> None:
+    """1 byte, not 0: the kernel would still pipe a core to a program."""
+    limits = [process.rlimit(psutil.RLIMIT_CORE) for process in marked(platform.paths.home)]
+    assert len(limits) >= 8
+    assert set(limits) == {(1, 1)}

@@ -1,0 +1,36 @@
+"""What a process keeps from other users of the machine: its files, and its memory when it crashes."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+from embedding.errors import PlatformError
+
+UMASK = 0o077
+_NO_CORE = 1
+"""Bytes of a core file. Below a page none is written; 0 would still let the kernel pipe one to a
+program (core_pattern), which 1 forbids too."""
+
+
+def leave_no_core() -> None:
+    """This process, which may hold text, and those it starts leave no core dump; for good."""
+    resource.setrlimit(resource.RLIMIT_CORE, (_NO_CORE, _NO_CORE))
+
+
+def write_privately() -> None:
+    """What this process and those it starts make from now on is their owner's alone."""
+    os.umask(UMASK)
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder, or take one that is there, for its owner alone; PlatformError if it cannot."""
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.chmod(0o700)
+    except OSError as error:
+        raise PlatformError(
+            f"{path}: cannot be kept from other users ({error.strerror}); a folder of one's own is "
+            "accepted (paths.home)."
+        ) from error
