@@ -233,13 +233,35 @@ def _require_workers(client: Any, nodes: int, settings: Settings) -> None:
         ) from error
 
 
+def dask_security(settings: Settings) -> Any:
+    """What everyone in the cluster shows and asks for: Dask unpickles what it is told."""
+    from distributed import Security
+
+    cert, key = settings.paths.dask_certificate
+    if not (cert.is_file() and key.is_file()):
+        raise PlatformError(
+            f"{cert}: there is no certificate of the Dask cluster; `make up` makes one."
+        )
+    files = {
+        f"tls_{role}_{name}": str(path)
+        for role in ("client", "scheduler", "worker")
+        for name, path in (("cert", cert), ("key", key))
+    }
+    return Security(require_encryption=True, tls_ca_file=str(cert), **files)
+
+
 @contextmanager
 def dask_client(settings: Settings) -> Iterator[Any]:
     """A client of the cluster; raises PlatformError with the address when it is not there."""
     from distributed import Client
 
     try:
-        client = Client(settings.dask_url, timeout=CONNECT_SECONDS, set_as_default=False)
+        client = Client(
+            settings.dask_url,
+            security=dask_security(settings),
+            timeout=CONNECT_SECONDS,
+            set_as_default=False,
+        )
     except (OSError, TimeoutError) as error:
         raise PlatformError(
             f"no Dask scheduler answers at {settings.dask_url} within {CONNECT_SECONDS:.0f} s; "

@@ -1,4 +1,4 @@
-"""What a process keeps from other users of the machine: its files, and its memory when it crashes."""
+"""What a process keeps from other users of the machine: its files, and its memory in a crash."""
 
 from __future__ import annotations
 

@@ -100,6 +100,16 @@ class PathsConfig(Config):
         """Airflow's home."""
         return self.home / "airflow"
 
+    @property
+    def secrets(self) -> Path:
+        """What the platform's processes show each other: certificates, keys, tokens."""
+        return self.home / "secrets"
+
+    @property
+    def dask_certificate(self) -> tuple[Path, Path]:
+        """Certificate and key of everyone in the Dask cluster; the certificate is its authority."""
+        return self.secrets / "dask-cert.pem", self.secrets / "dask-key.pem"
+
 
 class PortsConfig(Config):
     """Loopback ports of the services that are not Yeoron's own (those are beside their owner)."""
@@ -226,7 +236,7 @@ class Settings(BaseSettings):
     @property
     def dask_url(self) -> str:
         """Address of Dask's scheduler."""
-        return f"tcp://127.0.0.1:{self.ports.dask}"
+        return f"tls://127.0.0.1:{self.ports.dask}"
 
     @property
     def dask_dashboard_url(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import embedding_airflow
+from embedding.certificates import ensure_certificate
 from embedding.errors import PlatformError
 from embedding.platform.ports import port_settings, require_free
 from embedding.platform.processes import MARK, mark, marked
@@ -106,6 +107,8 @@ def bring_up(
         )
     private_folder(settings.paths.home)
     require_free(port_settings(settings, simweb=bool(extra)))
+    private_folder(settings.paths.secrets)
+    ensure_certificate(settings.paths.secrets, "dask")
     services = all_services(settings, extra)
     for folder in (settings.paths.mlflow, settings.paths.snapshots, settings.paths.frontier):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from embedding.certificates import make_certificate
+from embedding.cluster import dask_client
 from embedding.platform.operate import bring_down
 from embedding.platform.processes import marked
 from embedding.ports import lasting_port
@@ -98,3 +102,50 @@ def test_no_process_leaves_a_core(platform: Settings) -> None:
     limits = [process.rlimit(psutil.RLIMIT_CORE) for process in marked(platform.paths.home)]
     assert len(limits) >= 8
     assert set(limits) == {(1, 1)}
+
+
+# What another user of the machine can do: reach the port, and bring a certificate of their own.
+STRANGER = """
+import sys
+from distributed import Client, Security
+address, cert, key, planted = sys.argv[1:]
+own = Security(
+    require_encryption=True, tls_ca_file=cert, tls_client_cert=cert, tls_client_key=key
+) if cert else None
+try:
+    with Client(address, security=own, timeout=8) as client:
+        client.run_on_scheduler(lambda: open(planted, "w").close())
+except (OSError, TimeoutError):
+    sys.exit(7)
+"""
+
+
+def test_dask_reads_nothing_from_whom_it_does_not_know(platform: Settings, tmp_path: Path) -> None:
+    """What it reads it unpickles, which runs it."""
+    with dask_client(platform) as client:
+        workers = list(client.scheduler_info(n_workers=-1)["workers"])
+        assert client.submit(lambda: 41 + 1).result(timeout=120) == 42
+    assert len(workers) == 1
+    assert all(each.startswith("tls://127.0.0.1:") for each in workers)
+    planted = tmp_path / "planted"
+    cert, key = make_certificate(tmp_path, "stranger")
+    for address in (platform.dask_url, *workers):
+        bare = address.replace("tls://", "tcp://")
+        for scheme, own in ((bare, ("", "")), (address, (str(cert), str(key)))):
+            done = subprocess.run(
+                [sys.executable, "-c", STRANGER, scheme, *own, str(planted)],
+                capture_output=True,
+                timeout=300,
+            )
+            assert done.returncode == 7, done.stderr.decode()[-800:]
+    assert not planted.exists()
+    # Nor does TLS without any certificate come further than its greeting.
+    for address in (platform.dask_url, *workers):
+        port = int(address.rpartition(":")[2])
+        line = ssl.create_default_context()
+        line.check_hostname, line.verify_mode = False, ssl.CERT_NONE
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=60) as raw,
+            pytest.raises((ssl.SSLError, ConnectionError)),
+        ):
+            line.wrap_socket(raw).recv(1024)  # an alert: a certificate is asked for
