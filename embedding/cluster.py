@@ -69,7 +69,7 @@ def node_specs(settings: Settings, sources: Sequence[SourceConfig] | None = None
             model=settings.model,
             node=settings.node,
             min_count=settings.server.min_count,
-            exchange=settings.exchange,
+            exchange=settings.line(),
             evidence=settings.paths.evidence.resolve(),
         )
         for name in names

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import secrets
+from contextlib import suppress
 from pathlib import Path
 
 from embedding.errors import PlatformError
@@ -34,3 +36,24 @@ def private_folder(path: Path) -> None:
             f"{path}: cannot be kept from other users ({error.strerror}); a folder of one's own is "
             "accepted (paths.home)."
         ) from error
+
+
+def ensure_secret(path: Path, text: str) -> None:
+    """Write a file of mode 600 unless it is there, whole or not at all; raises OSError.
+
+    Of two processes that make it the first one wins.
+    """
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(6)}")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            path.hardlink_to(draft)
+    finally:
+        draft.unlink()
