@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from embedding.platform.services import (
 )
 from embedding.platform.supervisor import Supervisor
 from embedding.private import private_folder
-from embedding.settings import SETTINGS_VARIABLE, Settings
+from embedding.settings import SETTINGS_VARIABLE, PathsConfig, Settings
 from embedding_airflow.environment import airflow_environment, migrate_command
 
 Progress = Callable[[str], None]
@@ -149,6 +150,8 @@ def bring_down(settings: Settings) -> int:
     ran = 0
     for supervisor in supervisors(settings):
         ran += supervisor.stop()
+        # What its nodes had to know: sources with their cookies, the key of pseudonyms.
+        shutil.rmtree(PathsConfig(home=supervisor.home).nodes, ignore_errors=True)
         left = marked(supervisor.home)
         if left:
             raise PlatformError(
