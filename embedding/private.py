@@ -18,7 +18,10 @@ program (core_pattern), which 1 forbids too."""
 
 def leave_no_core() -> None:
     """This process, which may hold text, and those it starts leave no core dump; for good."""
-    resource.setrlimit(resource.RLIMIT_CORE, (_NO_CORE, _NO_CORE))
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    # Nobody but root raises a limit, and one of 0 is kept.
+    most = _NO_CORE if hard == resource.RLIM_INFINITY else min(hard, _NO_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
 
 
 def write_privately() -> None:

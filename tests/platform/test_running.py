@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
 import socket
@@ -11,20 +12,29 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 
 from embedding.certificates import make_certificate
-from embedding.cluster import dask_client
+from embedding.cluster import attach_pool, dask_client, stop_pool
+from embedding.errors import RefusedError
+from embedding.exchange.channel import Channel
+from embedding.nodetask import spec_file
 from embedding.platform.operate import bring_down
 from embedding.platform.processes import marked
 from embedding.ports import lasting_port
 from embedding.settings import Settings, load_settings
+from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).parents[2]
-SOURCES = '[[source]]\nname = "board"\nkind = "feed"\nurl = "http://127.0.0.1:9/feed.xml"\n'
+SECRET = "OPERATORS-COOKIE"
+SOURCES = (
+    '[[source]]\nname = "board"\nkind = "feed"\nurl = "http://127.0.0.1:9/feed.xml"\n'
+    f'cookies = {{ session = "{SECRET}" }}\n'
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +52,8 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
         encoding="utf-8",
     )
     given = {k: v for k, v in os.environ.items() if not k.startswith(("YEORON_", "AIRFLOW"))}
+    # A list, as the environment gives one.
+    given["YEORON_CRAWL__ALLOW_PRIVATE_HOSTS"] = '["127.0.0.1:9"]'
     chosen = load_settings(file)
     try:
         subprocess.run(
@@ -97,6 +109,12 @@ def test_state_is_its_owners_alone(platform: Settings) -> None:
     assert [str(path) for path in held if path.stat().st_mode & 0o077] == []
 
 
+def test_services_have_the_environment_as_it_was_given(platform: Settings) -> None:
+    held = [process.environ() for process in marked(platform.paths.home)]
+    name = "YEORON_CRAWL__ALLOW_PRIVATE_HOSTS"
+    assert [each[name] for each in held if name in each].count('["127.0.0.1:9"]') >= 4
+
+
 def test_no_process_leaves_a_core(platform: Settings) -> None:
     """1 byte, not 0: the kernel would still pipe a core to a program."""
     limits = [process.rlimit(psutil.RLIMIT_CORE) for process in marked(platform.paths.home)]
@@ -149,3 +167,34 @@ def test_dask_reads_nothing_from_whom_it_does_not_know(platform: Settings, tmp_p
             pytest.raises((ssl.SSLError, ConnectionError)),
         ):
             line.wrap_socket(raw).recv(1024)  # an alert: a certificate is asked for
+
+
+def test_a_node_and_an_operator_are_known_by_themselves_and_tell_no_secret(
+    platform: Settings, tmp_path: Path
+) -> None:
+    """A pool that starts over TLS, greets with its token, and is told cookies by a file."""
+
+    def nodes() -> dict[str, object]:
+        answer = httpx.get(platform.server_status_url, timeout=30, trust_env=False)
+        found: dict[str, object] = answer.json()["nodes"]
+        return found
+
+    assert attach_pool(platform).started == ["yeoron-node-0"]
+    until(lambda: "yeoron-node-0" in nodes(), "the node did not greet the server", 600)
+    told = spec_file(platform.paths.nodes, "yeoron-node-0")
+    assert SECRET in told.read_text()
+    settings = platform.paths.home.parent / "yeoron.toml"
+    command = (sys.executable, "-m", "embedding.cli", "--settings", str(settings), "live", "policy")
+    done = subprocess.run([*command, "asp"], cwd=ROOT, timeout=300, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    as_a_node = Channel(platform.server_location, platform.line())
+    with contextlib.closing(as_a_node), pytest.raises(RefusedError, match="an operator's token"):
+        as_a_node.action("rollback", {"to": "nothing"})
+    for process in marked(platform.paths.home):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            assert SECRET not in " ".join(process.cmdline())
+    assert stop_pool(platform) == ["yeoron-node-0"]
+    assert not told.exists()
+    logs = [path for path in platform.paths.logs.rglob("*") if path.is_file()]
+    assert any("dask-worker" in path.name for path in logs)
+    assert [path.name for path in logs if SECRET.encode() in path.read_bytes()] == []
