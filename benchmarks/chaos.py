@@ -35,9 +35,9 @@ import psutil
 from benchmarks.chaosjudging import judge, verdict
 from benchmarks.heldout import held_out_loss
 from benchmarks.machine import RESULTS, facts, free_port, keep
+from embedding.certificates import ensure_certificate
 from embedding.cluster import dask_client
 from embedding.exchange.client import ParameterClient
-from embedding.exchange.config import ExchangeConfig
 from embedding.nodetask import submit_node
 from embedding.platform.services import dask_services, server_service
 from embedding.platform.supervisor import Supervisor
@@ -160,6 +160,7 @@ def platform(setting: Setting, seed: int) -> Iterator[tuple[Settings, Supervisor
         before = os.environ.get(SETTINGS_VARIABLE)
         os.environ[SETTINGS_VARIABLE] = str(write_settings(Path(folder), setting, seed))
         settings = load_settings()
+        ensure_certificate(settings.paths.secrets, "dask")
         supervisor = Supervisor(settings.paths.home, settings.paths.logs)
         services = [server_service(settings), *dask_services(settings)]
         supervisor.write(services)
@@ -221,11 +222,11 @@ def train(corpus: Path, setting: Setting, kills: int, seed: int) -> dict[str, An
         placed(_request(settings, corpus, setting), settings.server_location) as placement,
     ):
         killer = Killer(supervisor, setting, seed)
-        line = ExchangeConfig(connect_timeout_s=PATIENCE_S)
+        line = settings.line().model_copy(update={"connect_timeout_s": PATIENCE_S})
         with ParameterClient(settings.server_location, node="bench", config=line) as server:
             began = time.monotonic()
             futures = [
-                submit_node(client, spec.model_dump_json(), spec.name, POOL)
+                submit_node(client, spec, POOL, settings.paths.nodes)
                 for spec in _specs(settings, corpus, setting, placement)
             ]
             total = setting.epochs * sum(1 for _ in _words(corpus))
@@ -274,7 +275,7 @@ def _request(settings: Settings, corpus: Path, setting: Setting) -> TrainRequest
     topology = {"kind": setting.topology, "groups": setting.groups}
     asked = {"corpus": corpus, "nodes": setting.nodes, "topology": topology}
     request = TrainRequest.model_validate({**asked, "shards": setting.shards})
-    request = request.model_copy(update={"sync": settings.sync, "exchange": settings.exchange})
+    request = request.model_copy(update={"sync": settings.sync, "exchange": settings.line()})
     check_topology(request)
     return request
 
@@ -293,7 +294,7 @@ def _specs(
             stream=settings.stream,
             model=settings.model,
             node=settings.node,
-            exchange=settings.exchange,
+            exchange=settings.line(),
         )
         for i in range(setting.nodes)
     ]

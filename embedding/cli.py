@@ -14,6 +14,7 @@ import typer
 from embedding import __version__
 from embedding.commands.common import errors, use_settings_file
 from embedding.errors import YeoronError
+from embedding.private import leave_no_core
 
 # typer may bring a click of its own, so the installed one's errors are not the ones to catch.
 _MISUSE: Any = next(
@@ -62,6 +63,7 @@ def options(
 
 def main() -> None:
     """Run a command; an expected error is one sentence on stderr and its exit code."""
+    leave_no_core()
     gc.set_threshold(YOUNG, 10, 10)
     # What is there at the end ends with the process: looking through it would take a second.
     atexit.register(gc.freeze)

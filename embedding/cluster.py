@@ -20,11 +20,11 @@ from typing import Any
 from pydantic import SecretStr
 from sqlalchemy.engine import make_url
 
-from embedding.crawl.config import TO_A_NODE, CrawlConfig
+from embedding.crawl.config import CrawlConfig
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.rewinding import Blocked, blocked
 from embedding.errors import PlatformError
-from embedding.nodetask import submit_node
+from embedding.nodetask import spec_file, submit_node
 from embedding.settings import Settings
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.worker.spec import NodeSpec
@@ -69,7 +69,7 @@ def node_specs(settings: Settings, sources: Sequence[SourceConfig] | None = None
             model=settings.model,
             node=settings.node,
             min_count=settings.server.min_count,
-            exchange=settings.exchange,
+            exchange=settings.line(),
             evidence=settings.paths.evidence.resolve(),
         )
         for name in names
@@ -125,7 +125,7 @@ def attach_pool(settings: Settings) -> PoolState:
         started = []
         for spec in specs:
             if spec.name not in running:
-                _submit(client, spec, settings.cluster.pool)
+                _submit(client, spec, settings)
                 started.append(spec.name)
     shown = pool_leases(settings)
     reading = {
@@ -148,7 +148,9 @@ def stop_pool(settings: Settings, *, timeout: float = 60.0) -> list[str]:
                     f"{timeout:.0f} s; `yeoron down` ends them."
                 )
             time.sleep(0.3)
-        return running
+    for name in running:
+        spec_file(settings.paths.nodes, name).unlink(missing_ok=True)
+    return running
 
 
 def running_nodes(client: Any, settings: Settings) -> list[str]:
@@ -172,12 +174,12 @@ def _task_states(prefix: str, dask_scheduler: Any = None) -> dict[str, str]:
     return {str(key): task.state for key, task in tasks if str(key).startswith(prefix)}
 
 
-def _submit(client: Any, spec: NodeSpec, pool: str) -> None:
+def _submit(client: Any, spec: NodeSpec, settings: Settings) -> None:
     """Start a node; returns when the scheduler has taken it, so that closing loses nothing."""
     from distributed import fire_and_forget
 
-    told = spec.model_dump_json(context=TO_A_NODE)
-    fire_and_forget(submit_node(client, told, spec.name, pool))
+    pool = settings.cluster.pool
+    fire_and_forget(submit_node(client, spec, pool, settings.paths.nodes))
     _wait(lambda: _states(client, pool).get(spec.name) not in {None, *ENDED}, spec.name, "start")
 
 
@@ -233,13 +235,35 @@ def _require_workers(client: Any, nodes: int, settings: Settings) -> None:
         ) from error
 
 
+def dask_security(settings: Settings) -> Any:
+    """What everyone in the cluster shows and asks for: Dask unpickles what it is told."""
+    from distributed import Security
+
+    cert, key = settings.paths.dask_certificate
+    if not (cert.is_file() and key.is_file()):
+        raise PlatformError(
+            f"{cert}: there is no certificate of the Dask cluster; `make up` makes one."
+        )
+    files = {
+        f"tls_{role}_{name}": str(path)
+        for role in ("client", "scheduler", "worker")
+        for name, path in (("cert", cert), ("key", key))
+    }
+    return Security(require_encryption=True, tls_ca_file=str(cert), **files)
+
+
 @contextmanager
 def dask_client(settings: Settings) -> Iterator[Any]:
     """A client of the cluster; raises PlatformError with the address when it is not there."""
     from distributed import Client
 
     try:
-        client = Client(settings.dask_url, timeout=CONNECT_SECONDS, set_as_default=False)
+        client = Client(
+            settings.dask_url,
+            security=dask_security(settings),
+            timeout=CONNECT_SECONDS,
+            set_as_default=False,
+        )
     except (OSError, TimeoutError) as error:
         raise PlatformError(
             f"no Dask scheduler answers at {settings.dask_url} within {CONNECT_SECONDS:.0f} s; "

@@ -4,6 +4,9 @@ Dask gives a task to a worker that has the resource, whether or not it is in use
 worker was killed would wait behind the node of another worker, for weeks, while its own is long
 back. So a node takes half of a worker's resource, which lets a second one begin there; it sees that
 the worker has a node, and has Dask place it anew until there is a worker without one.
+
+What a node must know holds secrets: cookies, passwords, a key. Dask shows arguments of tasks, in
+its log where one fails; so a task is told a file, which its owner alone can read.
 """
 
 from __future__ import annotations
@@ -12,8 +15,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from embedding.crawl.config import TO_A_NODE
+from embedding.errors import PlatformError
+from embedding.private import ensure_secret, private_folder
 from embedding.worker.node import run_node
 from embedding.worker.spec import NodeSpec
 
@@ -26,11 +33,33 @@ _TAKEN: set[str] = set()
 _LOCK = threading.Lock()
 
 
-def submit_node(client: Any, spec_json: str, name: str, pool: str) -> Any:
-    """Start a node, on any worker that has none, as soon as there is one; its future."""
+def submit_node(client: Any, spec: NodeSpec, pool: str, folder: Path) -> Any:
+    """Start a node, on any worker that has none, as soon as there is one; its future.
+
+    folder  where the node's file is written (mode 600); it stays there while the node may run
+    """
+    file = spec_file(folder, spec.name)
+    private_folder(folder)
+    text = spec.model_dump_json(context=TO_A_NODE)
+    file.unlink(missing_ok=True)
+    ensure_secret(file, text)
     return client.submit(
-        node_task, spec_json, pool, key=name, resources=RESOURCE, retries=1000, pure=False
+        told_node, str(file), pool, key=spec.name, resources=RESOURCE, retries=1000, pure=False
     )
+
+
+def spec_file(folder: Path, name: str) -> Path:
+    """Where what a node must know is written."""
+    return folder.resolve() / f"{name}.json"
+
+
+def told_node(file: str, pool: str) -> dict[str, Any]:
+    """The Dask task of a node of a pool, which is told the file of its specification."""
+    try:
+        told = Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise PlatformError(f"{file}: {error.strerror}; the pool is to be started anew.") from error
+    return node_task(told, pool)
 
 
 def node_task(spec_json: str, pool: str) -> dict[str, Any]:

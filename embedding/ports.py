@@ -1,7 +1,8 @@
-"""Ports of this machine that a server can come back to."""
+"""Addresses and ports of this machine: which are its own, and which a server can come back to."""
 
 from __future__ import annotations
 
+import ipaddress
 import random
 import socket
 from collections import deque
@@ -12,6 +13,16 @@ _LOWEST = 10_000
 _TRIES = 100
 _given: deque[int] = deque(maxlen=1000)
 """Ports given out before, whose servers may not listen yet."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on can be reached from this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:

@@ -151,7 +151,7 @@ def _before(manifests: dict[str, Manifest], first: Manifest) -> str | None:
 
 
 def _ask(settings: Settings, name: str, body: dict[str, Any]) -> Any:
-    channel = Channel(settings.server_location, settings.exchange)
+    channel = Channel(settings.server_location, settings.line(operator=True))
     try:
         return channel.action(name, body)
     finally:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import (
@@ -29,6 +30,7 @@ from embedding.errors import ConfigError
 from embedding.evaluation.config import EvaluationConfig
 from embedding.exchange.config import ExchangeConfig
 from embedding.models.config import ModelConfig
+from embedding.ports import is_loopback
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
@@ -99,6 +101,31 @@ class PathsConfig(Config):
     def airflow(self) -> Path:
         """Airflow's home."""
         return self.home / "airflow"
+
+    @property
+    def secrets(self) -> Path:
+        """What the platform's processes show each other: certificates, keys, tokens."""
+        return self.home / "secrets"
+
+    @property
+    def nodes(self) -> Path:
+        """What each node of the pool must know, while it runs."""
+        return self.secrets / "nodes"
+
+    @property
+    def node_token(self) -> Path:
+        """What nodes show to the parameter server of this home."""
+        return self.secrets / "node-token"
+
+    @property
+    def operator_token(self) -> Path:
+        """What those show to it who change the training."""
+        return self.secrets / "operator-token"
+
+    @property
+    def dask_certificate(self) -> tuple[Path, Path]:
+        """Certificate and key of everyone in the Dask cluster; the certificate is its authority."""
+        return self.secrets / "dask-cert.pem", self.secrets / "dask-key.pem"
 
 
 class PortsConfig(Config):
@@ -208,6 +235,20 @@ class Settings(BaseSettings):
         host = _REACHED.get(host, host)
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
+    def line(self, location: str | None = None, *, operator: bool = False) -> ExchangeConfig:
+        """How a server is reached, as a node or as an operator; None: this home's own server.
+
+        The home's token is shown to servers on this machine, unless another is set.
+        """
+        chosen = self.exchange
+        token = self.paths.operator_token if operator else self.paths.node_token
+        if operator and chosen.operator_token_file is not None:
+            return chosen.model_copy(update={"token_file": chosen.operator_token_file})
+        here = is_loopback(urlsplit(location or self.server_location).hostname or "")
+        if chosen.token_file is not None or not here or not token.is_file():
+            return chosen
+        return chosen.model_copy(update={"token_file": token.resolve()})
+
     @property
     def server_status_url(self) -> str:
         """Address of the parameter server's status."""
@@ -226,7 +267,7 @@ class Settings(BaseSettings):
     @property
     def dask_url(self) -> str:
         """Address of Dask's scheduler."""
-        return f"tcp://127.0.0.1:{self.ports.dask}"
+        return f"tls://127.0.0.1:{self.ports.dask}"
 
     @property
     def dask_dashboard_url(self) -> str:

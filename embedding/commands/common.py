@@ -32,6 +32,13 @@ def settings() -> Settings:
     return load_settings()
 
 
+def keep_private() -> None:
+    """A service's files are its owner's alone, and so are those of whatever it starts."""
+    from embedding.private import write_privately
+
+    write_privately()
+
+
 def use_settings_file(path: Path | None) -> None:
     """Make `path` the settings file of this process and of those it starts."""
     if path is None:

@@ -116,7 +116,7 @@ def _ask(server: str | None, name: str, body: dict[str, Any]) -> Any:
     from embedding.exchange.channel import Channel
 
     chosen = settings()
-    channel = Channel(server or chosen.server_location, chosen.exchange)
+    channel = Channel(server or chosen.server_location, chosen.line(server, operator=True))
     try:
         return channel.action(name, body)
     finally:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from embedding.commands.common import Json, console, print_json, settings
+from embedding.commands.common import Json, console, keep_private, print_json, settings
 from embedding.errors import UnavailableError
 
 
@@ -28,6 +28,7 @@ def up() -> None:
     from embedding.platform.operate import bring_up
     from embedding.platform.summary import addresses
 
+    keep_private()
     chosen = settings()
     with console.status("Starting the platform …") as line:
         bring_up(chosen, progress=lambda name: line.update(f"Started {name} …"))
@@ -61,6 +62,7 @@ def demo(
     """
     from embedding.platform.demo import run_demo
 
+    keep_private()
     raise typer.Exit(run_demo(settings(), corpus, seconds_per_month, console))
 
 

@@ -10,6 +10,7 @@ import typer
 from embedding.commands.common import (
     console,
     errors,
+    keep_private,
     log_to_stderr,
     print_json,
     settings,
@@ -88,6 +89,7 @@ def serve(
     from embedding.server.config import ServerConfig, SyncConfig
 
     log_to_stderr()
+    keep_private()
     chosen = settings()
     changes: dict[str, object] = {
         "device": device,
@@ -145,11 +147,14 @@ def node(
     """
     from embedding.cluster import node_specs
     from embedding.errors import ConfigError
+    from embedding.private import private_folder
     from embedding.stopping import stop_on_signals
     from embedding.worker.node import run_node
 
     log_to_stderr()
+    keep_private()
     chosen = settings()
+    private_folder(chosen.paths.home)
     specs = {spec.name: spec for spec in node_specs(chosen)}
     if name not in specs:
         raise ConfigError(f"--name {name}: no such node; {', '.join(specs)} are accepted.")
@@ -159,22 +164,44 @@ def node(
 
 
 def web(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8090,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on; beyond loopback TLS is needed.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="PEM certificate (chain).")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM private key.")] = None,
 ) -> None:
     """Serve the trends page alone, without Airflow, behind a token it prints.
 
-    Example: `yeoron web --port 8090`
+    Examples: `yeoron web --port 8090` ·
+    `yeoron web --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem`
     """
     import uvicorn
 
+    from embedding.exchange.token import private
     from embedding.web.app import create_app
+    from embedding.web.config import WebConfig
     from embedding.web.login import ensure_token
 
-    page = settings().page
+    given = {"host": host, "port": port, "tls_cert": tls_cert, "tls_key": tls_key}
+    changes = {name: value for name, value in given.items() if value is not None}
+    page = validate(WebConfig, {**dict(settings().page), **changes}, "yeoron web")
+    if page.tls_key is not None and page.tls_key.exists():
+        private(page.tls_key, "tls_key")
     token = ensure_token(page.token_file)
-    console.print(f"Trends page at http://{host}:{port}/ — token: {token}", highlight=False)
-    uvicorn.run(create_app(page), host=host, port=port, log_level="warning")
+    scheme = "http" if page.tls_cert is None else "https"
+    shown = f"[{page.host}]" if ":" in page.host else page.host
+    console.print(
+        f"Trends page at {scheme}://{shown}:{page.port}/ — token: {token}", highlight=False
+    )
+    uvicorn.run(
+        create_app(page),
+        host=page.host,
+        port=page.port,
+        ssl_certfile=page.tls_cert,
+        ssl_keyfile=page.tls_key,
+        log_level="warning",
+    )
 
 
 def simweb(

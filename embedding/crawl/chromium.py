@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
+from functools import cache
 from pathlib import Path
 
 from embedding.errors import FetchError
+
+log = logging.getLogger(__name__)
 
 NOT_WANTED = ("--disable-popup-blocking",)
 """Switches of Playwright's that are left out: pages open no windows by themselves."""
@@ -25,6 +29,18 @@ def find_chromium(configured: Path | None) -> str | None:
             )
         return str(configured)
     return next((path for name in _NAMES if (path := shutil.which(name))), None)
+
+
+@cache
+def sandboxed() -> bool:
+    """Whether Chromium's sandbox is on. It has none for root; that is logged, once a process."""
+    if os.geteuid() != 0:
+        return True
+    log.warning(
+        "Chromium runs without its sandbox, because this is root: a hostile page that breaks out "
+        "of it is root too. Run the platform as a user of its own (docs/security.md)."
+    )
+    return False
 
 
 def chromium_flags() -> list[str]:
@@ -49,4 +65,4 @@ def chromium_flags() -> list[str]:
         "--proxy-bypass-list=<-loopback>",
         "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     ]
-    return [*flags, "--no-sandbox"] if os.geteuid() == 0 else flags
+    return flags if sandboxed() else [*flags, "--no-sandbox"]

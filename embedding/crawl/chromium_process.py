@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
 
-from embedding.crawl.chromium import NOT_WANTED, chromium_flags, find_chromium
+from embedding.crawl.chromium import NOT_WANTED, chromium_flags, find_chromium, sandboxed
 from embedding.crawl.tether import Tether
 from embedding.errors import FetchError
 
@@ -182,7 +182,7 @@ async def _launch(playwright: Playwright, executable: str | None) -> ChromiumPro
         executable_path=executable,
         args=[*chromium_flags(), mark],
         ignore_default_args=list(NOT_WANTED),
-        chromium_sandbox=os.geteuid() != 0,
+        chromium_sandbox=sandboxed(),
         handle_sigint=False,
         timeout=_STARTING * 1000,
     )

@@ -20,7 +20,7 @@ class CrawlConfig(Config):
     """Sent with each request; give an address or a page by which you can be reached."""
     robots_agent: str = "yeoron"
     """Product token that robots.txt groups are matched against."""
-    frontier: str = "sqlite:///var/frontier.db"
+    frontier: str = Field("sqlite:///var/frontier.db", repr=False)
     """SQLAlchemy address of the frontier: SQLite by default, PostgreSQL in production."""
     leases: LeaseConfig = LeaseConfig()
     """Which node reads which source."""

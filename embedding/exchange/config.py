@@ -31,6 +31,10 @@ class ExchangeConfig(Config):
     token_file: Path | None = None
     """File with the shared secret that the server asks for; None when it asks for none."""
 
+    operator_token_file: Path | None = None
+    """File with the secret that a server asks for where its training is changed (`yeoron rollback`,
+    `yeoron live policy`); None takes token_file. Nodes do not need it."""
+
     tls_ca: Path | None = None
     """PEM file of the authority that signed the server's certificate; needed for `grpc+tls://`."""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import embedding_airflow
+from embedding.certificates import ensure_certificate
 from embedding.errors import PlatformError
 from embedding.platform.ports import port_settings, require_free
 from embedding.platform.processes import MARK, mark, marked
@@ -19,7 +21,8 @@ from embedding.platform.services import (
     server_service,
 )
 from embedding.platform.supervisor import Supervisor
-from embedding.settings import SETTINGS_VARIABLE, Settings
+from embedding.private import private_folder
+from embedding.settings import SETTINGS_VARIABLE, PathsConfig, Settings
 from embedding_airflow.environment import airflow_environment, migrate_command
 
 Progress = Callable[[str], None]
@@ -103,7 +106,10 @@ def bring_up(
         raise PlatformError(
             f"the platform in {settings.paths.home} is already running; `make down` ends it."
         )
+    private_folder(settings.paths.home)
     require_free(port_settings(settings, simweb=bool(extra)))
+    private_folder(settings.paths.secrets)
+    ensure_certificate(settings.paths.secrets, "dask")
     services = all_services(settings, extra)
     for folder in (settings.paths.mlflow, settings.paths.snapshots, settings.paths.frontier):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -144,6 +150,8 @@ def bring_down(settings: Settings) -> int:
     ran = 0
     for supervisor in supervisors(settings):
         ran += supervisor.stop()
+        # What its nodes had to know: sources with their cookies, the key of pseudonyms.
+        shutil.rmtree(PathsConfig(home=supervisor.home).nodes, ignore_errors=True)
         left = marked(supervisor.home)
         if left:
             raise PlatformError(

@@ -54,11 +54,17 @@ def mlflow_service(settings: Settings) -> Service:
 
 
 def dask_services(settings: Settings) -> list[Service]:
-    """Dask's scheduler and one worker a node, all on loopback."""
+    """Dask's scheduler and one worker a node, all on loopback.
+
+    They unpickle what they are told: each shows the platform's certificate, and asks for it.
+    """
+    cert, key = (str(path.resolve()) for path in settings.paths.dask_certificate)
+    known = ("--tls-ca-file", cert, "--tls-cert", cert, "--tls-key", key)
     scheduler = Service(
         name="dask-scheduler",
         command=_python(
             *("-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"),
+            *("--protocol", "tls", *known),
             *("--port", str(settings.ports.dask), "--dashboard-address"),
             f"127.0.0.1:{settings.ports.dask_dashboard}",
         ),
@@ -73,7 +79,10 @@ def dask_services(settings: Settings) -> list[Service]:
             name=f"dask-worker-{i}",
             command=_python(
                 *("-m", "distributed.cli.dask_worker", settings.dask_url, "--no-nanny"),
-                *("--host", "127.0.0.1", "--no-dashboard", "--nthreads", "2"),
+                *known,
+                # Without an address its HTTP server listens on every interface, dashboard or none.
+                *("--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
+                *("--nthreads", "2"),
                 *("--name", f"worker-{i}", "--resources", "node=1"),
                 *("--memory-limit", "0", "--local-directory", scratch, "--death-timeout", "120"),
             ),

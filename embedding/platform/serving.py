@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 from collections.abc import Callable
 
+from embedding.private import ensure_secret, private_folder
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.http import HttpService
 from embedding.server.flight.credentials import read_credentials
@@ -25,12 +27,30 @@ def serve(
     Its pages answer `restoring` until it is `ready`.
     """
     read_credentials(server)
+    private_folder(settings.paths.home)
+    server = _with_tokens(settings, server)
     to = _serve(settings, server, sync, ready)
     if to is not None:
         seed = settings.model.seed
         roll_back_state(_of(settings, server), to, dim=settings.model.width, seed=seed)
         # A process of its own again: nothing of the old tables is left in memory.
         os.execv(sys.executable, sys.orig_argv)  # noqa: S606
+
+
+def _with_tokens(settings: Settings, server: ServerConfig) -> ServerConfig:
+    """The server with the home's own tokens where none are given: other users reach loopback too.
+
+    A token file of one's own says who may do what; nothing is added to it.
+    """
+    if server.token_file is not None:
+        return server
+    tokens = {
+        "token_file": settings.paths.node_token.resolve(),
+        "operator_token_file": settings.paths.operator_token.resolve(),
+    }
+    for path in tokens.values():
+        ensure_secret(path, secrets.token_hex(32) + "\n")
+    return server.model_copy(update=tokens)
 
 
 def _serve(

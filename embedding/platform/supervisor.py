@@ -5,7 +5,7 @@ supervisord restarts a service that dies, keeps its log small, and listens on a 
 
 from __future__ import annotations
 
-import hashlib
+import json
 import os
 import shlex
 import subprocess
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -21,10 +22,12 @@ import psutil
 from embedding.errors import PlatformError
 from embedding.platform.processes import MARK, end_all, mark, marked, record_session
 from embedding.platform.services import Service
+from embedding.private import private_folder
 
 HEADER = """\
 [supervisord]
 nodaemon=false
+umask=077
 logfile={logs}/supervisord.log
 logfile_maxbytes=5MB
 logfile_backups=1
@@ -46,8 +49,6 @@ serverurl=unix://{socket}
 PROGRAM = """
 [program:{name}]
 command={command}
-environment={environment}
-directory={directory}
 autorestart=true
 startsecs=2
 startretries=5
@@ -61,9 +62,13 @@ stdout_logfile_backups=1
 """
 
 
-def _escape(text: str) -> str:
+_LONGEST_SOCKET = 90
+"""Bytes of a socket's path: 107 are allowed, and supervisord adds its process id at first."""
+
+
+def _escape(text: object) -> str:
     """supervisord expands %(name)s everywhere."""
-    return text.replace("%", "%%")
+    return str(text).replace("%", "%%")
 
 
 class Supervisor:
@@ -74,31 +79,61 @@ class Supervisor:
         self.logs = logs.resolve()
         self.run = self.home / "run"
         self.configuration = self.run / "supervisord.conf"
-        digest = hashlib.sha256(str(self.home).encode()).hexdigest()[:16]
-        self.socket = Path(tempfile.gettempdir()) / f"yeoron-{os.getuid()}-{digest}.sock"
+        self.services = self.run / "services.json"
+
+    @property
+    def socket(self) -> Path:
+        """supervisord's socket: in the run folder, or behind its link where that path is long."""
+        inside = self.run / "supervisor.sock"
+        if self._fits or not self._link.is_symlink():
+            return inside
+        return self._link.readlink() / inside.name
+
+    @property
+    def _link(self) -> Path:
+        return self.run / "socket"
+
+    @property
+    def _fits(self) -> bool:
+        return len(os.fsencode(self.run / "supervisor.sock")) <= _LONGEST_SOCKET
 
     def write(self, services: Sequence[Service]) -> None:
-        """Write the configuration, readable by its owner only."""
+        """Write configuration and environments, readable by their owner only."""
         for folder in (self.run, self.logs):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        parts = [HEADER.format(logs=self.logs, run=self.run, socket=self.socket)]
+            private_folder(folder)
+        self._place_socket()
+        run, logs, socket = (_escape(path) for path in (self.run, self.logs, self.socket))
+        parts = [HEADER.format(logs=logs, run=run, socket=socket)]
+        held = {}
         for service in services:
             environment = {**service.environment, MARK: mark(self.home)}
-            pairs = ",".join(
-                f'{name}="{_escape(value)}"' for name, value in sorted(environment.items())
-            )
+            held[service.name] = {"command": service.command, "environment": environment}
+            launcher = ("-m", "embedding.platform.launch", str(self.services), service.name)
             parts.append(
                 PROGRAM.format(
                     name=service.name,
-                    command=_escape(shlex.join(service.command)),
-                    environment=pairs,
-                    directory=Path.cwd(),
+                    command=_escape(shlex.join((sys.executable, *launcher))),
                     stop_seconds=service.stop_seconds,
-                    logs=self.logs,
+                    logs=_escape(logs),  # this one setting is expanded twice
                 )
             )
-        self.configuration.touch(mode=0o600)
-        self.configuration.write_text("".join(parts), encoding="utf-8")
+        for path, text in ((self.services, json.dumps(held)), (self.configuration, "".join(parts))):
+            path.touch(mode=0o600)
+            path.write_text(text, encoding="utf-8")
+
+    def _place_socket(self) -> None:
+        """Where the run folder's path is too long for a socket, a folder of a name not to guess."""
+        if self._fits or self._link.is_dir():
+            return
+        self._link.unlink(missing_ok=True)
+        self._link.symlink_to(tempfile.mkdtemp(prefix="yeoron-"))
+
+    def _clear_socket(self) -> None:
+        self.socket.unlink(missing_ok=True)
+        if self._link.is_symlink():
+            with suppress(OSError):
+                self._link.readlink().rmdir()
+            self._link.unlink()
 
     def start(self) -> None:
         """Start supervisord and with it every service."""
@@ -175,7 +210,7 @@ class Supervisor:
             while self.pid() is not None and time.monotonic() < deadline:
                 time.sleep(0.2)
         end_all(self.home)
-        self.socket.unlink(missing_ok=True)
+        self._clear_socket()
         return ran
 
     def log_tail(self, name: str, lines: int = 12) -> str:

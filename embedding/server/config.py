@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from embedding.config import Config
+from embedding.ports import is_loopback
 from embedding.records import WindowUnit
 from embedding.server.groups.config import GroupConfig
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address to listen on can be reached from this machine alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class SyncConfig(Config):
@@ -125,7 +115,12 @@ class ServerConfig(Config):
     """Port of /health, /metrics and /status; 0 takes a free one."""
 
     token_file: Path | None = None
-    """File with the secret that nodes must show."""
+    """File with the secret that nodes must show. `yeoron serve` on loopback makes one where none is
+    given, in the home."""
+
+    operator_token_file: Path | None = None
+    """File with the secret of those who may change the training (`rollback`, `configure`) as well;
+    None: whoever has the other one may."""
 
     tls_cert: Path | None = None
     """PEM certificate chain of the exchange."""
@@ -312,6 +307,8 @@ class ServerConfig(Config):
     def _listens_safely(self) -> ServerConfig:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("tls_cert and tls_key are given together or not at all")
+        if self.operator_token_file is not None and self.token_file is None:
+            raise ValueError("operator_token_file is accepted with token_file only")
         if self.tls_client_ca is not None and self.tls_cert is None:
             raise ValueError("tls_client_ca is accepted with tls_cert and tls_key only")
         if not is_loopback(self.host) and (self.token_file is None or self.tls_cert is None):

@@ -17,16 +17,17 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from embedding import __version__
 from embedding.config import explain
@@ -34,6 +35,8 @@ from embedding.errors import SnapshotError
 from embedding.records import SnapshotData, SnapshotRef, Window
 
 FORMAT = 1
+ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
+"""How a snapshot may be called."""
 VECTORS = "vectors.arrow"
 COUNTS = "counts.arrow"
 MANIFEST = "manifest.json"
@@ -44,8 +47,13 @@ class FileEntry(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    size: int
+    size: Annotated[int, Field(ge=0)]
     sha256: str
+
+
+FileName = Annotated[str, Field(pattern=r"^[a-z_]{1,40}\.arrow$")]
+"""A plain file beside the manifest. A manifest may come from a store that others write to, and
+what it names is written into a folder here."""
 
 
 class WindowEntry(BaseModel):
@@ -89,7 +97,7 @@ class Manifest(BaseModel):
     """Version of the program that wrote it."""
     quality: dict[str, float]
     """Quality figures by name, finite ones only."""
-    files: dict[str, FileEntry]
+    files: dict[FileName, FileEntry]
     """Size and digest of every other file."""
 
     def to_json(self) -> str:

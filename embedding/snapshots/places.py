@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from embedding.durable import replaced, sync
 from embedding.errors import SnapshotError
 from embedding.snapshots.files import locked
-from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS, parse_manifest
+from embedding.snapshots.format import COUNTS, ID, MANIFEST, VECTORS, parse_manifest
 
 TEMPORARY = ".publishing-"
 LOCK = ".lock"
@@ -176,8 +176,10 @@ class Remote:
             raise SnapshotError(
                 f"snapshot store {self.protocol}://{self.root}: cannot be listed: {error}."
             ) from error
-        names = (entry["name"].rstrip("/") for entry in entries if entry["type"] == "directory")
-        return sorted(name.rsplit("/", 1)[-1] for name in names)
+        found = (entry["name"].rstrip("/") for entry in entries if entry["type"] == "directory")
+        names = (name.rsplit("/", 1)[-1] for name in found)
+        # Who lists is told by others what is there.
+        return sorted(name for name in names if ID.fullmatch(name))
 
     def manifest(self, name: str) -> str:
         """Text of one manifest; SnapshotError when it is missing or unreadable."""
@@ -237,17 +239,22 @@ class Remote:
             self.cache.publish(lambda into: self._download(name, into))
         return self.cache.fetch(name)
 
-    def _more(self, name: str) -> list[str]:
-        """Files that the manifest names beside those that every snapshot has."""
-        files = parse_manifest(self.manifest(name), f"snapshot {name}: {MANIFEST}").files
-        return sorted(set(files) - set(NAMES))
-
     def _download(self, name: str, into: Path) -> str:
-        for part in (*NAMES, *self._more(name)):
+        text = self.manifest(name)
+        files = parse_manifest(text, f"snapshot {name}: {MANIFEST}").files
+        for part in sorted({*NAMES, *files} - {MANIFEST}):
+            source = f"{self.root}/{name}/{part}"
             try:
-                self.fs.get_file(f"{self.root}/{name}/{part}", str(into / part))
+                size = int(self.fs.info(source)["size"])
+                if part in files and size != files[part].size:
+                    raise SnapshotError(
+                        f"snapshot {name}: {part} has {size} bytes in {self.address(name)}, its "
+                        f"manifest says {files[part].size}; it was not fetched."
+                    )
+                self.fs.get_file(source, str(into / part))
             except FileNotFoundError as error:
                 raise SnapshotError(
                     f"snapshot {name}: {part} is missing in {self.address(name)}."
                 ) from error
+        (into / MANIFEST).write_text(text, encoding="utf-8")
         return name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +22,6 @@ log = logging.getLogger(__name__)
 
 LATEST = "latest"
 Refs = list[SnapshotRef]
-_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")
 
 
 class SnapshotStore:
@@ -126,7 +124,7 @@ class SnapshotStore:
             if not refs:
                 raise SnapshotError(f"snapshot store {self.uri}: it holds no snapshot yet.")
             id = refs[-1].id  # noqa: A001
-        if not _ID.fullmatch(id):
+        if not layout.ID.fullmatch(id):
             raise SnapshotError(
                 f"snapshot store {self.uri}: {id[:120]!r} is not a snapshot id; one looks like "
                 "2020-02-a1b2c3d4, and `latest` is accepted."
@@ -166,7 +164,7 @@ class SnapshotStore:
 
     def manifest(self, id: str) -> layout.Manifest:  # noqa: A002 - the contract's name
         """The manifest of one snapshot without opening its tables; raises SnapshotError."""
-        if not _ID.fullmatch(id):
+        if not layout.ID.fullmatch(id):
             raise SnapshotError(f"snapshot store {self.uri}: {id[:120]!r} is not a snapshot id.")
         return layout.parse_manifest(self._place.manifest(id), f"snapshot {id}: {layout.MANIFEST}")
 

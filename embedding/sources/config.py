@@ -107,10 +107,10 @@ class SourceConfig(Config):
     with `auto` they are selectors, used where no answer has the shape."""
     path: Path | None = None
     """Dated JSONL file (plain, .gz or .xz) that a `replayed` source plays back."""
-    proxy: str | None = None
+    proxy: str | None = Field(None, repr=False)
     """Proxy for this source, http or https, e.g. http://proxy.example:3128."""
     cookies: dict[str, Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f;]*$")]] = Field(
-        default_factory=dict
+        default_factory=dict, repr=False
     )
     """Cookies sent to this source's own host."""
 

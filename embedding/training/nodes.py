@@ -77,9 +77,10 @@ def local_cluster(nodes: int, folder: Path) -> Iterator[Any]:
             n_workers=nodes,
             threads_per_worker=1,
             processes=False,
-            protocol="tcp://",
-            host="127.0.0.1",
+            # Within this process: no socket on which anybody could tell it what to unpickle.
+            protocol="inproc://",
             dashboard_address="127.0.0.1:0",
+            worker_class=_worker,
             scheduler_kwargs={"dashboard": False},
             resources={"node": 1},
             memory_limit=None,
@@ -89,6 +90,13 @@ def local_cluster(nodes: int, folder: Path) -> Iterator[Any]:
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
+
+
+def _worker(*told: Any, **options: Any) -> Any:
+    """A worker whose HTTP server, which each has, is on loopback."""
+    from distributed import Worker
+
+    return Worker(*told, **{**options, "dashboard_address": "127.0.0.1:0"})
 
 
 class Run:

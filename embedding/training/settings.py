@@ -27,6 +27,7 @@ UNUSED: dict[str, dict[str, str]] = {
                 "http_host",
                 "http_port",
                 "token_file",
+                "operator_token_file",
                 "tls_cert",
                 "tls_key",
                 "tls_client_ca",
@@ -55,7 +56,8 @@ UNUSED: dict[str, dict[str, str]] = {
         CRAWLING,
     ),
     "exchange": dict.fromkeys(
-        ("location", "token_file", "tls_ca", "tls_cert", "tls_key"), OWN_SERVER
+        ("location", "token_file", "operator_token_file", "tls_ca", "tls_cert", "tls_key"),
+        OWN_SERVER,
     ),
     "text": {"new_words": "its tokenizer learns no words", "new_words_every": "see text.new_words"},
 }

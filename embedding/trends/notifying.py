@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from embedding.config import Config
-from embedding.server.config import is_loopback
+from embedding.ports import is_loopback
 from embedding.trends.rows import RANKINGS
 
 

@@ -91,14 +91,20 @@ def _open_routes(app: FastAPI, site: Site, static_guards: Sequence[Dependency]) 
 
     @app.get("/login")
     def login_page(request: Request, next: str = "/") -> Response:  # noqa: A002
-        return site.render(request, "login.html", next=local_path(next), wrong=False)
+        return site.render(request, "login.html", next=local_path(next), wrong=False, wait=0)
 
     @app.post("/login")
     async def log_in(request: Request) -> Response:
         form = await read_form(request)
         target = local_path(form.get("next", "/"))
+        client = request.client.host if request.client else ""
+        if wait := login.tries.wait(client):
+            answer = site.render(request, "login.html", 429, next=target, wrong=True, wait=wait)
+            answer.headers["Retry-After"] = str(wait)
+            return answer
         if not login.accepts(form.get("token", "")):
-            return site.render(request, "login.html", 403, next=target, wrong=True)
+            login.tries.wrong(client)
+            return site.render(request, "login.html", 403, next=target, wrong=True, wait=0)
         response = RedirectResponse(site.links(request).root + target, 303)
         login.start(request, response)
         return response

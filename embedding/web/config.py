@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from embedding.config import Config
+from embedding.ports import is_loopback
 from embedding.trends.config import TrendsConfig
 
 
@@ -50,10 +51,16 @@ class WebConfig(Config):
     """How long a login lasts."""
 
     host: str = "127.0.0.1"
-    """Address `yeoron web` listens on."""
+    """Address `yeoron web` listens on; other than loopback only with tls_cert and tls_key."""
 
-    port: int = Field(default=8300, ge=0, le=65535)
+    port: int = Field(default=8090, ge=0, le=65535)
     """Port `yeoron web` listens on; 0 takes a free one."""
+
+    tls_cert: Path | None = None
+    """PEM certificate chain of `yeoron web`."""
+
+    tls_key: Path | None = None
+    """PEM private key of the certificate."""
 
     front_rows: int = Field(default=10, ge=1, le=100)
     """Words shown in each ranking of the front page."""
@@ -82,3 +89,14 @@ class WebConfig(Config):
 
     source_weights: dict[str, float] = Field(default_factory=dict)
     """Weights of sources in use; left out: `node.source_weights` of the same settings."""
+
+    @model_validator(mode="after")
+    def _listens_safely(self) -> WebConfig:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key are given together or not at all")
+        if not is_loopback(self.host) and self.tls_cert is None:
+            raise ValueError(
+                f"host {self.host} is not loopback: the login would be readable on the way; it is "
+                "accepted with tls_cert and tls_key"
+            )
+        return self

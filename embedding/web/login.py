@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import hmac
-import os
 import secrets
 import time
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -15,10 +14,15 @@ from fastapi import Request
 from starlette.responses import Response
 
 from embedding.errors import ConfigError
+from embedding.private import ensure_secret
 
 COOKIE = "yeoron_session"
 SHORTEST = 16
 LARGEST_FORM = 4096
+MOST_TRIES = 10
+"""Wrong tokens of one client in `TRY_SECONDS`; after them it waits."""
+TRY_SECONDS = 60.0
+MOST_CLIENTS = 10_000
 
 
 class LoginRequiredError(Exception):
@@ -31,9 +35,7 @@ def ensure_token(path: Path) -> str:
     Raises ConfigError when it cannot be read or made, or holds fewer than 16 characters.
     """
     try:
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _publish(path, secrets.token_urlsafe(24))
+        ensure_secret(path, secrets.token_urlsafe(24) + "\n")
     except OSError as error:
         raise ConfigError(
             f"login token {path}: cannot be made: {error.strerror}; a writable path is accepted."
@@ -50,17 +52,26 @@ def ensure_token(path: Path) -> str:
     return token
 
 
-def _publish(path: Path, token: str) -> None:
-    """Write the file whole or not at all; of two processes that make it, the first one wins."""
-    draft = path.with_name(f".{path.name}-{secrets.token_hex(6)}")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(token + "\n")
-        with contextlib.suppress(FileExistsError):
-            os.link(draft, path)
-    finally:
-        draft.unlink()
+class Tries:
+    """Wrong tokens by client, so that nobody guesses fast; a pure function of the clock."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._wrong: dict[str, list[float]] = {}
+
+    def wait(self, client: str) -> int:
+        """Seconds that this client has to wait before it may try again; 0: none."""
+        times = [at for at in self._wrong.get(client, ()) if at > self._clock() - TRY_SECONDS]
+        if len(times) < MOST_TRIES:
+            return 0
+        return int(times[-MOST_TRIES] + TRY_SECONDS - self._clock()) + 1
+
+    def wrong(self, client: str) -> None:
+        """Note a wrong token; of too many clients the one that was quiet longest is forgotten."""
+        times = self._wrong.pop(client, [])
+        self._wrong[client] = [*times, self._clock()][-MOST_TRIES:]
+        if len(self._wrong) > MOST_CLIENTS:
+            del self._wrong[next(iter(self._wrong))]
 
 
 class Login:
@@ -70,6 +81,7 @@ class Login:
         self._token = token.encode()
         self._key = hashlib.sha256(b"yeoron session\0" + self._token).digest()
         self._seconds = hours * 3600.0
+        self.tries = Tries()
 
     def accepts(self, token: str) -> bool:
         """Whether it is the token (compared in constant time)."""

@@ -153,6 +153,7 @@ KO: Mapping[str, str] = {
     "token": "토큰",
     "login_button": "들어가기",
     "login_wrong": "토큰이 맞지 않습니다. 토큰 파일의 한 줄을 그대로 붙여 넣으세요.",
+    "login_later": "토큰이 여러 번 틀렸습니다. {seconds}초 뒤에 다시 해 보세요.",
     "note_one_snapshot": "{window}이 첫 창입니다. 두 번째 창이 닫히면 무엇이 달라졌는지 보입니다.",
     "note_unread_model": "아직 글이 모자라 낱말의 뜻을 배우지 못했습니다. 더 모이면 무엇이 "
     "달라졌는지 보입니다.",
@@ -325,6 +326,7 @@ EN: Mapping[str, str] = {
     "token": "Token",
     "login_button": "Log in",
     "login_wrong": "That is not the token. Paste the one line of the token file as it is.",
+    "login_later": "The token was wrong too often. Try again in {seconds} seconds.",
     "note_one_snapshot": "{window} is the first window. What changed shows when a second one "
     "closes.",
     "note_unread_model": "Too little text has been read for the model to have learnt what words "

@@ -18,6 +18,7 @@ from multiprocessing.process import BaseProcess
 
 from embedding.crawl.config import TO_A_NODE
 from embedding.errors import BehindError, PlatformError, UnavailableError, YeoronError
+from embedding.private import leave_no_core, write_privately
 from embedding.stream.faults import StreamError
 from embedding.stream.queue import BlockQueue
 from embedding.worker.forking import OF_A_CORPUS, OF_A_STREAM, adopt, processes, surroundings
@@ -155,6 +156,9 @@ def run_stating_errors(
     target  module and function, `embedding.worker.reading:read_forever`
     """
     adopt(environment)
+    # Where the worker was not started by `yeoron up`.
+    leave_no_core()
+    write_privately()
     module, _, name = target.partition(":")
     try:
         getattr(import_module(module), name)(spec, end)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import secrets
 import sys
 from pathlib import Path
 
 from embedding.errors import ConfigError
+from embedding.private import ensure_secret
 
 USER = "admin"
 
@@ -85,6 +85,9 @@ def _sections(
             "base_log_folder": home / "logs",
             "dag_processor_child_process_log_directory": home / "logs" / "dag_processor",
             "colored_console_log": False,
+            # Airflow sets these itself, whatever the umask is.
+            "file_task_handler_new_folder_permissions": "0o700",
+            "file_task_handler_new_file_permissions": "0o600",
         },
         "api": {
             "host": "127.0.0.1",
@@ -159,18 +162,7 @@ def _once(path: Path, values: dict[str, str]) -> dict[str, str]:
 
     A hard link publishes the whole file or nothing, and only the first of several writers.
     """
-    if not path.exists():
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-            json.dump(values, file)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
+    ensure_secret(path, json.dumps(values))
     try:
         held: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

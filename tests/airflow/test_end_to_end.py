@@ -95,7 +95,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]
     web = SimwebConfig(seconds_per_month=6.0, autostart=True, crawl_delay=0, max_backlog=60)
     with (
         running(web, documents()) as url,
-        world.dask_cluster() as (dask, dashboard),
+        world.dask_cluster(folder) as (dask, dashboard),
         running_server(config, dim=world.DIM) as server,
         pytest.MonkeyPatch.context() as patch,
     ):

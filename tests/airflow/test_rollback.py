@@ -37,7 +37,7 @@ def place(tmp_path, monkeypatch) -> Iterator[SimpleNamespace]:
     from embedding.settings import load_settings
 
     world.write_sources(tmp_path, pass_on=True)
-    with world.dask_cluster() as (dask, dashboard):
+    with world.dask_cluster(tmp_path) as (dask, dashboard):
         server = {
             "port": lasting_port(),
             "http_port": lasting_port(),

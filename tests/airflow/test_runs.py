@@ -48,7 +48,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]
         device="cpu",
     )
     with (
-        world.dask_cluster() as (dask, dashboard),
+        world.dask_cluster(folder) as (dask, dashboard),
         running_server(config, dim=world.DIM) as server,
         pytest.MonkeyPatch.context() as patch,
     ):

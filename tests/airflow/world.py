@@ -85,15 +85,25 @@ def write_settings(folder: Path, **sections: dict[str, Any]) -> Path:
 
 
 @contextmanager
-def dask_cluster() -> Iterator[tuple[int, int]]:
-    """A Dask cluster with one worker that takes one node; ports of scheduler and dashboard."""
+def dask_cluster(folder: Path) -> Iterator[tuple[int, int]]:
+    """A Dask cluster with one worker that takes one node; ports of scheduler and dashboard.
+
+    Its certificate lies where settings that `write_settings` writes into `folder` look for it.
+    """
     from distributed import LocalCluster
 
+    from embedding.certificates import ensure_certificate
+    from embedding.cluster import dask_security
+    from embedding.settings import Settings
+
+    here = Settings(paths={"home": folder / "var"})
+    ensure_certificate(here.paths.secrets, "dask")
     cluster = LocalCluster(
         n_workers=1,
         threads_per_worker=2,
         processes=False,
-        protocol="tcp",
+        protocol="tls",
+        security=dask_security(here),
         host="127.0.0.1",
         scheduler_port=0,
         dashboard_address="127.0.0.1:0",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import signal
 import subprocess
 import sys
@@ -10,11 +12,15 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from embedding import cluster, nodetask
+from embedding.crawl.config import CrawlConfig
 from embedding.errors import PlatformError
 from embedding.settings import Settings
+from embedding.sources.config import SourceConfig
+from embedding.training.nodes import local_cluster
 from embedding.worker.node import NodeOutcome
 from embedding.worker.spec import NodeSpec
 from waiting import until
@@ -61,7 +67,7 @@ def test_a_scheduler_that_stands_still_is_not_waited_for(scheduler, monkeypatch)
         process.send_signal(signal.SIGCONT)
 
 
-def test_a_node_whose_worker_is_gone_runs_on_the_one_that_comes_in_its_place(monkeypatch):
+def test_a_node_whose_worker_is_gone_runs_on_the_one_that_comes_in_its_place(monkeypatch, tmp_path):
     """Not behind the node of a worker that is still there, which may run for weeks."""
     from distributed import Client, Event, LocalCluster, get_worker
 
@@ -91,9 +97,7 @@ def test_a_node_whose_worker_is_gone_runs_on_the_one_that_comes_in_its_place(mon
     ):
         names = ("p-node-0", "p-node-1")
         specs = [NodeSpec(name=name, server="grpc://127.0.0.1:1") for name in names]
-        futures = [
-            nodetask.submit_node(client, spec.model_dump_json(), spec.name, "p") for spec in specs
-        ]
+        futures = [nodetask.submit_node(client, spec, "p", tmp_path) for spec in specs]
         until(lambda: len(ran) == 2)
         before = dict(ran)
         assert len(set(before.values())) == 2
@@ -109,3 +113,77 @@ def test_a_node_whose_worker_is_gone_runs_on_the_one_that_comes_in_its_place(mon
         assert ran[2][1] not in before.values()
         Event("p-stop", client=client).set()
         assert [future.result(timeout=60)["name"] for future in futures] == list(names)
+
+
+SECRET = "OPERATOR-SECRET"
+
+
+def test_a_node_that_fails_tells_nobody_its_secrets(monkeypatch, tmp_path):
+    """Dask writes a failed task's arguments to its log, and shows them on its pages."""
+    from distributed import Client, Event, LocalCluster
+
+    told: list[NodeSpec] = []
+
+    def fails(spec: NodeSpec, should_stop: Callable[[], bool]) -> NodeOutcome:
+        told.append(spec)
+        if len(told) == 1:
+            raise PlatformError("its crawler process died 20 times")
+        return NodeOutcome(spec.name, 0, 0.0)
+
+    monkeypatch.setattr(nodetask, "run_node", fails)
+    source = SourceConfig(
+        name="board",
+        kind="feed",
+        url="https://board.example/feed",
+        cookies={"session": SECRET},
+        proxy=f"http://me:{SECRET}@proxy.example:3128",
+    )
+    crawl = CrawlConfig(frontier=f"postgresql://me:{SECRET}@db/f", pseudonym_key=SECRET)
+    spec = NodeSpec(name="p-node-0", server="grpc://127.0.0.1:1", sources=(source,), crawl=crawl)
+    log = io.StringIO()
+    heard = logging.StreamHandler(log)
+    logging.getLogger("distributed").addHandler(heard)
+    try:
+        with (
+            LocalCluster(
+                n_workers=1,
+                threads_per_worker=2,
+                processes=False,
+                protocol="tcp",
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                resources={"node": 1},
+            ) as found,
+            Client(found, set_as_default=False) as client,
+        ):
+            Event("p-stop", client=client).clear()
+            future = nodetask.submit_node(client, spec, "p", tmp_path / "nodes")
+            assert future.result(timeout=120)["name"] == "p-node-0"
+    finally:
+        logging.getLogger("distributed").removeHandler(heard)
+    # The node itself knows them, and what it was told shows that a task failed.
+    assert [each.sources[0].cookies["session"] for each in told] == [SECRET] * 2
+    assert told[1].crawl.pseudonym_key.get_secret_value() == SECRET
+    assert "p-node-0.json" in log.getvalue()
+    assert SECRET not in log.getvalue() + repr(spec)
+    (file,) = (tmp_path / "nodes").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_training_takes_tasks_from_its_own_process_only(tmp_path):
+    """What is left open is figures, on loopback."""
+    here = psutil.Process()
+
+    def doors() -> set[tuple[str, int]]:
+        found = here.net_connections(kind="inet")
+        return {tuple(one.laddr) for one in found if one.status == psutil.CONN_LISTEN}
+
+    before = doors()
+    with local_cluster(2, tmp_path) as client:
+        opened = doors() - before
+        workers = client.scheduler_info(n_workers=-1)["workers"]
+        addresses = [client.scheduler.address, *workers]
+        assert client.submit(lambda: 41 + 1).result(timeout=120) == 42
+    assert {address.partition("://")[0] for address in addresses} == {"inproc"}
+    assert {host for host, _ in opened} == {"127.0.0.1"}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -78,4 +80,42 @@ def test_a_service_that_cannot_start_shows_the_end_of_its_log(supervisor: Superv
 
 def test_the_configuration_is_private(supervisor: Supervisor) -> None:
     supervisor.write([service("x", "pass")])
-    assert supervisor.configuration.stat().st_mode & 0o077 == 0
+    for path in (supervisor.configuration, supervisor.services):
+        assert path.stat().st_mode & 0o077 == 0
+
+
+# What environments hold in practice, and what a configuration file cannot say.
+HARD = {
+    "YEORON_CRAWL__ALLOW_PRIVATE_HOSTS": '["board:80"]',
+    "QUOTED": """it's "so", 100%, %(here)s; #1""",
+    "INJECTED": 'x"\ncommand=/bin/false\n',
+    "TAILED": "\\",
+}
+
+
+def shows(names: list[str], to: Path) -> str:
+    """Code of a service that writes values of its environment to a file."""
+    return (
+        f"import json, os, pathlib, time; found = {{n: os.environ.get(n) for n in {names!r}}}; "
+        f"draft = pathlib.Path({str(to) + '.new'!r}); draft.write_text(json.dumps(found)); "
+        f"draft.rename({str(to)!r}); time.sleep(300)"
+    )
+
+
+@pytest.mark.parametrize("where", ["home", "50% of 집", "deep/" * 20 + "home"])
+def test_every_environment_reaches_a_service_as_it_is(tmp_path: Path, where: str) -> None:
+    """Also below a folder whose name holds what supervisord expands, or is long for a socket."""
+    found = Supervisor(tmp_path / where, tmp_path / where / "logs")
+    told = tmp_path / "told.json"
+    try:
+        found.write([replace(service("one", shows(list(HARD), told)), environment=HARD)])
+        found.start()
+        until(told.exists)
+        assert json.loads(told.read_text()) == HARD
+        until(lambda: found.states() == {"one": "RUNNING"})
+        # No other user can know it before, or make it first.
+        assert found.socket.parent.stat().st_mode & 0o077 == 0
+        assert found.socket.parent == found.run or len(found.socket.parent.name) > len("yeoron-")
+    finally:
+        found.stop()
+    assert not found.socket.exists()

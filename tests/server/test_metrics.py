@@ -172,6 +172,22 @@ def test_before_a_server_has_its_state_every_page_says_that_it_is_restoring():
         http.stop()
 
 
+def test_a_page_of_another_site_reads_no_status():
+    """One that is open in a browser here, whose name is resolved to loopback."""
+    http = HttpService(host="127.0.0.1", port=0)
+    http.start()
+    try:
+        http.show(Pages(lambda: {"tokens": 1}, lambda: b"", list))
+        for name, status in (("localhost", 200), ("127.0.0.1", 200), ("evil.example", 400)):
+            told = {"Host": f"{name}:8816"}
+            for path in ("/status", "/metrics"):
+                answer = httpx.get(f"{http.url}{path}", headers=told, trust_env=False)
+                assert answer.status_code == status
+        assert get(http.url, "/openapi.json").status_code == 404
+    finally:
+        http.stop()
+
+
 def test_a_server_uses_the_pages_that_are_there_already():
     http = HttpService(host="127.0.0.1", port=0)
     http.start()

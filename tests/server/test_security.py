@@ -10,7 +10,8 @@ from embedding.config import validate
 from embedding.errors import ConfigError, PlatformError, RefusedError, UnavailableError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.server.config import ServerConfig, is_loopback
+from embedding.ports import is_loopback
+from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server
 
 

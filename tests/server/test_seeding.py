@@ -17,7 +17,6 @@ from named import named
 from embedding.errors import RefusedError, SnapshotError, UnavailableError
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
-from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.ports import lasting_port
 from embedding.records import Table, Window, WindowUnit
@@ -25,6 +24,7 @@ from embedding.server.config import ServerConfig
 from embedding.server.recovery.fences import Fences
 from embedding.server.recovery.seeding import NOTHING, roll_back_state
 from embedding.server.service import running_server
+from embedding.settings import Settings
 from embedding.snapshots.store import SnapshotStore
 
 DIM = 4
@@ -177,22 +177,23 @@ def serving(tmp_path):
         process.wait(60)
 
 
-def ask(location: str, name: str, body: dict | None = None):
-    channel = Channel(location, ExchangeConfig())
+def ask(home, location: str, name: str, body: dict | None = None):
+    operator = Settings(paths={"home": home / "var"}).line(location, operator=True)
+    channel = Channel(location, operator)
     try:
         return channel.action(name, body or {})
     finally:
         channel.close()
 
 
-def epoch(location: str, process, other_than: int | None = None) -> int:
+def epoch(home, location: str, process, other_than: int | None = None) -> int:
     """The server's life, once it answers with another than this."""
     deadline = time.monotonic() + 120
     while True:
         assert process.poll() is None, "the server ended"
         assert time.monotonic() < deadline, "the server did not come back"
         try:
-            found = int(ask(location, "status")["epoch"])
+            found = int(ask(home, location, "status")["epoch"])
             if found != other_than:
                 return found
         except UnavailableError:
@@ -203,24 +204,25 @@ def epoch(location: str, process, other_than: int | None = None) -> int:
 @pytest.mark.slow
 def test_a_running_server_goes_back_by_itself_and_not_while_nodes_train(tmp_path):
     with serving(tmp_path) as (location, process):
-        life = epoch(location, process)
-        node = ParameterClient(location, node="n", config=ExchangeConfig())
+        life = epoch(tmp_path, location, process)
+        line = Settings(paths={"home": tmp_path / "var"}).line(location)
+        node = ParameterClient(location, node="n", config=line)
         node.hello()
         ids = node.admit(["말"], np.array([3]))
         node.pull(ids, np.array([], dtype=np.int64), clock=0)
         with pytest.raises(RefusedError, match="n still train; stop the pool first"):
-            ask(location, "rollback", {"to": NOTHING})
+            ask(tmp_path, location, "rollback", {"to": NOTHING})
         node.close()
         deadline = time.monotonic() + 120
         while True:
             try:
-                ask(location, "rollback", {"to": NOTHING})
+                ask(tmp_path, location, "rollback", {"to": NOTHING})
                 break
             except RefusedError:
                 assert time.monotonic() < deadline
                 time.sleep(0.2)
-        assert epoch(location, process, life) > life
-        assert ask(location, "status")["vocabulary"] == 0
+        assert epoch(tmp_path, location, process, life) > life
+        assert ask(tmp_path, location, "status")["vocabulary"] == 0
         with pytest.raises(RefusedError, match="none of that id"):
-            ask(location, "rollback", {"to": "2020-01-00000000"})
-        assert ask(location, "ping") is True
+            ask(tmp_path, location, "rollback", {"to": "2020-01-00000000"})
+        assert ask(tmp_path, location, "ping") is True

@@ -20,11 +20,12 @@ import pytest
 from certificates import make_certificate, make_token
 
 from embedding.commands.address import parse_listen
-from embedding.errors import ConfigError
+from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.shards.client import connect
+from embedding.settings import Settings
 
 WAIT_S = 90
 
@@ -55,6 +56,12 @@ def serving(home, *arguments: str) -> Iterator[tuple[subprocess.Popen, str, str]
     finally:
         process.kill()
         process.wait(WAIT_S)
+
+
+def line(home, *, operator: bool = False) -> ExchangeConfig:
+    """How a server of this home is reached."""
+    here = Settings(paths={"home": home / "var"})
+    return here.line("grpc://127.0.0.1:1", operator=operator)
 
 
 def refused(home, *arguments: str) -> tuple[int, str]:
@@ -178,7 +185,7 @@ def test_a_server_that_restores_or_ails_says_so_in_the_status(tmp_path, monkeypa
 def test_a_policy_is_set_with_its_settings(tmp_path):
     chosen = ("--policy", "easgd", "--sync-setting", "tau=8", "--sync-setting", "elasticity=0.5")
     with serving(tmp_path, *chosen) as (_, location, _):
-        channel = Channel(location, ExchangeConfig())
+        channel = Channel(location, line(tmp_path, operator=True))
         try:
             told = channel.action("configure", {})
         finally:
@@ -204,7 +211,7 @@ def test_a_setting_that_no_policy_has_is_refused(tmp_path, given: str, said: str
 def test_a_last_checkpoint_that_finds_no_room_is_said_and_is_no_good_end(tmp_path, shards: str):
     words = [f"말{i}" for i in range(5_000)]
     with serving(tmp_path, "--shards", shards) as (process, location, _):
-        with connect(location, node="n", config=ExchangeConfig()) as client:
+        with connect(location, node="n", config=line(tmp_path)) as client:
             assert len(client.admit(words, np.full(len(words), 1_000))) == len(words)
         for each in (process.pid, *(p.pid for p in psutil.Process(process.pid).children())):
             # As on a full disk: what is longer than the log is not taken.
@@ -218,3 +225,29 @@ def test_a_last_checkpoint_that_finds_no_room_is_said_and_is_no_good_end(tmp_pat
     assert "Traceback" not in said
     if shards == "2":
         assert "shard 0: it ended with exit code 1, without a last checkpoint" in sentence
+
+
+def test_on_loopback_too_a_server_asks_who_calls(tmp_path):
+    """Nodes may train, operators may change the training, strangers may not even look."""
+    with serving(tmp_path) as (_, location, _):
+        for name in ("node-token", "operator-token"):
+            assert (tmp_path / "var" / "secrets" / name).stat().st_mode & 0o777 == 0o600
+
+        def ask(config: ExchangeConfig, name: str, body: dict) -> object:
+            channel = Channel(location, config)
+            try:
+                return channel.action(name, body)
+            finally:
+                channel.close()
+
+        changes = (("rollback", {"to": "nothing"}), ("configure", {"policy": "asp"}))
+        for name, body in (*changes, ("status", {}), ("fence", {"node": "n", "life": "x"})):
+            with pytest.raises(RefusedError, match="the token is missing or wrong"):
+                ask(ExchangeConfig(), name, body)
+        with ParameterClient(location, node="n", config=line(tmp_path)) as client:
+            client.hello()
+        for name, body in changes:
+            with pytest.raises(RefusedError, match=f"{name}: an operator's token is needed"):
+                ask(line(tmp_path), name, body)
+        assert ask(line(tmp_path), "status", {})["policy"] == "ssp"
+        assert ask(line(tmp_path, operator=True), "configure", {"policy": "asp"})["policy"] == "asp"

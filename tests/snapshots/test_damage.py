@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import uuid
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,43 @@ def test_a_remote_snapshot_is_read_by_another_machine(make, tmp_path):
     assert second.list() == [ref]
     second.open(ref.id).verify()
     fsspec.filesystem("memory").rm("/shared", recursive=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["../../PLANTED.arrow", "/tmp/PLANTED.arrow", "PLANTED", "a/b.arrow"]
+)
+def test_a_remote_manifest_names_plain_files_only(make, tmp_path, name):
+    """Whoever writes to the store must not write elsewhere on the reader's machine."""
+    store, files, folder = planted_remote(make, tmp_path)
+    manifest = json.loads(files.cat(f"{folder}/manifest.json"))
+    manifest["files"][name] = {"size": 5, "sha256": "0" * 64}
+    files.pipe(f"{folder}/manifest.json", json.dumps(manifest).encode())
+    files.pipe(f"{folder}/{name}", b"mine!")
+    with pytest.raises(SnapshotError, match="pattern"):
+        store.open(folder.rsplit("/", 1)[-1])
+    assert [path for path in tmp_path.rglob("*") if "PLANTED" in path.name] == []
+
+
+def test_a_remote_file_of_another_size_is_not_fetched(make, tmp_path):
+    store, files, folder = planted_remote(make, tmp_path)
+    files.pipe(f"{folder}/vectors.arrow", b"x" * 10_000_000)
+    with pytest.raises(SnapshotError, match="has 10000000 bytes"):
+        store.open(folder.rsplit("/", 1)[-1])
+
+
+def test_a_remote_listing_gives_names_of_snapshots_only(make, tmp_path):
+    store, files, folder = planted_remote(make, tmp_path)
+    for name in ("\x1b[2J", "a b", "-x", "n" * 121):
+        files.pipe(f"{folder.rsplit('/', 1)[0]}/{name}/manifest.json", b"{}")
+    assert store.broken() == {}
+    assert len(store.list()) == 1
+
+
+def planted_remote(make, tmp_path):
+    """A store that another process filled, its file system, and the folder of its one snapshot."""
+    import fsspec
+
+    root = f"doors-{uuid.uuid4().hex}"
+    ref = SnapshotStore(f"memory://{root}", cache=tmp_path / "writer").publish(make())
+    store = SnapshotStore(f"memory://{root}", cache=tmp_path / "reader")
+    return store, fsspec.filesystem("memory"), f"/{root}/{ref.id}"

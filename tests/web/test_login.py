@@ -9,9 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embedding.config import validate
 from embedding.errors import ConfigError
 from embedding.web.app import create_app
-from embedding.web.login import COOKIE, Login, ensure_token, local_path
+from embedding.web.config import WebConfig
+from embedding.web.login import (
+    COOKIE,
+    MOST_CLIENTS,
+    MOST_TRIES,
+    TRY_SECONDS,
+    Login,
+    Tries,
+    ensure_token,
+    local_path,
+)
 
 
 @pytest.fixture
@@ -107,3 +118,37 @@ def test_a_token_that_is_too_short_or_unreadable_is_refused(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(ConfigError, match="cannot be made"):
         ensure_token(tmp_path / "file" / "token")
+
+
+def test_who_is_wrong_too_often_waits_and_others_do_not(alone):
+    client, token = alone
+    for _ in range(MOST_TRIES):
+        assert client.post("/login", data={"token": "wrong"}).status_code == 403
+    for each in ("wrong", token):
+        answer = client.post("/login", data={"token": each})
+        assert answer.status_code == 429
+        assert 1 <= int(answer.headers["retry-after"]) <= TRY_SECONDS + 1
+    assert client.get("/snapshots").status_code == 303
+
+
+def test_tries_count_by_client_and_for_a_while():
+    now = [0.0]
+    tries = Tries(lambda: now[0])
+    for _ in range(MOST_TRIES):
+        assert tries.wait("a") == 0
+        tries.wrong("a")
+    assert (tries.wait("a"), tries.wait("b")) == (int(TRY_SECONDS) + 1, 0)
+    now[0] = TRY_SECONDS + 0.1
+    assert tries.wait("a") == 0
+    for at in range(MOST_CLIENTS + 5):
+        tries.wrong(str(at))
+    assert len(tries._wrong) == MOST_CLIENTS
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.7", "::"])
+def test_the_login_is_never_sent_in_the_clear(host, tmp_path):
+    with pytest.raises(ConfigError, match="is accepted with tls_cert and tls_key"):
+        validate(WebConfig, {"host": host}, "yeoron web")
+    with pytest.raises(ConfigError, match="together"):
+        validate(WebConfig, {"host": host, "tls_cert": tmp_path / "c"}, "yeoron web")
+    validate(WebConfig, {"host": host, "tls_cert": "c", "tls_key": "k"}, "yeoron web")

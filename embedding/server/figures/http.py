@@ -13,8 +13,11 @@ import uvicorn
 from fastapi import FastAPI, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from embedding.errors import PlatformError
+
+_HERE = ("localhost", "127.0.0.1", "[::1]")
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +59,7 @@ class HttpService:
         bound = self._socket.getsockname()[1]
         self.url = f"http://[{host}]:{bound}" if ":" in host else f"http://{host}:{bound}"
         config = uvicorn.Config(
-            self._app(),
+            self._app(host),
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -83,8 +86,12 @@ class HttpService:
     def _run(self) -> None:
         self._server.run(sockets=[self._socket])
 
-    def _app(self) -> FastAPI:
-        app = FastAPI(title="Yeoron parameter server", docs_url=None, redoc_url=None)
+    def _app(self, host: str) -> FastAPI:
+        app = FastAPI(
+            title="Yeoron parameter server", docs_url=None, redoc_url=None, openapi_url=None
+        )
+        # A page of another site, open in a browser here, may have its name resolved to loopback.
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=[host, f"[{host}]", *_HERE])
 
         @app.get("/health")
         def health() -> Response:

@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives import serialization
 from embedding.errors import ConfigError
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.token import private, read_token
-from embedding.server.config import ServerConfig, is_loopback
+from embedding.ports import is_loopback
+from embedding.server.config import ServerConfig
 
 _SOON = timedelta(days=14)
 _PEM = serialization.Encoding.PEM
@@ -24,12 +25,15 @@ _SPKI = serialization.PublicFormat.SubjectPublicKeyInfo
 class Credentials:
     """Secrets of a server, as bytes of PEM.
 
+    token, operator_token  what nodes show, and what those show who change the training; None: the
+                           server asks for none
     pair       certificate chain and private key; None: no TLS
     client_ca  authority whose certificates clients must show; None: they need none
     notes      sentences about what works now and may not be what is wanted
     """
 
     token: str | None = None
+    operator_token: str | None = None
     pair: tuple[bytes, bytes] | None = None
     client_ca: bytes | None = None
     notes: tuple[str, ...] = ()
@@ -37,13 +41,16 @@ class Credentials:
 
 def read_credentials(config: ServerConfig) -> Credentials:
     """Token, certificate and key of the settings; ConfigError in a sentence for each bad file."""
-    token = None if config.token_file is None else read_token(config.token_file)
+    token, operator = (
+        None if path is None else read_token(path)
+        for path in (config.token_file, config.operator_token_file)
+    )
     client_ca = None
     if config.tls_client_ca is not None:
         client_ca = _read(config.tls_client_ca, "tls_client_ca")
         _certificates(client_ca, f"tls_client_ca {config.tls_client_ca}")
     if config.tls_cert is None or config.tls_key is None:
-        return Credentials(token, None, client_ca)
+        return Credentials(token, operator, None, client_ca)
     where = f"tls_cert {config.tls_cert}"
     chain, key = _read(config.tls_cert, "tls_cert"), _read(config.tls_key, "tls_key")
     leaf = _certificates(chain, where)[0]
@@ -52,7 +59,7 @@ def read_credentials(config: ServerConfig) -> Credentials:
             f"tls_key {config.tls_key}: it is not the key of the certificate {config.tls_cert}."
         )
     private(config.tls_key, "tls_key")
-    return Credentials(token, (chain, key), client_ca, _notes(leaf, where, config.host))
+    return Credentials(token, operator, (chain, key), client_ca, _notes(leaf, where, config.host))
 
 
 def own_line(config: ServerConfig) -> ExchangeConfig:

@@ -46,6 +46,9 @@ logger = logging.getLogger(__name__)
 
 _MAX_BODY = 8 * 1024 * 1024
 
+OPERATOR_CALLS = frozenset({"configure", "rollback"})
+"""Control calls that change a training; no node makes them."""
+
 Control = Callable[[dict[str, Any]], Any]
 """A control call: JSON object in, JSON-safe value out."""
 
@@ -95,13 +98,15 @@ class FlightService(ClosedService):
         self._state = state
         self._session = session
         self._controls = controls
-        token = credentials.token
+        token, operator = credentials.token, credentials.operator_token
         super().__init__(
             location,
             tls_certificates=None if credentials.pair is None else [credentials.pair],
             verify_client=credentials.client_ca is not None,
             root_certificates=credentials.client_ca,
-            middleware={} if token is None else {"token": _TokenCheck(token, state.meters)},
+            middleware={}
+            if token is None
+            else {"token": _TokenCheck(token, operator, state.meters)},
         )
 
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
@@ -149,10 +154,16 @@ class FlightService(ClosedService):
 
     def do_action(self, context: Any, action: Any) -> Iterator[Any]:
         """A control call."""
-        del context
         control = self._controls.get(action.type)
+        role = context.get_middleware("token")
 
         def call() -> Message:
+            if role is not None and not role.operator and action.type in OPERATOR_CALLS:
+                raise RefusedError(
+                    f"{action.type}: an operator's token is needed (exchange.operator_token_file); "
+                    "a node's was shown.",
+                    kind="token",
+                )
             if control is None:
                 raise RefusedError(
                     f"action {str(action.type)[:40]!r}: one of {', '.join(self._controls)} is "
@@ -373,19 +384,28 @@ def _body(action: Any) -> dict[str, Any]:
     return body
 
 
+class _Role(flight.ServerMiddleware):  # type: ignore[misc]
+    """Who makes a call: an operator, or a node."""
+
+    def __init__(self, *, operator: bool) -> None:
+        self.operator = operator
+
+
 class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Lets only calls through that carry the token."""
+    """Lets only calls through that carry a token; where there is one for operators, notes whose."""
 
-    def __init__(self, token: str, meters: Meters) -> None:
+    def __init__(self, token: str, operator: str | None, meters: Meters) -> None:
         self._meters = meters
-        self._expected = f"Bearer {token}".encode()
+        self._node = f"Bearer {token}".encode()
+        self._operator = self._node if operator is None else f"Bearer {operator}".encode()
 
-    def start_call(self, info: Any, headers: dict[str, list[Any]]) -> None:
-        """Refuse a call without the token."""
+    def start_call(self, info: Any, headers: dict[str, list[Any]]) -> _Role:
+        """The caller's role; refuses a call without a token."""
         del info
         for value in headers.get("authorization", []):
             shown = value if isinstance(value, bytes) else str(value).encode()
-            if hmac.compare_digest(shown, self._expected):
-                return
+            operator = hmac.compare_digest(shown, self._operator)
+            if hmac.compare_digest(shown, self._node) or operator:
+                return _Role(operator=operator)
         self._meters.refuse("token")
         raise flight.FlightUnauthenticatedError("a token is needed")

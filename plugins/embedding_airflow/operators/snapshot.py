@@ -30,7 +30,7 @@ class CutSnapshot(YeoronOperator):
         client = ParameterClient(
             settings.server_location,
             node="airflow",
-            config=settings.exchange,
+            config=settings.line(),
         )
         try:
             ref = client.cut(window)

@@ -1,0 +1,200 @@
+"""The whole platform as `yeoron up` starts it: which doors it opens, and to whom."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from embedding.certificates import make_certificate
+from embedding.cluster import attach_pool, dask_client, stop_pool
+from embedding.errors import RefusedError
+from embedding.exchange.channel import Channel
+from embedding.nodetask import spec_file
+from embedding.platform.operate import bring_down
+from embedding.platform.processes import marked
+from embedding.ports import lasting_port
+from embedding.settings import Settings, load_settings
+from waiting import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+ROOT = Path(__file__).parents[2]
+SECRET = "OPERATORS-COOKIE"
+SOURCES = (
+    '[[source]]\nname = "board"\nkind = "feed"\nurl = "http://127.0.0.1:9/feed.xml"\n'
+    f'cookies = {{ session = "{SECRET}" }}\n'
+)
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Settings of a platform that runs, started by the command itself."""
+    folder = tmp_path_factory.mktemp("platform")
+    (folder / "sources.toml").write_text(SOURCES, encoding="utf-8")
+    ports = {name: lasting_port() for name in ("airflow", "mlflow", "dask", "dask_dashboard")}
+    file = folder / "yeoron.toml"
+    file.write_text(
+        f'[paths]\nhome = "{folder / "home"}"\nsources = "{folder / "sources.toml"}"\n'
+        "[cluster]\nnodes = 1\n"
+        f"[server]\nport = {lasting_port()}\nhttp_port = {lasting_port()}\n"
+        "[ports]\n" + "".join(f"{name} = {port}\n" for name, port in ports.items()),
+        encoding="utf-8",
+    )
+    given = {k: v for k, v in os.environ.items() if not k.startswith(("YEORON_", "AIRFLOW"))}
+    # A list, as the environment gives one.
+    given["YEORON_CRAWL__ALLOW_PRIVATE_HOSTS"] = '["127.0.0.1:9"]'
+    chosen = load_settings(file)
+    try:
+        subprocess.run(
+            [sys.executable, "-m", "embedding.cli", "--settings", str(file), "up"],
+            check=True,
+            cwd=ROOT,
+            env=given,
+            timeout=600,
+            umask=0o022,
+        )
+        yield chosen
+    finally:
+        bring_down(chosen)
+
+
+def listening(settings: Settings) -> list[tuple[str, int, str]]:
+    """Address, port and owner of every TCP socket on which the platform's processes listen."""
+    found = []
+    for process in marked(settings.paths.home):
+        try:
+            owner = " ".join(process.cmdline())[:120]
+            found += [
+                (each.laddr.ip, each.laddr.port, owner)
+                for each in process.net_connections(kind="inet")
+                if each.status == psutil.CONN_LISTEN
+            ]
+        except psutil.NoSuchProcess:
+            continue
+    return sorted(set(found))
+
+
+def test_every_door_is_on_loopback(platform: Settings) -> None:
+    doors = listening(platform)
+    known = {port for _, port, _ in doors}
+    ports = platform.ports
+    assert {
+        *(ports.airflow, ports.mlflow, ports.dask, ports.dask_dashboard),
+        *(platform.server.port, platform.server.http_port),
+    } <= known
+    # Tasks and pages of the one worker: it is looked at, whatever it calls itself.
+    assert sum("dask" in owner and "worker" in owner for _, _, owner in doors) == 2, doors
+    # gRPC listens on IPv4 through an IPv6 socket.
+    plain = [(ip.removeprefix("::ffff:"), port, owner) for ip, port, owner in doors]
+    assert [door for door in plain if not ipaddress.ip_address(door[0]).is_loopback] == []
+
+
+def test_state_is_its_owners_alone(platform: Settings) -> None:
+    """Although the command was started with the usual umask."""
+    home = platform.paths.home
+    assert home.stat().st_mode & 0o777 == 0o700
+    held = [path for path in home.rglob("*") if not path.is_symlink()]
+    assert {"airflow", "mlflow", "checkpoints", "logs"} <= {path.name for path in held}
+    assert [str(path) for path in held if path.stat().st_mode & 0o077] == []
+
+
+def test_services_have_the_environment_as_it_was_given(platform: Settings) -> None:
+    held = [process.environ() for process in marked(platform.paths.home)]
+    name = "YEORON_CRAWL__ALLOW_PRIVATE_HOSTS"
+    assert [each[name] for each in held if name in each].count('["127.0.0.1:9"]') >= 4
+
+
+def test_no_process_leaves_a_core(platform: Settings) -> None:
+    """1 byte, not 0: the kernel would still pipe a core to a program."""
+    limits = [process.rlimit(psutil.RLIMIT_CORE) for process in marked(platform.paths.home)]
+    assert len(limits) >= 8
+    assert set(limits) == {(1, 1)}
+
+
+# What another user of the machine can do: reach the port, and bring a certificate of their own.
+STRANGER = """
+import sys
+from distributed import Client, Security
+address, cert, key, planted = sys.argv[1:]
+own = Security(
+    require_encryption=True, tls_ca_file=cert, tls_client_cert=cert, tls_client_key=key
+) if cert else None
+try:
+    with Client(address, security=own, timeout=8) as client:
+        client.run_on_scheduler(lambda: open(planted, "w").close())
+except (OSError, TimeoutError):
+    sys.exit(7)
+"""
+
+
+def test_dask_reads_nothing_from_whom_it_does_not_know(platform: Settings, tmp_path: Path) -> None:
+    """What it reads it unpickles, which runs it."""
+    with dask_client(platform) as client:
+        workers = list(client.scheduler_info(n_workers=-1)["workers"])
+        assert client.submit(lambda: 41 + 1).result(timeout=120) == 42
+    assert len(workers) == 1
+    assert all(each.startswith("tls://127.0.0.1:") for each in workers)
+    planted = tmp_path / "planted"
+    cert, key = make_certificate(tmp_path, "stranger")
+    for address in (platform.dask_url, *workers):
+        bare = address.replace("tls://", "tcp://")
+        for scheme, own in ((bare, ("", "")), (address, (str(cert), str(key)))):
+            done = subprocess.run(
+                [sys.executable, "-c", STRANGER, scheme, *own, str(planted)],
+                capture_output=True,
+                timeout=300,
+            )
+            assert done.returncode == 7, done.stderr.decode()[-800:]
+    assert not planted.exists()
+    # Nor does TLS without any certificate come further than its greeting.
+    for address in (platform.dask_url, *workers):
+        port = int(address.rpartition(":")[2])
+        line = ssl.create_default_context()
+        line.check_hostname, line.verify_mode = False, ssl.CERT_NONE
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=60) as raw,
+            pytest.raises((ssl.SSLError, ConnectionError)),
+        ):
+            line.wrap_socket(raw).recv(1024)  # an alert: a certificate is asked for
+
+
+def test_a_node_and_an_operator_are_known_by_themselves_and_tell_no_secret(
+    platform: Settings, tmp_path: Path
+) -> None:
+    """A pool that starts over TLS, greets with its token, and is told cookies by a file."""
+
+    def nodes() -> dict[str, object]:
+        answer = httpx.get(platform.server_status_url, timeout=30, trust_env=False)
+        found: dict[str, object] = answer.json()["nodes"]
+        return found
+
+    assert attach_pool(platform).started == ["yeoron-node-0"]
+    until(lambda: "yeoron-node-0" in nodes(), "the node did not greet the server", 600)
+    told = spec_file(platform.paths.nodes, "yeoron-node-0")
+    assert SECRET in told.read_text()
+    settings = platform.paths.home.parent / "yeoron.toml"
+    command = (sys.executable, "-m", "embedding.cli", "--settings", str(settings), "live", "policy")
+    done = subprocess.run([*command, "asp"], cwd=ROOT, timeout=300, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    as_a_node = Channel(platform.server_location, platform.line())
+    with contextlib.closing(as_a_node), pytest.raises(RefusedError, match="an operator's token"):
+        as_a_node.action("rollback", {"to": "nothing"})
+    for process in marked(platform.paths.home):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            assert SECRET not in " ".join(process.cmdline())
+    assert stop_pool(platform) == ["yeoron-node-0"]
+    assert not told.exists()
+    logs = [path for path in platform.paths.logs.rglob("*") if path.is_file()]
+    assert any("dask-worker" in path.name for path in logs)
+    assert [path.name for path in logs if SECRET.encode() in path.read_bytes()] == []

@@ -1,0 +1,60 @@
+"""`yeoron web` as a user meets it: plain on loopback, TLS with a certificate."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from embedding.certificates import make_certificate
+from embedding.ports import lasting_port
+from waiting import until
+
+pytestmark = pytest.mark.slow
+COMMAND = (sys.executable, "-m", "embedding.cli", "web")
+
+
+def test_beyond_loopback_it_is_refused_in_the_clear(tmp_path):
+    done = subprocess.run(
+        [*COMMAND, "--host", "0.0.0.0"],
+        cwd=tmp_path,
+        env={**os.environ, "YEORON_PATHS__HOME": str(tmp_path / "var")},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 2
+    assert "host 0.0.0.0 is not loopback" in done.stderr
+    assert "token:" not in done.stdout
+    assert not (tmp_path / "var").exists()
+
+
+def test_with_a_certificate_it_speaks_tls(tmp_path):
+    cert, key = make_certificate(tmp_path, "page")
+    port = lasting_port()
+    options = ("--port", str(port), "--tls-cert", str(cert), "--tls-key", str(key))
+    process = subprocess.Popen(
+        [*COMMAND, "--host", "0.0.0.0", *options],
+        cwd=tmp_path,
+        env={**os.environ, "YEORON_PATHS__HOME": str(tmp_path / "var")},
+        stdout=subprocess.DEVNULL,
+    )
+    known = ssl.create_default_context(cafile=str(cert))
+
+    def answers() -> bool:
+        assert process.poll() is None
+        try:
+            url = f"https://127.0.0.1:{port}/login"
+            return httpx.get(url, verify=known, trust_env=False).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    try:
+        until(answers)
+    finally:
+        process.kill()
+        process.wait(60)
