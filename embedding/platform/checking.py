@@ -160,7 +160,7 @@ class _Look:
     async def _list(self) -> list[Item]:
         adapter: Adapter = make_adapter(self.source, make_pseudonyms(self._config))
         items: list[Item] = []
-        self._web.begin()
+        await self._web.begin()
         async for item in adapter.poll(self._web):
             items.append(item)
             if self.source.kind == "replayed" and len(items) >= _TRIED:
