@@ -22,6 +22,7 @@ from embedding.crawl.report import SourceCounters
 from embedding.crawl.rows import Fetched
 from embedding.crawl.services import Services, document_of
 from embedding.crawl.shingles import signature
+from embedding.crawl.shorten import shortened
 from embedding.crawl.watching import Watching
 from embedding.crawl.web import SourceWeb
 from embedding.errors import FetchError
@@ -69,6 +70,7 @@ class SourceRunner:
         self._web = SourceWeb(
             adapter.source,
             services.fetcher,
+            services.extractor,
             services.browsers,
             self._frontier,
             services.replay,
@@ -198,7 +200,7 @@ class SourceRunner:
         return Document(
             url=key,
             source=self.source.name,
-            text=one.text,
+            text=shortened(one.text, self._config.max_chars),
             published_at=self._services.published(now, one.published_at),
             fetched_at=now,
             title=one.title,

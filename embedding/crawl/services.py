@@ -44,7 +44,9 @@ class Services:
         self.patience = patience or Patience()
         self.fetcher = Fetcher(config)
         self.browsers = BrowserPool(config, self.fetcher)
-        self.extractor = Extractor(config.extract_processes, config.extract_timeout)
+        self.extractor = Extractor(
+            config.extract_processes, config.extract_timeout, config.max_chars
+        )
         self.replay = ReplayClock(config.replay_clock_url, config.replay_clock_every)
         self.queue = DocumentQueue(config.queue)
         self.turns = PollTurns(config, frontier.polls(), self.patience)

@@ -8,12 +8,13 @@ from dataclasses import replace
 from embedding.clock import EventClock
 from embedding.crawl.addresses import canonical, host_of
 from embedding.crawl.browser import BrowserPool
+from embedding.crawl.extractor import Extractor
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.patience import Patience
 from embedding.crawl.replay import ReplayClock
 from embedding.errors import FetchError
-from embedding.sources.base import Found, Page
+from embedding.sources.base import Found, Listing, Page
 from embedding.sources.config import SourceConfig
 
 
@@ -24,6 +25,7 @@ class SourceWeb:
         self,
         source: SourceConfig,
         fetcher: Fetcher,
+        extractor: Extractor,
         browsers: BrowserPool,
         frontier: Frontier,
         replay: ReplayClock,
@@ -31,6 +33,7 @@ class SourceWeb:
     ) -> None:
         self._source = source
         self._fetcher = fetcher
+        self._extractor = extractor
         self._browsers = browsers
         self._frontier = frontier
         self._replay = replay
@@ -85,6 +88,10 @@ class SourceWeb:
         # A listing file that is itself gzip (sitemap.xml.gz) has no text yet.
         text = "" if answer.body.startswith(b"\x1f\x8b") else answer.text()
         return Page(answer.url, text, answer.body, headers, answer.status)
+
+    async def listing(self, source: SourceConfig, page: Page) -> Listing:
+        """See `Web.listing`."""
+        return await self._extractor.listing(source, page)
 
     async def render(
         self, url: str, *, enough: Callable[[Sequence[Found]], bool]

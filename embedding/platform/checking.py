@@ -111,7 +111,12 @@ class _Look:
         self._config = config
         self._seconds = seconds
         self._web = SourceWeb(
-            self.source, services.fetcher, services.browsers, services.frontier, services.replay
+            self.source,
+            services.fetcher,
+            services.extractor,
+            services.browsers,
+            services.frontier,
+            services.replay,
         )
 
     async def check(self) -> SourceCheck:
