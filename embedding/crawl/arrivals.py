@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from embedding.crawl.frontier import Frontier
+from embedding.crawl.patience import Patience
 from embedding.crawl.rows import Fetched
 from embedding.crawl.shingles import NearDuplicates
 
@@ -32,38 +33,65 @@ class Arrival:
     sketch: bytes = b""
 
 
+_Waiting = tuple[Arrival, "asyncio.Future[str | None]"]
+
+
 class Arrivals:
     """Inside one event loop. Nobody hands a document on before `settle` has returned."""
 
-    def __init__(self, frontier: Frontier, near: NearDuplicates) -> None:
+    def __init__(
+        self, frontier: Frontier, near: NearDuplicates, patience: Patience | None = None
+    ) -> None:
         self._frontier = frontier
         self._near = near
-        self._waiting: list[tuple[Arrival, asyncio.Future[str | None]]] = []
+        self._patience = patience or Patience()
+        self._waiting: list[_Waiting] = []
+        self._settling: set[asyncio.Task[None]] = set()
 
     async def settle(self, arrival: Arrival) -> str | None:
         """None when it is recorded as fetched; else why it is done already: `duplicate` (its text
         or one of its addresses was read before) or `near_duplicate`.
 
-        Raises what the database raises. Whoever is cancelled here has recorded nothing.
+        Waits while the database is away. Whoever is cancelled here has recorded nothing.
         """
         loop = asyncio.get_running_loop()
         settled: asyncio.Future[str | None] = loop.create_future()
         if not self._waiting:
-            loop.call_later(_MOMENT, self._settle_all)
+            loop.call_later(_MOMENT, self._begin)
         self._waiting.append((arrival, settled))
         return await settled
 
-    def _settle_all(self) -> None:
-        group = [(each, future) for each, future in self._waiting if not future.done()]
-        self._waiting = []
+    async def close(self) -> None:
+        """Settle nothing more."""
+        for task in self._settling:
+            task.cancel()
+        await asyncio.gather(*self._settling, return_exceptions=True)
+
+    def _begin(self) -> None:
+        group, self._waiting = self._waiting, []
+        task = asyncio.get_running_loop().create_task(self._settle_all(group))
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+
+    async def _settle_all(self, group: Sequence[_Waiting]) -> None:
         try:
-            reasons = self._judge([each for each, _ in group])
+            judged = await self._patience.ask(self._judge_those_left, group)
         except Exception as error:  # noqa: BLE001  (it is the waiters' to handle)
             for _, future in group:
-                future.set_exception(error)
+                if not future.done():
+                    future.set_exception(error)
             return
-        for (_, future), reason in zip(group, reasons, strict=True):
-            future.set_result(reason)
+        for (arrival, future), reason in judged:
+            if not future.done():
+                future.set_result(reason)
+            elif reason is None:
+                # Whoever waited was cancelled while the database was asked in a thread.
+                self._patience.attempt(self._frontier.reopen, arrival.row.key)
+
+    def _judge_those_left(self, group: Sequence[_Waiting]) -> list[tuple[_Waiting, str | None]]:
+        """Judge what somebody still waits for: the database may have been away for long."""
+        left = [one for one in group if not one[1].done()]
+        return list(zip(left, self._judge([each for each, _ in left]), strict=True))
 
     def _judge(self, group: Sequence[Arrival]) -> list[str | None]:
         now = time.time()

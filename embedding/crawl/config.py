@@ -47,9 +47,11 @@ class CrawlConfig(Config):
     queue: int = Field(64, gt=0)
     """Documents that wait for the consumer before fetching pauses."""
     extract_processes: int = Field(1, ge=0)
-    """Processes that extract text; 0 extracts in a thread of the crawler."""
+    """Processes that read pages and listings; 0 reads them in a thread of the crawler."""
     extract_timeout: float = Field(20.0, gt=0)
-    """Seconds after which the extraction of one page is killed."""
+    """Seconds after which the reading of one page or listing is killed."""
+    max_chars: int = Field(50_000, ge=1_000)
+    """Characters of a document that are read; a longer one is cut where a sentence or word ends."""
     min_chars: int = Field(20, ge=0)
     """Pages with fewer characters of text are counted as `empty`; inline items need one."""
     dedupe_min_chars: int = Field(100, ge=0)

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from embedding.clock import EventClock
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.frontier import Frontier
+from embedding.crawl.patience import Patience
 from embedding.crawl.report import CrawlReport
 from embedding.crawl.runner import SourceRunner
 from embedding.crawl.services import Services, make_pseudonyms
@@ -44,6 +45,8 @@ class Crawler:
         self._adapters = [make_adapter(source, self._pseudonyms) for source in sources]
         self._config = config
         self._frontier = frontier
+        self.patience = Patience()
+        """How calls of the frontier wait while its database is away."""
         self._services: Services | None = None
         self._runners: dict[str, SourceRunner] = {}
         self._tasks: dict[str, list[asyncio.Task[None]]] = {}
@@ -61,8 +64,9 @@ class Crawler:
         if self._services is not None:
             raise ConfigError("a crawler's documents() can be read once; make another crawler.")
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        self._services = services = Services(self._config, self._frontier)
-        self._frontier.recover([adapter.source.name for adapter in self._adapters])
+        self._services = services = Services(self._config, self._frontier, self.patience)
+        names = [adapter.source.name for adapter in self._adapters]
+        await self.patience.ask(self._frontier.recover, names)
         await services.replay.first()
         tasks = [asyncio.create_task(services.replay.follow())]
         for adapter in self._adapters:
@@ -113,7 +117,10 @@ class Crawler:
         ]
 
     def acknowledge(self, keys: Sequence[str]) -> None:
-        """Mark learnt documents (by `Document.url`) done. Safe from any thread."""
+        """Mark learnt documents (by `Document.url`) done. Safe from any thread.
+
+        Raises what the database raises, as `report` does.
+        """
         self._frontier.acknowledge(keys, time.time())
 
     def clock(self) -> EventClock:

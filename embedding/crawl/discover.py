@@ -23,7 +23,7 @@ from embedding.crawl.fetcher import Fetcher, Request
 from embedding.crawl.links import PageLinks, likely, read_links, spread
 from embedding.crawl.services import make_pseudonyms
 from embedding.errors import FetchError, InputError, YeoronError
-from embedding.sources.base import Found, Item, Page, Reference
+from embedding.sources.base import Found, Item, Listing, Page, Reference
 from embedding.sources.config import SourceConfig
 from embedding.sources.registry import make_adapter
 
@@ -78,7 +78,7 @@ class Discoverer:
         self._words = words
         self._title = title
         self._fetcher = Fetcher(crawl)
-        self._extractor = Extractor(crawl.extract_processes, crawl.extract_timeout)
+        self._extractor = Extractor(crawl.extract_processes, crawl.extract_timeout, crawl.max_chars)
         self._found = Discovery()
         self._hosts: set[str] = set()
         self._left = config.requests
@@ -222,7 +222,7 @@ class Discoverer:
 
     async def _list(self, source: SourceConfig) -> list[Item]:
         adapter = make_adapter(source, make_pseudonyms(self._crawl))
-        return [item async for item in adapter.poll(_Probe(self._get))]
+        return [item async for item in adapter.poll(_Probe(self._get, self._extractor))]
 
     async def _sample(self, url: str) -> Sample | None:
         """Words and signature of one document; None when it cannot be read."""
@@ -268,13 +268,18 @@ class Discoverer:
 class _Probe:
     """What an adapter sees of the web while it is tried: no browser, nothing known before."""
 
-    def __init__(self, get: Callable[[Request], Any]) -> None:
+    def __init__(self, get: Callable[[Request], Any], extractor: Extractor) -> None:
         self._get = get
+        self._extractor = extractor
 
     async def get(self, url: str, *, accept: str = "*/*") -> Page | None:
         """See `Web.get`."""
         page: Page = await self._get(Request(url, accept=accept))
         return page
+
+    async def listing(self, source: SourceConfig, page: Page) -> Listing:
+        """See `Web.listing`."""
+        return await self._extractor.listing(source, page)
 
     async def render(
         self, url: str, *, enough: Callable[[Sequence[Found]], bool]

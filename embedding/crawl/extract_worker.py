@@ -1,4 +1,4 @@
-"""The process that extracts: a page in, what it holds out (frames: `children.py`).
+"""The process that reads pages and listings: bytes in, what they hold out (frames: `children.py`).
 
 Run as `python -m embedding.crawl.extract_worker`.
 """
@@ -12,6 +12,8 @@ from typing import Any
 from embedding.children import serve
 from embedding.crawl.extract import Extracted, read_page
 from embedding.errors import FetchError
+from embedding.sources.base import Listing, Page, Reference
+from embedding.sources.config import SourceConfig
 
 
 def encode(found: Extracted) -> dict[str, Any]:
@@ -41,10 +43,47 @@ def decode(value: dict[str, Any]) -> Extracted:
     )
 
 
+def ask_listing(source: SourceConfig, page: Page) -> tuple[dict[str, Any], bytes]:
+    """The frame that has a listing read; the source's secrets stay here."""
+    shown = source.model_dump(mode="json", exclude_defaults=True, exclude={"cookies", "proxy"})
+    # What is packed in itself has no text yet.
+    body = page.text.encode("utf-8", "surrogatepass") if page.text else page.body
+    return {"source": shown, "url": page.url, "decoded": bool(page.text)}, body
+
+
+def decode_listing(value: dict[str, Any]) -> Listing:
+    """The answer to it; raises the FetchError that the worker sent instead."""
+    if "reason" in value:
+        raise FetchError(value["reason"], value["message"])
+    references, children = (
+        tuple(
+            Reference(url, None if when is None else datetime.fromisoformat(when), title)
+            for url, when, title in value[name]
+        )
+        for name in ("references", "children")
+    )
+    return Listing(references, value["next"], children)
+
+
+def _listing(request: dict[str, Any], body: bytes) -> dict[str, Any]:
+    from embedding.sources.registry import read_listing  # a feed's libraries, where one is read
+
+    text = body.decode("utf-8", "surrogatepass") if request["decoded"] else ""
+    source = SourceConfig.model_validate(request["source"])
+    found = read_listing(source, Page(str(request["url"]), text, body, {}))
+    rows = {
+        name: [[r.url, r.published_at and r.published_at.isoformat(), r.title] for r in several]
+        for name, several in (("references", found.references), ("children", found.children))
+    }
+    return {**rows, "next": found.next}
+
+
 def answer(request: dict[str, Any], page: bytes) -> tuple[dict[str, Any], bytes]:
-    """Extract one page; a page that cannot be read is answered with its reason."""
+    """Read one page or listing; what cannot be read is answered with its reason."""
     url = str(request["url"])
     try:
+        if "source" in request:
+            return _listing(request, page), b""
         return encode(read_page(page, request["type"], url, request["zone"])), b""
     except FetchError as error:
         return {"reason": error.reason, "message": str(error)}, b""

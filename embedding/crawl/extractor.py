@@ -1,17 +1,21 @@
-"""Extraction outside the event loop: in worker processes, or in a thread."""
+"""Pages and listings are read outside the event loop: in worker processes, or in a thread."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from embedding.children import Child
 from embedding.crawl.extract import Extracted, read_page
-from embedding.crawl.extract_worker import decode
+from embedding.crawl.extract_worker import ask_listing, decode, decode_listing
 from embedding.crawl.fetcher import Answer
+from embedding.crawl.shorten import shortened
 from embedding.errors import FetchError
-from embedding.sources.base import Page
+from embedding.sources.base import Listing, Page
+from embedding.sources.config import SourceConfig
+from embedding.sources.registry import read_listing
 
 T = TypeVar("T")
 
@@ -21,16 +25,21 @@ _STARTING = 60.0
 """Seconds more that the first page of a process may take: it loads its libraries."""
 
 
-class Extractor:
-    """Runs `read_page` in `processes` processes of their own; with 0 in a thread.
+class _TooLongError(Exception):
+    """Something took longer than it may."""
 
-    A page that takes longer than `limit` seconds, or that kills its process, is refused by
-    itself; its process is replaced.
+
+class Extractor:
+    """Reads pages and listings in `processes` processes of their own; with 0 in a thread.
+
+    One that takes longer than `limit` seconds, or that kills its process, is refused by itself; its
+    process is replaced. Of a text the first `most` characters are kept.
     """
 
-    def __init__(self, processes: int, limit: float) -> None:
+    def __init__(self, processes: int, limit: float, most: int) -> None:
         self._processes = processes
         self._limit = limit
+        self._most = most
         self._idle: asyncio.LifoQueue[Child | None] = asyncio.LifoQueue()
         for _ in range(max(1, processes)):
             self._idle.put_nowait(None)
@@ -47,26 +56,42 @@ class Extractor:
         found = await self.extract(answer.body, kind, answer.url, zone)
         if len(found.text) < least:
             raise FetchError("empty", f"{answer.url}: fewer than {least} characters of text.")
-        return found
+        return replace(found, text=shortened(found.text, self._most))
 
     async def extract(self, body: bytes, content_type: str, url: str, zone: str) -> Extracted:
         """See `read_page`; raises FetchError (`bad_encoding`, `empty`, `parse`)."""
+        if self._processes == 0:
+            return await self._in_thread(url, read_page, body, content_type, url, zone)
+        told = {"type": content_type, "url": url, "zone": zone}
+        return decode(await self._ask(url, told, body))
+
+    async def listing(self, source: SourceConfig, page: Page) -> Listing:
+        """See `read_listing`; raises FetchError."""
+        if self._processes == 0:
+            return await self._in_thread(page.url, read_listing, source, page)
+        return decode_listing(await self._ask(page.url, *ask_listing(source, page)))
+
+    async def _in_thread(self, url: str, call: Callable[..., T], *arguments: Any) -> T:
+        place = await self._idle.get()
+        try:
+            return await self._within(asyncio.to_thread(call, *arguments), url, 0.0)
+        except _TooLongError as error:
+            raise FetchError("parse", str(error)) from error
+        finally:
+            self._idle.put_nowait(place)
+
+    async def _ask(self, url: str, told: dict[str, Any], body: bytes) -> dict[str, Any]:
+        """The answer of a process; FetchError (`parse`) where it gives none, and it is replaced."""
         process = await self._idle.get()
         try:
-            if self._processes == 0:
-                call = asyncio.to_thread(read_page, body, content_type, url, zone)
-                return await self._within(call, url, 0.0)
             extra = 0.0
             if process is None:
                 process, extra = await self._start(), _STARTING
-            ask = process.ask({"type": content_type, "url": url, "zone": zone}, body)
-            return decode((await self._within(ask, url, extra))[0])
-        except FetchError as error:
-            if error.reason == "extraction":
-                await self._end(process)
-                process = None
-                raise FetchError("parse", str(error)) from error
-            raise
+            return (await self._within(process.ask(told, body), url, extra))[0]
+        except _TooLongError as error:
+            await self._end(process)
+            process = None
+            raise FetchError("parse", str(error)) from error
         except (OSError, EOFError, ValueError) as error:
             await self._end(process)
             process = None
@@ -86,9 +111,7 @@ class Extractor:
             async with asyncio.timeout(self._limit + extra):
                 return await call
         except TimeoutError as error:
-            raise FetchError(
-                "extraction", f"{url}: extraction took longer than {self._limit:g} s."
-            ) from error
+            raise _TooLongError(f"{url}: reading it took longer than {self._limit:g} s.") from error
 
     async def _start(self) -> Child:
         child = await Child.start(_WORKER, quiet=True)

@@ -137,9 +137,18 @@ class Frontier:
         return [row[0] for row in self._rows(query)]
 
     def offer(
-        self, source: str, found: Sequence[tuple[str, float | None]], now: float
+        self,
+        source: str,
+        found: Sequence[tuple[str, float | None]],
+        now: float,
+        *,
+        again: bool = False,
     ) -> frozenset[str]:
-        """Take the keys of inline texts (key, published); those not taken before (or recovered)."""
+        """Take the keys of inline texts (key, published); those not taken before (or recovered).
+
+        again  the same offer once more, as the database did not say whether it took the first:
+               what that one took counts as not taken before
+        """
         rows = {
             key: new_row(
                 key,
@@ -157,12 +166,18 @@ class Frontier:
             index_elements=["key"],
             set_={"status": "fetched", "fetched_at": now, "inline": True},
             where=sa.and_(
-                URLS.c.source == source, URLS.c.status == "new", URLS.c.claimed_until < now
+                URLS.c.source == source,
+                sa.or_(
+                    sa.and_(URLS.c.status == "new", URLS.c.claimed_until < now),
+                    sa.and_(URLS.c.status == "fetched", URLS.c.fetched_at == now)
+                    if again
+                    else sa.false(),
+                ),
             ),
         )
         taken: set[str] = set()
         for part in batched(list(rows), _BATCH):
-            shut = set(self._shut(part))
+            shut = set() if again else set(self._shut(part))
             fresh = [rows[key] for key in part if key not in shut]
             if fresh:
                 taken.update(self._added(take.returning(URLS.c.key), source, fresh))

@@ -197,6 +197,7 @@ class Pool:
             return Standing(replaced=True)
         if any(not self._holds(life, source) for source in told.holds):
             return Standing(replaced=True)
+        self._shift(now, told)
         if told.first and not self.living(now):
             for peer in told.peers:
                 self.seats[peer] = Seat(peer, until=now + self.config.seconds)
@@ -208,6 +209,25 @@ class Pool:
             if lease.wanted == life.node and lease.holder != life and lease.free(life, now):
                 self.leases[lease.source] = lease.taken(life, now + self.config.seconds)
         return self._standing(life, now)
+
+    def _shift(self, now: float, told: Told) -> None:
+        """Move all ends along when nobody could give a sign of life, or the clock was put back.
+
+        The last sign of life of all was `seconds` before the latest end. Is that so long ago that
+        leases have run out, then the database was away for everybody; unless a life begins now:
+        then the pool was not running.
+        """
+        last = max((seat.until for seat in self.seats.values()), default=now) - self.config.seconds
+        gap = now - last
+        if 0 <= gap <= self.config.seconds - self.config.beat or (gap > 0 and told.first):
+            return
+        by = gap if gap < 0 else gap - self.config.beat
+        self.allocated_at = min(self.allocated_at, now)
+        for node, seat in self.seats.items():
+            self.seats[node] = replace(seat, until=seat.until + by)
+        for name, lease in self.leases.items():
+            if lease.holder is not None:
+                self.leases[name] = replace(lease, until=lease.until + by)
 
     def living(self, now: float) -> list[str]:
         """Nodes that were heard of, or are expected."""

@@ -17,7 +17,6 @@ import sqlalchemy as sa
 
 from embedding.crawl.lease import Lease, LeaseConfig, Life, Pool, Seat, Standing, Told, shown
 from embedding.crawl.tables import BLOCKED, LEASES, NODES, POOL, READING
-from embedding.errors import UnavailableError
 from embedding.sources.config import SourceConfig
 
 
@@ -50,20 +49,11 @@ class Leases:
                 )
 
     def beat(self, life: Life, told: Told, now: float | None = None) -> Standing:
-        """A sign of life; what the node may read. `now` is the database's clock if not given.
-
-        Raises UnavailableError while the database is away.
-        """
-        try:
-            with self._lock, self._engine.begin() as connection:
-                pool, before = self._load(connection, lock=True)
-                standing = pool.beat(life, told, self._now(connection) if now is None else now)
-                self._store(connection, before, pool)
-        except sa.exc.OperationalError as error:
-            raise UnavailableError(
-                f"node {life.node}: the frontier's database does not answer "
-                f"({type(error.orig).__name__})."
-            ) from error
+        """A sign of life; what the node may read. `now` is the database's clock if not given."""
+        with self._lock, self._engine.begin() as connection:
+            pool, before = self._load(connection, lock=True)
+            standing = pool.beat(life, told, self._now(connection) if now is None else now)
+            self._store(connection, before, pool)
         return standing
 
     def sources(self, names: Sequence[str] | None = None) -> list[SourceConfig]:

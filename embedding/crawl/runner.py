@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from urllib.parse import urlsplit
 
 from embedding.crawl.addresses import canonical, same_site
@@ -21,6 +22,7 @@ from embedding.crawl.report import SourceCounters
 from embedding.crawl.rows import Fetched
 from embedding.crawl.services import Services, document_of
 from embedding.crawl.shingles import signature
+from embedding.crawl.shorten import shortened
 from embedding.crawl.watching import Watching
 from embedding.crawl.web import SourceWeb
 from embedding.errors import FetchError
@@ -56,14 +58,23 @@ class SourceRunner:
         One until the first poll is over: nobody knows yet that there is nothing, and whoever
         waits for the source must not take a slow start for silence.
         """
-        self._watching = Watching(self.source, services.config, services.frontier.yields())
+        self._watching = Watching(
+            self.source, services.config, services.frontier.yields(), services.patience
+        )
         self.watch = self._watching.watch
         self._adapter = adapter
         self._services = services
         self._frontier = services.frontier
         self._config = services.config
+        self._patience = services.patience
         self._web = SourceWeb(
-            adapter.source, services.fetcher, services.browsers, self._frontier, services.replay
+            adapter.source,
+            services.fetcher,
+            services.extractor,
+            services.browsers,
+            self._frontier,
+            services.replay,
+            services.patience,
         )
         self._claims: deque[Claim] = deque()
         self._wake = asyncio.Event()
@@ -98,14 +109,14 @@ class SourceRunner:
     async def _poll(self) -> bool:
         """One poll; whether it found anything new. What was read before a failure is kept."""
         items: list[Item] = []
-        self._web.begin()
+        await self._web.begin()
         failure: FetchError | None = None
         try:
             async for item in self._adapter.poll(self._web):
                 items.append(item)  # noqa: PERF401  (a comprehension would lose all on failure)
         except FetchError as error:
             failure = error
-        new = self._discover([item for item in items if isinstance(item, Reference)])
+        new = await self._discover([item for item in items if isinstance(item, Reference)])
         new += await self._take([item for item in items if isinstance(item, Inline)])
         if failure is not None:
             raise failure
@@ -115,15 +126,16 @@ class SourceRunner:
         self._watching.note(self.watch.polled, new, listed)
         # A listing that names nothing may be out of order: it does not say that anything is gone.
         if (self._adapter.complete and items) or self._polls == _PATIENT_POLLS:
-            self._frontier.expire(self.source.name, self._started)
+            await self._patience.ask(self._frontier.expire, self.source.name, self._started)
         return new > 0
 
-    def _discover(self, found: Sequence[Reference]) -> int:
+    async def _discover(self, found: Sequence[Reference]) -> int:
         rows = [
             (canonical(one.url), one.published_at.timestamp() if one.published_at else None)
             for one in found
         ]
-        new = self._frontier.discover(self.source.name, rows, time.time()) if rows else 0
+        ask, now = self._patience.ask, time.time()
+        new = await ask(self._frontier.discover, self.source.name, rows, now) if rows else 0
         self.counters.listed += new
         if new:
             self._look_at = 0.0
@@ -150,7 +162,15 @@ class SourceRunner:
             (canonical(one.key), one.published_at.timestamp() if one.published_at else None)
             for one in found
         ]
-        left = set(self._frontier.offer(self.source.name, rows, time.time()))
+        left = set(
+            await self._patience.ask(
+                self._frontier.offer,
+                self.source.name,
+                rows,
+                time.time(),
+                again=partial(self._frontier.offer, again=True),
+            )
+        )
         fresh = [(key, one) for one, (key, _) in zip(found, rows, strict=True) if key in left]
         self.counters.listed += len(fresh)
         self.in_hand -= len(found)
@@ -163,8 +183,9 @@ class SourceRunner:
                     self._duplicate(reason)
                 left.discard(key)
         finally:
+            # With the database away they are taken back when the source is read again.
             for key in left:
-                self._frontier.reopen(key)
+                self._patience.attempt(self._frontier.reopen, key)
         return len(fresh)
 
     async def _settle_one(self, key: str, one: Inline) -> str | None:
@@ -179,7 +200,7 @@ class SourceRunner:
         return Document(
             url=key,
             source=self.source.name,
-            text=one.text,
+            text=shortened(one.text, self._config.max_chars),
             published_at=self._services.published(now, one.published_at),
             fetched_at=now,
             title=one.title,
@@ -196,13 +217,14 @@ class SourceRunner:
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-            self._frontier.release([claim.key for claim in self._claims])
+            keys = [claim.key for claim in self._claims]
+            self._patience.attempt(self._frontier.release, keys)
             self._claims.clear()
 
     async def _work(self) -> None:
         while True:
             try:
-                claim = self._claim()
+                claim = await self._claim()
                 if claim is None:
                     await self._wait()
                 else:
@@ -211,12 +233,13 @@ class SourceRunner:
                 self._internal(error)
                 await asyncio.sleep(1.0)
 
-    def _claim(self) -> Claim | None:
+    async def _claim(self) -> Claim | None:
         """The next address; where there was none, one worker looks for all once in a while."""
         now = time.time()
         if not self._claims and now >= self._look_at:
             wanted = 2 * self._config.per_host
-            self._claims.extend(self._frontier.claim(self.source.name, wanted, now, _LEASE))
+            claim, name = self._frontier.claim, self.source.name
+            self._claims.extend(await self._patience.ask(claim, name, wanted, now, _LEASE))
             self._look_at = 0.0 if self._claims else now + _LOOK
             if self._claims:
                 self._wake.set()
@@ -240,7 +263,7 @@ class SourceRunner:
                 answer, self.source.timezone, self._config.min_chars
             )
         except FetchError as error:
-            self._failed(claim, error)
+            await self._failed(claim, error)
             if error.reason in _BARREN:
                 self._watching.note(self.watch.page, error.reason)
             return
@@ -273,24 +296,25 @@ class SourceRunner:
         try:
             await self._emit(document)
         except asyncio.CancelledError:
-            self._frontier.reopen(claim.key)
+            self._patience.attempt(self._frontier.reopen, claim.key)
             raise
 
     def _duplicate(self, reason: str) -> None:
         self.counters.duplicates += 1
         self.counters.errors[reason] += 1
 
-    def _failed(self, claim: Claim, error: FetchError) -> None:
+    async def _failed(self, claim: Claim, error: FetchError) -> None:
         """Postpone or give up, and count it; a resting host is not the address's fault."""
         now = time.time()
         resting = error.reason in _RESTING
         if not resting:
             self.counters.failed(error.reason, str(error))
         if error.retry_after is None or (claim.attempts >= self._config.attempts and not resting):
-            self._frontier.fail(claim.key, now, error.reason)
+            await self._patience.ask(self._frontier.fail, claim.key, now, error.reason)
             return
         wait = max(error.retry_after, self._config.backoff * 2.0 ** (claim.attempts - 1))
-        self._frontier.postpone(claim.key, now + wait, error.reason, counts=not resting)
+        postpone = partial(self._frontier.postpone, counts=not resting)
+        await self._patience.ask(postpone, claim.key, now + wait, error.reason)
 
     async def _emit(self, document: Document) -> None:
         await self._services.queue.put(document)

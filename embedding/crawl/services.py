@@ -13,6 +13,7 @@ from embedding.crawl.extract import Extracted
 from embedding.crawl.extractor import Extractor
 from embedding.crawl.fetcher import Fetcher
 from embedding.crawl.frontier import Frontier
+from embedding.crawl.patience import Patience
 from embedding.crawl.replay import ReplayClock
 from embedding.crawl.shingles import NearDuplicates
 from embedding.crawl.turns import PollTurns
@@ -35,17 +36,22 @@ class DocumentQueue(asyncio.Queue[Document]):
 class Services:
     """Client, browser, extraction, duplicates, clock and the bounded queue of documents."""
 
-    def __init__(self, config: CrawlConfig, frontier: Frontier) -> None:
+    def __init__(
+        self, config: CrawlConfig, frontier: Frontier, patience: Patience | None = None
+    ) -> None:
         self.config = config
         self.frontier = frontier
+        self.patience = patience or Patience()
         self.fetcher = Fetcher(config)
         self.browsers = BrowserPool(config, self.fetcher)
-        self.extractor = Extractor(config.extract_processes, config.extract_timeout)
+        self.extractor = Extractor(
+            config.extract_processes, config.extract_timeout, config.max_chars
+        )
         self.replay = ReplayClock(config.replay_clock_url, config.replay_clock_every)
         self.queue = DocumentQueue(config.queue)
-        self.turns = PollTurns(config, frontier.polls())
+        self.turns = PollTurns(config, frontier.polls(), self.patience)
         self.arrivals = Arrivals(
-            frontier, NearDuplicates(config.near_threshold, config.near_window)
+            frontier, NearDuplicates(config.near_threshold, config.near_window), self.patience
         )
 
     def published(self, fetched: datetime, *candidates: datetime | None) -> datetime:
@@ -62,6 +68,7 @@ class Services:
             self.fetcher.close(),
             self.browsers.close(),
             self.extractor.close(),
+            self.arrivals.close(),
             return_exceptions=True,
         )
         await asyncio.wait([closing], timeout=_CLOSING)

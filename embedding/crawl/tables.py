@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,22 @@ from embedding.errors import ConfigError
 READING = "yeoron_reading"
 """Execution option of connections that only read and must not wait for the write lock."""
 
+_AWAY = frozenset(
+    (
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PROTOCOL,
+    )
+)
+"""Primary result codes of SQLite that another try may not meet."""
+_READ_ONLY = "25006"
+"""PostgreSQL's state of a statement that came to a server which only follows, as in a failover."""
 _MAKING = 0x59454F524F4E
 """Key of the lock under which the tables are made on PostgreSQL."""
 
@@ -106,9 +123,43 @@ BLOCKED = sa.Table(
 )
 """Sources that nobody reads until they are unblocked, whatever the sources file says."""
 
+SCHEMA = sa.Table(
+    "frontier_schema",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("version", sa.Integer, nullable=False),
+)
+"""One row: the version of these tables. A database from before it was kept has none."""
+
+VERSION = 1
+"""Raised with every change of the tables above."""
+
+
+def away(error: sa.exc.SQLAlchemyError) -> bool:
+    """Whether the database did not answer, was locked, full or restarting: it may answer later."""
+    if isinstance(error, sa.exc.TimeoutError):
+        return True
+    if not isinstance(error, sa.exc.DBAPIError):
+        return False
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    if code is not None:
+        return code & 0xFF in _AWAY
+    lost = isinstance(error, (sa.exc.OperationalError, sa.exc.InterfaceError))
+    read_only = getattr(error.orig, "sqlstate", None) == _READ_ONLY
+    return lost or read_only or error.connection_invalidated
+
+
+def cause(error: sa.exc.SQLAlchemyError) -> str:
+    """Its name alone: what a database says of an error may hold an address."""
+    orig = getattr(error, "orig", None) or error
+    return getattr(orig, "sqlite_errorname", None) or type(orig).__name__
+
 
 def open_engine(url: str) -> sa.Engine:
-    """Engine with the table in place; raises ConfigError when the database cannot be opened."""
+    """Engine with the tables in place.
+
+    Raises ConfigError when the database cannot be opened, or was written by another version.
+    """
     try:
         address = make_url(url)
         options: dict[str, Any] = {}
@@ -131,13 +182,49 @@ def open_engine(url: str) -> sa.Engine:
 
 
 def _create(engine: sa.Engine) -> None:
-    """Make the tables that are missing; several processes may do so at once."""
+    """Make the tables of an empty database, or look at those that are there; ConfigError.
+
+    Several processes may do so at once.
+    """
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING)))
+        written = _version(connection)
+        if written not in (None, VERSION):
+            shown = engine.url.render_as_string(hide_password=True).rpartition("@")[2]
+            raise ConfigError(
+                f"crawl.frontier: {shown!r} was written by another version of Yeoron: its tables "
+                f"are {written}, this version reads version {VERSION}. Use that version, or "
+                "another database, into which everything is read anew."
+            )
         metadata.create_all(connection)
         if connection.execute(sa.select(POOL.c.id)).fetchone() is None:
             connection.execute(sa.insert(POOL).values(id=1))
+        if connection.execute(sa.select(SCHEMA.c.id)).fetchone() is None:
+            connection.execute(sa.insert(SCHEMA).values(id=1, version=VERSION))
+
+
+def _version(connection: sa.Connection) -> int | str | None:
+    """Of the tables that are there: None without any, a sentence's part where it is not known.
+
+    Version 1 did not say so at first, and added whole tables to older ones: a database without a
+    version is of version 1 if no table of it lacks a column.
+    """
+    inspector = sa.inspect(connection)
+    there = set(inspector.get_table_names())
+    if SCHEMA.name in there:
+        found = connection.execute(sa.select(SCHEMA.c.version)).scalar()
+        if found is not None:
+            return f"of version {found}" if found != VERSION else VERSION
+    ours = [table for table in metadata.tables.values() if table.name in there]
+    if not ours:
+        return None
+    for table in ours:
+        known = {column["name"] for column in inspector.get_columns(table.name)}
+        missing = sorted(set(table.columns.keys()) - known)
+        if missing:
+            return f"older: {table.name} has no {missing[0]}"
+    return 1
 
 
 def _tune_sqlite(engine: sa.Engine) -> None:

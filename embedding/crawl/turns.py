@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import sqlalchemy as sa
-
 from embedding.crawl.addresses import host_of
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.learnt import Learnt
+from embedding.crawl.patience import Patience
 from embedding.crawl.schedule import PollReport, PollRules, PollSchedule
 from embedding.sources.config import SourceConfig
-
-log = logging.getLogger(__name__)
 
 _LOOK = 30.0
 """Seconds after which a waiting source looks whether what was learnt of others moved its turn."""
@@ -27,9 +23,13 @@ _LOOK = 30.0
 class PollTurns:
     """Gives sources their turns to poll, inside one event loop."""
 
-    def __init__(self, config: CrawlConfig, store: Learnt) -> None:
+    def __init__(
+        self, config: CrawlConfig, store: Learnt, patience: Patience | None = None
+    ) -> None:
         self._config = config
         self._store = store
+        # Without the database polls go on; what was learnt is learnt again after a restart.
+        self._patience = patience or Patience()
         self._schedule = PollSchedule(
             PollRules(
                 host_rate=config.rate * config.poll_share,
@@ -56,10 +56,9 @@ class PollTurns:
         )
         self._sooner[source.name] = asyncio.Event()
         try:
-            with self._kept():
-                found = self._store.load(source.name, time.time())
-                if found is not None:
-                    self._schedule.restore(source.name, found[0], now, found[1])
+            found = self._patience.attempt(self._store.load, source.name, time.time())
+            if found is not None:
+                self._schedule.restore(source.name, found[0], now, found[1])
             yield
         finally:
             del self._sooner[source.name]
@@ -84,8 +83,8 @@ class PollTurns:
         if changed and not first:
             for other in self._schedule.signal(name):
                 self._sooner[other].set()
-        with self._kept():
-            self._store.save(name, self._schedule.state(name, time.monotonic()), time.time())
+        state = self._schedule.state(name, time.monotonic())
+        self._patience.attempt(self._store.save, name, state, time.time())
 
     def failed(self, name: str, retry_after: float, requests: int) -> None:
         """The poll failed."""
@@ -97,11 +96,3 @@ class PollTurns:
             return self._schedule.report(name, time.monotonic())
         except KeyError:
             return None
-
-    @contextmanager
-    def _kept(self) -> Iterator[None]:
-        """Without the database polls go on; what was learnt is learnt again after a restart."""
-        try:
-            yield
-        except sa.exc.SQLAlchemyError as error:
-            log.warning("rates of change cannot be kept: %s", type(error).__name__)

@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import sqlalchemy as sa
-
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.learnt import Learnt
+from embedding.crawl.patience import Patience
 from embedding.crawl.silence import YieldWatch
 from embedding.sources.config import SourceConfig
 
@@ -23,19 +22,22 @@ _SAVE = 60.0
 class Watching:
     """The `YieldWatch` of one source, fed with this moment's time."""
 
-    def __init__(self, source: SourceConfig, config: CrawlConfig, store: Learnt) -> None:
+    def __init__(
+        self, source: SourceConfig, config: CrawlConfig, store: Learnt, patience: Patience
+    ) -> None:
         self.watch = YieldWatch(source.timezone, source.every, config)
         self._name = source.name
         self._store = store
+        # Without the database the watch goes on; what is usual is learnt again after a restart.
+        self._patience = patience
         self._saved = time.monotonic()
 
     @contextmanager
     def kept(self) -> Iterator[None]:
         """Go on with what was learnt before, and keep at the end what is learnt meanwhile."""
-        with self._database():
-            found = self._store.load(self._name, time.time())
-            if found is not None:
-                self.watch.restore(*found)
+        found = self._patience.attempt(self._store.load, self._name, time.time())
+        if found is not None:
+            self.watch.restore(*found)
         try:
             yield
         finally:
@@ -55,13 +57,4 @@ class Watching:
 
     def _save(self) -> None:
         self._saved = time.monotonic()
-        with self._database():
-            self._store.save(self._name, self.watch.state(), time.time())
-
-    @contextmanager
-    def _database(self) -> Iterator[None]:
-        """Without it the watch goes on; what is usual is learnt again after a restart."""
-        try:
-            yield
-        except sa.exc.SQLAlchemyError as error:
-            log.warning("what is usual of a source cannot be kept: %s", type(error).__name__)
+        self._patience.attempt(self._store.save, self._name, self.watch.state(), time.time())

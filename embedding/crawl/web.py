@@ -8,11 +8,13 @@ from dataclasses import replace
 from embedding.clock import EventClock
 from embedding.crawl.addresses import canonical, host_of
 from embedding.crawl.browser import BrowserPool
+from embedding.crawl.extractor import Extractor
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.crawl.frontier import Frontier
+from embedding.crawl.patience import Patience
 from embedding.crawl.replay import ReplayClock
 from embedding.errors import FetchError
-from embedding.sources.base import Found, Page
+from embedding.sources.base import Found, Listing, Page
 from embedding.sources.config import SourceConfig
 
 
@@ -23,15 +25,19 @@ class SourceWeb:
         self,
         source: SourceConfig,
         fetcher: Fetcher,
+        extractor: Extractor,
         browsers: BrowserPool,
         frontier: Frontier,
         replay: ReplayClock,
+        patience: Patience | None = None,
     ) -> None:
         self._source = source
         self._fetcher = fetcher
+        self._extractor = extractor
         self._browsers = browsers
         self._frontier = frontier
         self._replay = replay
+        self._patience = patience or Patience()
         # Validators count only once all of a listing was taken, and never outlive the process:
         # a listing that is "not modified" must not hide what a crash lost.
         self._kept: dict[str, tuple[str | None, str | None]] = {}
@@ -43,12 +49,13 @@ class SourceWeb:
         self.requests = 0
         """Listing pages that this poll asked for; a rendered page counts as one."""
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
         """A poll starts; until `commit` it counts as broken off, with a gap to read again."""
         self._fresh = {}
         self.changed = False
         self.requests = 0
-        self._relisting = self._gap or self._frontier.relist(self._source.name) > 0
+        waiting = await self._patience.ask(self._frontier.relist, self._source.name)
+        self._relisting = self._gap or waiting > 0
         self._gap = True
 
     def commit(self) -> None:
@@ -82,6 +89,10 @@ class SourceWeb:
         text = "" if answer.body.startswith(b"\x1f\x8b") else answer.text()
         return Page(answer.url, text, answer.body, headers, answer.status)
 
+    async def listing(self, source: SourceConfig, page: Page) -> Listing:
+        """See `Web.listing`."""
+        return await self._extractor.listing(source, page)
+
     async def render(
         self, url: str, *, enough: Callable[[Sequence[Found]], bool]
     ) -> Sequence[Found]:
@@ -102,7 +113,8 @@ class SourceWeb:
         if self._relisting:
             return False
         distinct = {canonical(key) for key in keys}
-        return self._frontier.known(list(distinct)) == len(distinct)
+        # Without the database nothing is known: then the listing is read to its end.
+        return self._patience.attempt(self._frontier.known, list(distinct)) == len(distinct)
 
     def clock(self) -> EventClock:
         """See `Web.clock`."""

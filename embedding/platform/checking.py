@@ -111,7 +111,12 @@ class _Look:
         self._config = config
         self._seconds = seconds
         self._web = SourceWeb(
-            self.source, services.fetcher, services.browsers, services.frontier, services.replay
+            self.source,
+            services.fetcher,
+            services.extractor,
+            services.browsers,
+            services.frontier,
+            services.replay,
         )
 
     async def check(self) -> SourceCheck:
@@ -160,7 +165,7 @@ class _Look:
     async def _list(self) -> list[Item]:
         adapter: Adapter = make_adapter(self.source, make_pseudonyms(self._config))
         items: list[Item] = []
-        self._web.begin()
+        await self._web.begin()
         async for item in adapter.poll(self._web):
             items.append(item)
             if self.source.kind == "replayed" and len(items) >= _TRIED:

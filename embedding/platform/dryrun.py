@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from embedding.crawl.frontier import Frontier
 from embedding.errors import ConfigError
 from embedding.records import TokenBlock
 from embedding.settings import Settings
@@ -105,7 +106,7 @@ def dry_run(
         node=settings.node,
     )
     sink, stop = CountingSink(documents), threading.Event()
-    run = _Run(CrawlProcess(spec, sink, stop), sink)
+    run = _Run(CrawlProcess(spec, sink, stop, Frontier(spec.crawl.frontier)), sink)
     try:
         asyncio.run(run.until(seconds, stop, watch))
     except KeyboardInterrupt:

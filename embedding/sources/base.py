@@ -50,6 +50,19 @@ class Page:
 
 
 @dataclass(frozen=True)
+class Listing:
+    """What one answer of a listing held.
+
+    next      address of the page after it
+    children  sitemaps that an index names, each with its `lastmod`
+    """
+
+    references: tuple[Reference, ...]
+    next: str | None = None
+    children: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True)
 class Found:
     """What one item of a rendered page held; empty strings where nothing was found."""
 
@@ -66,6 +79,13 @@ class Web(Protocol):
 
     async def get(self, url: str, *, accept: str = "*/*") -> Page | None:
         """Fetch a listing; None when it has not changed since the last complete poll.
+
+        Raises FetchError.
+        """
+        ...
+
+    async def listing(self, source: SourceConfig, page: Page) -> Listing:
+        """What `registry.read_listing` finds on a page, within a limit of time.
 
         Raises FetchError.
         """

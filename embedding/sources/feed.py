@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import feedparser
 
 from embedding.errors import FetchError
-from embedding.sources.base import Item, Page, Reference, Web
+from embedding.sources.base import Item, Listing, Page, Reference, Web
 from embedding.sources.config import SourceConfig
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
@@ -38,36 +38,35 @@ class FeedAdapter:
     def __init__(self, source: SourceConfig) -> None:
         self.source = source
         self.complete = False
-        self._links = re.compile(source.links or "")
 
     async def poll(self, web: Web) -> AsyncIterator[Item]:
         """Entries of the feed; nothing when it has not changed."""
         self.complete = False
         page = await web.get(self.source.url, accept=_ACCEPT)
         if page is not None:
-            references = await asyncio.to_thread(self._read, page)
-            for reference in references[: self.source.max_items]:
+            for reference in (await web.listing(self.source, page)).references:
                 yield reference
         self.complete = True
 
-    def _read(self, page: Page) -> list[Reference]:
-        text = page.text.lstrip()
-        entries = _json_entries(text) if text.startswith("{") else _xml_entries(text, page.url)
-        if entries is None:
-            raise FetchError("parse", f"{page.url}: not an RSS, Atom or JSON feed.")
-        found = (self._reference(entry, page.url) for entry in entries)
-        return [reference for reference in found if reference is not None]
 
-    def _reference(self, entry: Any, base: str) -> Reference | None:
-        link = join(base, _text(entry.get("link")))
-        if not link or not self._links.search(link):
-            return None
-        times = (
-            parse_time(entry.get(name), self.source.timezone)
-            for name in ("published", "created", "updated")
-        )
-        when = next((time for time in times if time is not None), None)
-        return Reference(link, when, _text(entry.get("title")))
+def read_feed(source: SourceConfig, page: Page) -> Listing:
+    """The first `max_items` entries whose address matches; raises FetchError (`parse`)."""
+    text = page.text.lstrip()
+    entries = _json_entries(text) if text.startswith("{") else _xml_entries(text, page.url)
+    if entries is None:
+        raise FetchError("parse", f"{page.url}: not an RSS, Atom or JSON feed.")
+    links = re.compile(source.links or "")
+    found = (_reference(entry, page.url, links, source.timezone) for entry in entries)
+    return Listing(tuple(islice((one for one in found if one), source.max_items)))
+
+
+def _reference(entry: Any, base: str, links: re.Pattern[str], zone: str) -> Reference | None:
+    link = join(base, _text(entry.get("link")))
+    if not link or not links.search(link):
+        return None
+    times = (parse_time(entry.get(name), zone) for name in ("published", "created", "updated"))
+    when = next((time for time in times if time is not None), None)
+    return Reference(link, when, _text(entry.get("title")))
 
 
 def _xml_entries(text: str, url: str) -> Sequence[Mapping[str, Any]] | None:

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 from lxml import html
 from lxml.cssselect import CSSSelector
 from lxml.etree import ParserError
 
 from embedding.errors import FetchError
-from embedding.sources.base import Item, Page, Reference, Web
+from embedding.sources.base import Item, Listing, Page, Reference, Web
 from embedding.sources.config import SourceConfig
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
-
-
-@dataclass(frozen=True)
-class Listing:
-    """Links of one listing page and the address of the next, if any."""
-
-    references: tuple[Reference, ...]
-    next: str | None
 
 
 class PageAdapter:
@@ -32,12 +22,6 @@ class PageAdapter:
     def __init__(self, source: SourceConfig) -> None:
         self.source = source
         self.complete = False
-        self._links = re.compile(source.links or "")
-        self._items = _selector(source.items)
-        self._link = _selector(source.link or "a[href]")
-        self._title = _selector(source.title)
-        self._time = _selector(source.time)
-        self._next = _selector(source.next)
 
     async def poll(self, web: Web) -> AsyncIterator[Item]:
         """References in the order of the listing, page after page."""
@@ -48,7 +32,7 @@ class PageAdapter:
             page = await web.get(url, accept="text/html, */*;q=0.5") if url else None
             if page is None:
                 break
-            listing = await asyncio.to_thread(self._read, page)
+            listing = await web.listing(self.source, page)
             settled = web.settled([reference.url for reference in listing.references])
             for reference in listing.references[:left]:
                 yield reference
@@ -58,7 +42,20 @@ class PageAdapter:
                 break
         self.complete = True
 
-    def _read(self, page: Page) -> Listing:
+
+class _Reader:
+    """Selects the links of one page as the source's settings say."""
+
+    def __init__(self, source: SourceConfig) -> None:
+        self._zone = source.timezone
+        self._links = re.compile(source.links or "")
+        self._items = _selector(source.items)
+        self._link = _selector(source.link or "a[href]")
+        self._title = _selector(source.title)
+        self._time = _selector(source.time)
+        self._next = _selector(source.next)
+
+    def read(self, page: Page) -> Listing:
         try:
             root = html.document_fromstring(page.text.encode(), parser=_parser())
         except (ParserError, ValueError) as error:
@@ -81,9 +78,14 @@ class PageAdapter:
             if link and self._links.search(link):
                 title = _text(self._title, row) if self._items else ""
                 time = _text(self._time, row) if self._items else ""
-                when = parse_time(time, self.source.timezone)
+                when = parse_time(time, self._zone)
                 found.append(Reference(link, when, title or _content(anchor)))
         return found
+
+
+def read_links(source: SourceConfig, page: Page) -> Listing:
+    """The links of a page in its order and the address of the next; FetchError (`parse`)."""
+    return _Reader(source).read(page)
 
 
 def _selector(text: str | None) -> CSSSelector | None:

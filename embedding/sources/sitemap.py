@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 import zlib
@@ -13,7 +12,7 @@ from datetime import UTC, datetime
 from lxml import etree
 
 from embedding.errors import FetchError
-from embedding.sources.base import Item, Page, Reference, Web
+from embedding.sources.base import Item, Listing, Page, Reference, Web
 from embedding.sources.changes import ChangeRate
 from embedding.sources.config import SourceConfig
 from embedding.sources.links import join
@@ -40,15 +39,22 @@ class _Child:
     signs: int = 0
 
 
-@dataclass(frozen=True)
-class Sitemap:
-    """What one sitemap file held: references to articles, and children with their `lastmod`."""
+def read_map(source: SourceConfig, page: Page) -> Listing:
+    """The newest `max_items` articles whose address matches, and the newest `pages` children."""
+    found, links = read_sitemap(page, source.timezone), re.compile(source.links or "")
+    # Plain sitemaps are often oldest first: the newest must survive the limits.
+    matching = [one for one in found.references if links.search(one.url)]
+    return Listing(
+        tuple(sorted(matching, key=_when, reverse=True)[: source.max_items]),
+        children=tuple(sorted(found.children, key=_when, reverse=True)[: source.pages]),
+    )
 
-    references: tuple[Reference, ...]
-    children: tuple[Reference, ...]
+
+def _when(one: Reference) -> datetime:
+    return one.published_at or _OLDEST
 
 
-def read_sitemap(page: Page, zone: str) -> Sitemap:
+def read_sitemap(page: Page, zone: str) -> Listing:
     """Read a sitemap or an index (sitemaps.org 0.9, Google news 0.9); raises FetchError."""
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, recover=True, huge_tree=False, remove_comments=True
@@ -60,7 +66,8 @@ def read_sitemap(page: Page, zone: str) -> Sitemap:
     if root is None or _local(root) not in ("urlset", "sitemapindex"):
         raise FetchError("parse", f"{page.url}: not a sitemap (neither urlset nor sitemapindex).")
     found = tuple(entry for entry in (_entry(node, page.url, zone) for node in root) if entry)
-    return Sitemap((), found) if _local(root) == "sitemapindex" else Sitemap(found, ())
+    index = _local(root) == "sitemapindex"
+    return Listing((), children=found) if index else Listing(found)
 
 
 def _plain(page: Page) -> bytes:
@@ -108,7 +115,6 @@ class SitemapAdapter:
     def __init__(self, source: SourceConfig) -> None:
         self.source = source
         self.complete = False
-        self._links = re.compile(source.links or "")
         self._children: tuple[Reference, ...] = ()
         self._seen: dict[str, _Child] = {}
         self.trust = ChangeRate(_SILENT, trust=_TRUST)
@@ -121,14 +127,14 @@ class SitemapAdapter:
         root = await self._get(web, self.source.url)
         if root is not None:
             self._children = root.children
-            for reference in self._wanted(root, left):
+            for reference in root.references[:left]:
                 left -= 1
                 yield reference
         for url, child in self._due():
             if left <= 0:
                 return
             sitemap = await self._get(web, url)
-            wanted = self._wanted(sitemap, left) if sitemap else []
+            wanted = sitemap.references[:left] if sitemap else ()
             if child.read:
                 changed = bool(wanted) and not web.settled([one.url for one in wanted])
                 self.trust.observe(child.polls, changed, child.signs)
@@ -138,17 +144,14 @@ class SitemapAdapter:
             child.read, child.polls, child.signs = True, 0, 0
         self.complete = True
 
-    async def _get(self, web: Web, url: str) -> Sitemap | None:
+    async def _get(self, web: Web, url: str) -> Listing | None:
         page = await web.get(url, accept=_ACCEPT)
-        if page is None:
-            return None
-        return await asyncio.to_thread(read_sitemap, page, self.source.timezone)
+        return None if page is None else await web.listing(self.source, page)
 
     def _due(self) -> list[tuple[str, _Child]]:
         """Newest children first; without a `lastmod`, or never read, they are always due."""
-        newest = sorted(self._children, key=lambda c: c.published_at or _OLDEST, reverse=True)
         due = []
-        for reference in newest[: self.source.pages]:
+        for reference in self._children:
             child = self._seen.setdefault(reference.url, _Child())
             child.polls += 1
             if reference.published_at != child.lastmod:
@@ -158,9 +161,3 @@ class SitemapAdapter:
             if not child.read or reference.published_at is None or hazard >= _AS_LIKELY_AS_NOT:
                 due.append((reference.url, child))
         return due
-
-    def _wanted(self, sitemap: Sitemap, left: int) -> list[Reference]:
-        matching = [r for r in sitemap.references if self._links.search(r.url)]
-        # Plain sitemaps are often oldest first: the newest must survive `max_items`.
-        matching.sort(key=lambda r: r.published_at or _OLDEST, reverse=True)
-        return matching[:left]

@@ -12,10 +12,13 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
+from embedding.crawl.patience import opened
+from embedding.crawl.report import CrawlReport
 from embedding.records import Document, TokenBlock
 from embedding.stopping import stop_on_signals
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
@@ -72,11 +75,13 @@ class Batch:
 class CrawlProcess:
     """Joins crawler, text processes and queue in one asyncio loop."""
 
-    def __init__(self, spec: NodeSpec, queue: Sink, stop: threading.Event) -> None:
+    def __init__(
+        self, spec: NodeSpec, queue: Sink, stop: threading.Event, frontier: Frontier
+    ) -> None:
         self.spec = spec
         self.queue = queue
         self.stop = stop
-        self.frontier = Frontier(spec.crawl.frontier)
+        self.frontier = frontier
         self.crawler = Crawler((), spec.crawl, self.frontier)
         self.underway = UnderWay()
         self.leases = LeaseKeeper(spec, self.frontier, self.crawler, self.underway)
@@ -93,6 +98,8 @@ class CrawlProcess:
         self._settled = 0
         self._places = asyncio.Semaphore(spec.node.text_processes)
         self._in_hand: set[asyncio.Task[None]] = set()
+        self._done: asyncio.Task[None] | None = None
+        self._sources: CrawlReport = {}
         self._report_at = 0.0
         self._prepared = False
 
@@ -148,19 +155,25 @@ class CrawlProcess:
                 if batch.documents and (old or not self._places.locked()):
                     await self._send(source)
             self._look()
-            await self._acknowledge()
+            self._acknowledge()
             if now - self._report_at >= self.spec.node.report_seconds:
                 self._report_at = now
                 self.queue.send_report(self._report())
 
-    async def _acknowledge(self) -> None:
-        """Documents whose push is in a checkpoint are done."""
+    def _acknowledge(self) -> None:
+        """Documents whose push is in a checkpoint are done; nothing waits for the database."""
         told = self.queue.latest_report() or {}
         self.underway.accepted(self.queue.acknowledged(0.0))
+        if self._done is not None and not self._done.done():
+            return
         keys = self.underway.durable(int(told.get("durable", 0)))
         if keys:
-            await asyncio.to_thread(self.crawler.acknowledge, keys)
-            self._settled += len(keys)
+            self._done = asyncio.create_task(self._finish(keys))
+            self._in_hand.add(self._done)
+
+    async def _finish(self, keys: Sequence[str]) -> None:
+        await self.crawler.patience.ask(self.crawler.acknowledge, keys, aside=True)
+        self._settled += len(keys)
 
     def _report(self) -> dict[str, object]:
         report: dict[str, object] = {
@@ -171,18 +184,23 @@ class CrawlProcess:
             "prepared": self._prepared,
             "settled": self._settled,
             "owing": self.leases.owing,
+            "frontier_away_s": 0.0,
         }
         if self.leases.standing is not None:
             report["reading"] = self.leases.standing.figures()
         if self.leases.ready:
-            sources = self.crawler.report()
-            for name, figures in sources.items():
-                # What the server has is not waited for, though no checkpoint may hold it yet.
-                figures["pending"] -= self.underway.pushed(name)
-            report["sources"] = sources
+            sources = self.crawler.patience.attempt(self.crawler.report)
+            if sources is not None:
+                for name, figures in sources.items():
+                    # What the server has is not waited for, though no checkpoint may hold it yet.
+                    figures["pending"] -= self.underway.pushed(name)
+                self._sources = sources
+            report["sources"] = self._sources
+        # How much waits is not known while the database is away: what was told last still holds.
+        away = report["frontier_away_s"] = round(self.crawler.patience.away, 1)
         clock = self.crawler.clock()
         known = clock.knots or self.spec.crawl.replay_clock_url is None
-        if known and self.leases.ready:
+        if known and self.leases.ready and not away:
             # Until the replay clock was read, wall time would pass for event time and close
             # every window of the past; and so would a time without the sources that are behind it.
             report["event_now"] = clock.event_now()
@@ -250,6 +268,8 @@ def crawl_forever(spec_json: str, queue: BlockQueue) -> None:
     stop = stop_on_signals()
     spec = NodeSpec.model_validate_json(spec_json)
     try:
-        asyncio.run(CrawlProcess(spec, queue, stop).run())
+        frontier = opened(partial(Frontier, spec.crawl.frontier), stop.wait)
+        if frontier is not None:
+            asyncio.run(CrawlProcess(spec, queue, stop, frontier).run())
     finally:
         queue.close()

@@ -8,9 +8,9 @@ from then on takes no push of that life any more.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
@@ -21,7 +21,7 @@ from embedding.worker.outstanding import decode_place
 from embedding.worker.spec import NodeSpec
 from embedding.worker.underway import UnderWay
 
-logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 SOON_SECONDS = 0.5
 """The next sign of life while something waits for it."""
@@ -44,6 +44,7 @@ class LeaseKeeper:
         self._frontier = frontier
         self._leases = frontier.leases(self._config)
         self._crawler = crawler
+        self._patience = crawler.patience
         self._underway = underway
         self._leaving: dict[str, float] = {}
         self._quiet: set[str] = set()
@@ -60,11 +61,11 @@ class LeaseKeeper:
         place  what the server had learnt from the lives of this node before
         """
         own = decode_place(place)
-        if not await asyncio.to_thread(self._leases.sources):
-            await asyncio.to_thread(self._leases.publish, self._spec.sources)
+        if not await self._ask(self._leases.sources):
+            await self._ask(self._leases.publish, self._spec.sources)
         told, beaten = Told(first=True, peers=self._spec.peers), time.monotonic()
         while True:
-            standing = await self._beat(told)
+            standing = await self._ask(self._leases.beat, self.life, told)
             if standing.replaced:
                 raise FencedError(
                     f"{self.life.node}: another life of the node has begun, or its sources were "
@@ -87,20 +88,12 @@ class LeaseKeeper:
             )
             beaten = now
 
-    async def _beat(self, told: Told) -> Standing:
-        """One sign of life; a database that is away for a moment is asked again."""
-        deadline = time.monotonic() + self._config.seconds
-        while True:
-            try:
-                return await asyncio.to_thread(self._leases.beat, self.life, told)
-            except UnavailableError as error:
-                if time.monotonic() > deadline:
-                    raise
-                logger.warning("%s", error)
-                await asyncio.sleep(SOON_SECONDS)
+    async def _ask(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Ask the database, however long it is away."""
+        return await self._patience.ask(call, *arguments, aside=True)
 
     async def _read(self, names: frozenset[str]) -> None:
-        sources = await asyncio.to_thread(self._leases.sources, sorted(names)) if names else []
+        sources = await self._ask(self._leases.sources, sorted(names)) if names else []
         await self._crawler.read(sources)
 
     async def _settle(self, standing: Standing, own: frozenset[int]) -> frozenset[str]:
@@ -116,7 +109,7 @@ class LeaseKeeper:
             if None in known:
                 continue
             done = frozenset[int]().union(*(each for each in known if each is not None))
-            await asyncio.to_thread(self._frontier.recover, [source], done)
+            await self._ask(self._frontier.recover, [source], done)
             settled.add(source)
         return frozenset(settled)
 
@@ -136,7 +129,7 @@ class LeaseKeeper:
 
     async def _release(self, leaving: Iterable[str]) -> frozenset[str]:
         """The sources of those to give up of which nothing is under way."""
-        now, names = time.monotonic(), frozenset(leaving)
+        now, names = self._patience.clock(), frozenset(leaving)
         self._leaving = {name: self._leaving.get(name, now) for name in names}
         quiet = {
             name
@@ -153,5 +146,5 @@ class LeaseKeeper:
                 )
         if free:
             # What was fetched and never handed on.
-            await asyncio.to_thread(self._frontier.recover, sorted(free))
+            await self._ask(self._frontier.recover, sorted(free))
         return frozenset(free)

@@ -63,7 +63,7 @@ async def test_fetching_ends_when_news_come_as_it_is_cancelled(
 
 @pytest.mark.parametrize("steps", STEPS)
 async def test_extraction_is_cancelled_even_as_its_answer_comes(steps: int) -> None:
-    extractor = Extractor(0, 20.0)
+    extractor = Extractor(0, 20.0, 50_000)
     answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def exchange() -> str:

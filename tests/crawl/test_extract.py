@@ -99,7 +99,7 @@ def test_answers_of_the_worker_round_trip() -> None:
 
 @pytest.mark.parametrize("processes", [0, 1])
 async def test_extraction_outside_the_loop(processes: int) -> None:
-    extractor = Extractor(processes, 20.0)
+    extractor = Extractor(processes, 20.0, 50_000)
     try:
         jobs = [extractor.extract(page().encode(), TYPE, f"{URL}{n}", "UTC") for n in range(5)]
         assert all("문단" in found.text for found in await asyncio.gather(*jobs))
@@ -111,7 +111,7 @@ async def test_extraction_outside_the_loop(processes: int) -> None:
 
 
 async def test_a_killed_or_stuck_process_is_replaced() -> None:
-    extractor = Extractor(1, 20.0)
+    extractor = Extractor(1, 20.0, 50_000)
     try:
         await extractor.extract(page().encode(), TYPE, URL, "UTC")
         (process,) = extractor._started
@@ -136,7 +136,7 @@ async def test_extraction_processes_end_with_their_parent(tmp_path: Path) -> Non
         "import asyncio, os, sys\n"
         "from embedding.crawl.extractor import Extractor\n"
         "async def main():\n"
-        "    e = Extractor(1, 20.0)\n"
+        "    e = Extractor(1, 20.0, 50_000)\n"
         "    try: await e.extract(b'<html></html>', 'text/html', 'http://e.org/', 'UTC')\n"
         "    except Exception: pass\n"
         "    print(next(iter(e._started)).pid, flush=True)\n"

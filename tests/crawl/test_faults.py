@@ -22,9 +22,9 @@ from embedding.crawl.extract import read_page
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.robots import Robots
 from embedding.errors import FetchError
-from embedding.sources.base import Found, Item, Page, Pseudonyms
+from embedding.sources.base import Found, Item, Listing, Page, Pseudonyms
 from embedding.sources.config import SourceConfig
-from embedding.sources.registry import make_adapter
+from embedding.sources.registry import make_adapter, read_listing
 from generated import examples
 
 REASONS = {
@@ -251,6 +251,9 @@ class OneAnswer:
         headers = {"content-type": kind}
         text = "" if body.startswith(b"\x1f\x8b") else decode(body, headers)
         return Page(url, text, body, headers)
+
+    async def listing(self, source: SourceConfig, page: Page) -> Listing:
+        return read_listing(source, page)
 
     async def render(
         self, url: str, *, enough: Callable[[Sequence[Found]], bool]

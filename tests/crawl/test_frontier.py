@@ -2,15 +2,19 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from pgserver import new_database
 
 from embedding.crawl.frontier import Frontier
+from embedding.crawl.rewinding import block
 from embedding.crawl.rows import Fetched
 from embedding.errors import ConfigError
 from generated import examples
@@ -224,3 +228,50 @@ class Lives(RuleBasedStateMachine):
 
 Lives.TestCase.settings = settings(max_examples=examples(25), stateful_step_count=20)
 TestLives = Lives.TestCase
+
+
+def ran(address: str, *statements: str) -> None:
+    engine = sa.create_engine(address)
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+
+
+@pytest.fixture(params=["file", "postgres"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Address of a database in which a frontier has been used."""
+    if request.param == "postgres":
+        address = new_database(request.getfixturevalue("postgres"), f"y{uuid.uuid4().hex}")
+    else:
+        address = f"sqlite:///{tmp_path}/f.db"
+    found = Frontier(address)
+    found.discover("s", [("k", 1.0)], 1.0)
+    found.close()
+    return address
+
+
+@pytest.mark.parametrize("version", [0, 2, 70])
+def test_a_frontier_of_another_version_is_refused(kept: str, version: int) -> None:
+    ran(kept, f"UPDATE frontier_schema SET version = {version}")
+    with pytest.raises(ConfigError, match=f"of version {version}, this version reads version 1"):
+        Frontier(kept)
+
+
+def test_a_frontier_from_before_versions_still_opens_and_gets_one(kept: str) -> None:
+    ran(kept, "DROP TABLE frontier_schema", "DROP TABLE frontier_blocked")
+    found = Frontier(kept)
+    assert found.pending("s") == 1
+    found.close()
+    ran(kept, "SELECT source FROM frontier_blocked")
+    ran(kept, "UPDATE frontier_schema SET version = 2")
+    with pytest.raises(ConfigError):
+        Frontier(kept)
+
+
+def test_an_older_frontier_whose_tables_lack_a_column_is_refused(kept: str) -> None:
+    ran(kept, "DROP TABLE frontier_schema", "ALTER TABLE frontier_leases DROP COLUMN fence")
+    with pytest.raises(ConfigError, match="frontier_leases has no fence"):
+        Frontier(kept)
+    with pytest.raises(ConfigError, match="frontier_leases has no fence"):
+        block(kept, "s", "spam")

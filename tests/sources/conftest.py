@@ -8,7 +8,9 @@ import pytest
 
 from embedding.clock import EventClock
 from embedding.errors import FetchError
-from embedding.sources.base import Found, Page
+from embedding.sources.base import Found, Listing, Page
+from embedding.sources.config import SourceConfig
+from embedding.sources.registry import read_listing
 
 
 class CannedWeb:
@@ -27,6 +29,9 @@ class CannedWeb:
         raw = body.encode() if isinstance(body, str) else body
         text = "" if raw.startswith(b"\x1f\x8b") else raw.decode()
         return Page(url, text, raw, {})
+
+    async def listing(self, source: SourceConfig, page: Page) -> Listing:
+        return read_listing(source, page)
 
     async def render(
         self, url: str, *, enough: Callable[[Sequence[Found]], bool]

@@ -275,6 +275,11 @@ class _StatusCollector(Collector):
         depth = GaugeMetricFamily(
             "yeoron_node_queue_tokens", "Tokens waiting in the node's queue", labels=["node"]
         )
+        away = GaugeMetricFamily(
+            "yeoron_node_frontier_away_seconds",
+            "Seconds that the node waits for its frontier's database by now",
+            labels=["node"],
+        )
         for node, figures in nodes.items():
             tokens.add_metric([node], figures["tokens"])
             active.add_metric([node], float(figures["state"] == "active"))
@@ -282,7 +287,10 @@ class _StatusCollector(Collector):
             queue = queue.get("depth") if isinstance(queue, dict) else queue
             if is_number(queue):
                 depth.add_metric([node], queue)
-        yield from (tokens, active, depth)
+            waits = figures["report"].get("frontier_away_s")
+            if is_number(waits):
+                away.add_metric([node], waits)
+        yield from (tokens, active, depth, away)
 
     def _shards(self) -> Iterator[Metric]:
         shards = self._status["shards"]

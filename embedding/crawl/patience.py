@@ -1,0 +1,163 @@
+"""Waiting for the frontier's database: nothing ends because it is away, full or locked.
+
+One call asks again and again, with growing pauses; all others wait for it. So a database that is
+locked holds up no event loop, and one that comes back is not run over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from embedding.crawl.tables import away, cause
+from embedding.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_AWAY = "the frontier's database does not answer (%s); waiting."
+_BACK = "the frontier's database answers again after %.1f s."
+_SHORTEST = 0.25
+LONGEST = 5.0
+"""Most seconds between two tries."""
+
+
+@dataclass(frozen=True)
+class Outage:
+    """What is known of the database; times are seconds of a clock that only goes forward.
+
+    since   when a call failed that none has succeeded after; None: it answers
+    tries   how often it was asked in vain since then
+    before  seconds that earlier outages took
+    """
+
+    since: float | None = None
+    tries: int = 0
+    before: float = 0.0
+
+    def failed(self, now: float) -> Outage:
+        """After a call that was not answered."""
+        since = now if self.since is None else self.since
+        return Outage(since, self.tries + 1, self.before)
+
+    def answered(self, now: float) -> Outage:
+        """After one that was."""
+        return Outage(None, 0, self.total(now))
+
+    def lasting(self, now: float) -> float:
+        """Seconds that it is away by now; 0 when it answers."""
+        return 0.0 if self.since is None else now - self.since
+
+    def total(self, now: float) -> float:
+        """Seconds of this outage and of all before."""
+        return self.before + self.lasting(now)
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next try."""
+        return min(LONGEST, _SHORTEST * 2.0 ** min(self.tries - 1, 16))
+
+
+class Patience:
+    """Calls of one frontier, inside one event loop. A call that fails for another reason raises."""
+
+    def __init__(self) -> None:
+        self._outage = Outage()
+        self._turn = asyncio.Lock()
+
+    @property
+    def away(self) -> float:
+        """Seconds that the database does not answer by now; 0.0 when it does."""
+        return self._outage.lasting(time.monotonic())
+
+    def clock(self) -> float:
+        """Monotonic seconds, which stand still while the database is away."""
+        now = time.monotonic()
+        return now - self._outage.total(now)
+
+    def attempt(self, call: Callable[..., T], *arguments: Any) -> T | None:
+        """What can be left out: the call's result, or None while the database is away."""
+        if self._outage.since is not None:
+            return None
+        try:
+            return call(*arguments)
+        except sa.exc.SQLAlchemyError as error:
+            self._failed(error)
+            return None
+
+    async def ask(
+        self,
+        call: Callable[..., T],
+        *arguments: Any,
+        again: Callable[..., T] | None = None,
+        aside: bool = False,
+    ) -> T:
+        """The call's result, as soon as the database gives one.
+
+        again  called in place of `call` from the second try on, where the first may have written
+        aside  in a thread from the start: it takes long, or the loop must go on
+        """
+        if self._outage.since is None:
+            try:
+                if aside:
+                    return await asyncio.to_thread(call, *arguments)
+                return call(*arguments)
+            except sa.exc.SQLAlchemyError as error:
+                self._failed(error)
+        async with self._turn:
+            while True:
+                if self._outage.since is not None:
+                    await asyncio.sleep(self._outage.pause)
+                try:
+                    found = await asyncio.to_thread(again or call, *arguments)
+                except sa.exc.SQLAlchemyError as error:
+                    self._failed(error)
+                else:
+                    self._answered()
+                    return found
+
+    def _failed(self, error: sa.exc.SQLAlchemyError) -> None:
+        """Note it, or raise it when waiting cannot help."""
+        if not away(error):
+            raise error
+        before, self._outage = self._outage, self._outage.failed(time.monotonic())
+        if before.since is None:
+            log.warning(_AWAY, cause(error))
+
+    def _answered(self) -> None:
+        before, now = self._outage, time.monotonic()
+        if before.since is not None:
+            self._outage = before.answered(now)
+            log.warning(_BACK, before.lasting(now))
+
+
+def opened(open_it: Callable[[], T], wait: Callable[[float], object]) -> T | None:
+    """What `open_it` opens; while its database is away it is tried again.
+
+    open_it  raises ConfigError because of the database's own error
+    wait     waits for so many seconds; true when nobody wants to wait any longer: then None
+    """
+    outage = Outage()
+    while True:
+        try:
+            found = open_it()
+        except ConfigError as error:
+            reason = error.__cause__
+            if not isinstance(reason, sa.exc.SQLAlchemyError) or not away(reason):
+                raise
+            if outage.since is None:
+                log.warning(_AWAY, cause(reason))
+            outage = outage.failed(time.monotonic())
+            if wait(outage.pause):
+                return None
+        else:
+            if outage.since is not None:
+                log.warning(_BACK, outage.lasting(time.monotonic()))
+            return found

@@ -1,0 +1,203 @@
+"""Nodes whose frontier's database is locked or full: their processes wait, and nothing is lost."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from disks import full, small_disk
+from embedding.crawl.config import CrawlConfig
+from embedding.crawl.lease import LeaseConfig
+from embedding.models.config import ModelConfig
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.service import ParameterServer, running_server
+from embedding.simweb.testing import running
+from embedding.sources.config import SourceConfig
+from embedding.text.config import TextConfig
+from embedding.worker.config import NodeConfig
+from embedding.worker.forking import forked
+from embedding.worker.spec import NodeSpec
+from waiting import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+MODEL = ModelConfig(dim=4, sample=0.0)
+NODES = ("n0", "n1")
+LEASE = 3.0
+DOCUMENTS = 240
+RUN = """
+import signal, sys, threading
+from embedding.worker.node import run_node
+from embedding.worker.spec import NodeSpec
+if __name__ == "__main__":
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    run_node(NodeSpec.model_validate_json(sys.argv[1]), stop.is_set)
+"""
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    with closing(sqlite3.connect(file, isolation_level=None, timeout=60)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("COMMIT")
+
+
+@contextmanager
+def any_disk(folder: Path) -> Iterator[Path]:
+    yield folder
+
+
+@contextmanager
+def filled(file: Path) -> Iterator[None]:
+    with full(file.parent):
+        yield
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ParameterServer]:
+    config = ServerConfig(
+        min_count=1,
+        min_authors=1,
+        min_sources=1,
+        config_digest=MODEL.digest(),
+        state_dir=tmp_path / "state",
+        checkpoint_every_s=0.5,
+    )
+    with running_server(config, SyncConfig(policy="asp"), dim=4) as found:
+        yield found
+
+
+@pytest.mark.parametrize(("disk", "trouble"), [(any_disk, locked), (small_disk, filled)])
+def test_nodes_outlive_a_frontier_that_cannot_be_written(
+    server: ParameterServer, tmp_path: Path, disk: Any, trouble: Any
+) -> None:
+    with (
+        disk(tmp_path) as folder,
+        running(None, documents()) as base,
+        nodes(server, base, tmp_path, folder / "frontier.db") as work,
+    ):
+        file = folder / "frontier.db"
+        until(lambda: learnt(server) >= DOCUMENTS // 4, lambda: work.log("they do not learn"))
+        before = work.processes()
+        with trouble(file):
+            # Longer than a lease: nobody may take what the other could not renew.
+            for name in NODES:
+                until(lambda name=name: away(server, name) > 2 * LEASE, lambda: work.log("away"))
+            assert work.processes() == before
+        until(lambda: done(file) == DOCUMENTS, lambda: work.log("not all is acknowledged"))
+        assert work.processes() == before, work.log("a process has ended")
+        assert learnt(server) == DOCUMENTS, "nothing twice, nothing lost"
+        until(lambda: not any(away(server, name) for name in NODES), lambda: work.log("over"))
+    for name in NODES:
+        told = (tmp_path / f"{name}.log").read_text(encoding="utf-8")
+        assert told.count("database does not answer") <= told.count("answers again") + 1
+        assert told.count("answers again") <= 3, "one line, not one for each try"
+
+
+class Nodes:
+    def __init__(self, folder: Path, started: dict[str, subprocess.Popen[bytes]]) -> None:
+        self._folder = folder
+        self._started = started
+
+    def processes(self) -> dict[str, set[int]]:
+        """The two processes of each node."""
+        return {
+            name: {each.pid for each in psutil.Process(node.pid).children(True) if forked(each)}
+            for name, node in self._started.items()
+        }
+
+    def log(self, what: str) -> str:
+        logs = (self._folder / f"{name}.log" for name in NODES)
+        return "\n".join([what, *(log.read_text(encoding="utf-8")[-1500:] for log in logs)])
+
+
+@contextmanager
+def nodes(server: ParameterServer, base: str, folder: Path, frontier: Path) -> Iterator[Nodes]:
+    script = folder / "node.py"
+    script.write_text(RUN, encoding="utf-8")
+    started = {}
+    try:
+        for name in NODES:
+            with (folder / f"{name}.log").open("wb") as log:
+                text = spec(name, server.location, base, frontier).model_dump_json()
+                started[name] = subprocess.Popen(
+                    [sys.executable, str(script), text], stdout=log, stderr=subprocess.STDOUT
+                )
+        yield Nodes(folder, started)
+    finally:
+        for node in started.values():
+            node.send_signal(signal.SIGTERM)
+        for node in started.values():
+            node.wait(90)
+
+
+def spec(name: str, location: str, base: str, frontier: Path) -> NodeSpec:
+    common: dict[str, Any] = {"every": 0.4, "rate": 12.0, "timezone": "UTC"}
+    names = {"items": "comments", "id": "id", "text": "body", "time": "created_at"}
+    names |= {"link": "article_url", "next": "next_cursor", "cursor": "cursor"}
+    return NodeSpec(
+        name=name,
+        peers=NODES,
+        server=location,
+        sources=(
+            SourceConfig(name="feed", kind="feed", url=f"{base}/news/politics/rss.xml", **common),
+            SourceConfig(
+                name="comments",
+                kind="comments",
+                url=f"{base}/comments/api?limit=4",
+                pages=100,
+                **names,
+                **common,
+            ),
+        ),
+        crawl=CrawlConfig(
+            frontier=f"sqlite:///{frontier}",
+            leases=LeaseConfig(seconds=LEASE),
+            allow_private_hosts=(base.removeprefix("http://"),),
+            extract_processes=0,
+            near_window=0,
+            dedupe_min_chars=10_000,
+            rate=12.0,
+        ),
+        text=TextConfig(tokenizer="whitespace", mask=False),
+        model=MODEL,
+        node=NodeConfig(replay_ratio=0.0, flush_seconds=0.2, batch_seconds=0.1, report_seconds=0.2),
+    )
+
+
+def documents() -> list[dict[str, object]]:
+    return [
+        {
+            "date": f"2020-02-{1 + i % 27:02d}T{i % 24:02d}:{i % 60:02d}:00+00:00",
+            "title": f"제목 {i}",
+            "text": f"시장 상인 가게 손님 물건 가격 장사 매출 골목 거리 글{i}번 이야기. " * 2,
+            "part": ("politics", "comments")[i % 2],
+        }
+        for i in range(DOCUMENTS)
+    ]
+
+
+def learnt(server: ParameterServer) -> int:
+    return sum(int(each["documents"]) for each in server.status()["sources"].values())
+
+
+def away(server: ParameterServer, name: str) -> float:
+    report = server.status()["nodes"].get(name, {}).get("report") or {}
+    return float(report.get("frontier_away_s", 0.0))
+
+
+def done(file: Path) -> int:
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=60)) as connection:
+        query = "SELECT count(*) FROM frontier_urls WHERE status = 'done'"
+        return int(connection.execute(query).fetchone()[0])
