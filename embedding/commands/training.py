@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -102,6 +103,10 @@ def train(
     Settings (`yeoron.toml`, `YEORON_NODE__REPLAY_RATIO=2`) hold where no option says otherwise.
     """
     chosen = dict(locals())
+    if model != "sppmi":
+        # Before numpy is imported: threads of matrix products beside the nodes' own keep cores
+        # busy by waiting for each other.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from embedding.settings import given_settings
     from embedding.training.settings import taken
 
