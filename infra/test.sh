@@ -6,5 +6,9 @@ cd "$(dirname "$0")/.."
 workers=$(($(nproc) + 1))
 [ "$workers" -le 6 ] || workers=6
 
+# Where no bytecode may be written, each worker compiles all tests and each of the hundreds of
+# processes that they start compiles this package: a tenth of the suite.
+unset PYTHONDONTWRITEBYTECODE
+
 # tests/conftest.py has the order of the files: else one that is a single long test comes last.
 exec .venv/bin/python -m pytest -n "$workers" --dist loadfile --no-loadscope-reorder "$@"

@@ -16,12 +16,15 @@ known words left out (benchmarks/results/young-2026-11-22-bags.md); π lies belo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from embedding.records import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Floats = npt.NDArray[np.float64]
 
@@ -80,6 +83,8 @@ class Twins:
 
     def shares(self, means: Floats, weights: FloatArray) -> csr_array:
         """p(k | x), float32 [n, K], of words from their x less the same mean [n, d] and W [n]."""
+        from scipy.sparse import csr_array  # only here: most servers and shards read no words
+
         placed = (means @ self.axes).astype(np.float32)
         noise = _rounded(_NOISE / np.asarray(weights, dtype=np.float64))
         none = np.empty(0, dtype=np.int64)

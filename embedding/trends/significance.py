@@ -6,13 +6,15 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 Figures = npt.NDArray[np.float64]
 
 
 def upper_tail(z: Figures) -> Figures:
     """P(Z ≥ z) of a standard normal."""
+    # Settings lead here, and every process reads settings: few of them need a tail.
+    from scipy.special import ndtr
+
     tail: Figures = ndtr(-np.asarray(z, dtype=np.float64))
     return tail
 

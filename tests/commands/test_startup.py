@@ -30,6 +30,23 @@ def test_a_training_counts_its_words_while_torch_is_imported():
     assert "numpy.random" in modules
 
 
+def test_a_process_imports_scipy_and_pandas_only_where_it_uses_them():
+    told = """
+import sys
+import embedding.settings, embedding.server.service, embedding.server.shards.service
+print(*[name for name in ("scipy.special", "scipy.sparse") if name in sys.modules])
+import embedding.training.running, embedding.worker.crawling, embedding.worker.gradient
+import pyarrow as pa
+table = pa.table({"a": pa.array(["list"])})
+print("pandas" in sys.modules)
+print(*table.to_pandas().a)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.splitlines() == ["", "False", "list"]
+
+
 def test_a_command_spares_the_search_for_garbage():
     told = """
 import atexit, gc, sys

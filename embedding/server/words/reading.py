@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from embedding.models.contextbags import Bags
 from embedding.models.inference import Frame, directions
@@ -105,6 +104,8 @@ class Taught:
 
 def added(units: IdRows, bags: Bags) -> tuple[FloatArray, FloatArray]:
     """Σ w u/|u| float32 [n, dim] and Σ w float32 [n] of bags, over contexts that have a row."""
+    from scipy.sparse import csr_array  # only here: most servers and shards read no words
+
     place = positions(units.ids, bags.contexts.astype(np.int64))
     weights = np.where(place >= 0, bags.weights, np.float32(0.0)).astype(np.float32)
     ends = np.concatenate([[0], np.cumsum(bags.sizes)])
