@@ -13,10 +13,10 @@ import pytest
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Path]:
-    """Two megabytes of their own under `folder`; skips where none can be mounted."""
+    """Sixteen megabytes of its own under `folder`; skips where none can be mounted."""
     disk = folder / "disk"
     disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(disk)]
     if subprocess.run(mount, capture_output=True, timeout=60).returncode:
         pytest.skip("a small file system cannot be mounted here")
     try:

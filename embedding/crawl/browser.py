@@ -147,7 +147,7 @@ class BrowserPool:
             visit.request,
             visit.first,
             answers,
-            source=visit.source.name,
+            source=visit.source,
             limit=self._config.render_requests,
         )
         await context.route("**/*", requests.handle)

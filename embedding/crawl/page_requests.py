@@ -7,14 +7,16 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from embedding.crawl.addresses import host_of
 from embedding.crawl.fetcher import Answer, Fetcher, Request
 from embedding.crawl.statics import StaticFiles
 from embedding.errors import FetchError
 from embedding.sources.answers import PageAnswers
+from embedding.sources.config import SourceConfig
 
 if TYPE_CHECKING:
+    from playwright.async_api import Frame, Route
     from playwright.async_api import Request as PageRequest
-    from playwright.async_api import Route
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +24,9 @@ _FETCHED = ("document", "script", "stylesheet", "xhr", "fetch", "manifest", "oth
 _SHARED = ("script", "stylesheet")
 _PASSED = ("accept", "content-type", "referer", "x-requested-with")
 _READ = ("xhr", "fetch")
+_READING = ("GET", "HEAD")
+_EMPTY = ("", "about:blank")
+"""Addresses of a frame that shows nothing yet."""
 
 
 class PageRequests:
@@ -38,12 +43,13 @@ class PageRequests:
         first: Answer,
         answers: PageAnswers,
         *,
-        source: str,
+        source: SourceConfig,
         limit: int,
     ) -> None:
         self._fetcher = fetcher
         self._statics = statics
         self._request = request
+        self._first = first.url
         self._waiting: dict[str, Answer] = {first.url: first}
         self._answers = answers
         self._source = source
@@ -90,14 +96,19 @@ class PageRequests:
         await route.fulfill(status=found.status, headers=headers, body=body)
 
     async def _found(self, wanted: PageRequest) -> Answer:
+        cookies = self._request.cookies if self._for_operator(wanted) else {}
         shared = wanted.resource_type in _SHARED and wanted.method == "GET"
-        kept = self._statics.get(self._source, wanted.url, time.monotonic()) if shared else None
+        # What was sent to the operator is no other frame's to see.
+        shared = shared and cookies == self._request.cookies
+        name = self._source.name
+        kept = self._statics.get(name, wanted.url, time.monotonic()) if shared else None
         if kept is not None:
             return kept
         answer = await self._fetcher.fetch(
             replace(
                 self._request,
                 url=wanted.url,
+                cookies=cookies,
                 accept=wanted.headers.get("accept", "*/*"),
                 method=wanted.method,
                 body=wanted.post_data_buffer,
@@ -105,8 +116,40 @@ class PageRequests:
             )
         )
         if shared:
-            self._statics.put(self._source, wanted.url, answer, time.monotonic())
+            self._statics.put(name, wanted.url, answer, time.monotonic())
         return answer
+
+    def _for_operator(self, wanted: PageRequest) -> bool:
+        """Whether the source's cookies go with a request: it only reads, and is the source's own.
+
+        The browser has no cookies, and so knows nothing of SameSite or of requests without them.
+        """
+        from playwright.async_api import Error
+
+        if wanted.method not in _READING and not self._source.post_cookies:
+            return False
+        try:
+            frame = wanted.frame
+        except Error:  # of a window that is not there yet
+            return False
+        above = frame.parent_frame
+        # A frame is opened empty by the one above it; a request for its page is that one's.
+        opened = wanted.is_navigation_request() and above is not None and frame.url in _EMPTY
+        asking = above if opened else frame
+        while asking is not None:
+            if not self._own(self._shown(asking)):
+                return False
+            asking = asking.parent_frame
+        # The page may have moved on a moment ago: what it says of itself must not differ.
+        said = (wanted.headers.get(name) for name in ("origin", "referer"))
+        return all(self._own(url) for url in said if url)
+
+    def _shown(self, frame: Frame) -> str:
+        """Its address; the page's own before the browser has said so."""
+        return self._first if frame.parent_frame is None and frame.url in _EMPTY else frame.url
+
+    def _own(self, url: str) -> bool:
+        return host_of(url) == self._request.cookie_host
 
 
 def _headers(found: Answer) -> dict[str, str]:

@@ -27,7 +27,7 @@ ACCEPTED: dict[str, tuple[str, ...]] = {
     "feed": (*_COMMON, *_WEB, "links"),
     "sitemap": (*_COMMON, *_WEB, "links", "pages"),
     "page": (*_COMMON, *_WEB, "links", "pages", "items", "link", "title", "time", "next"),
-    "rendered": (*_COMMON, *_WEB, "links", "pages", *_ITEM, "answers"),
+    "rendered": (*_COMMON, *_WEB, "links", "pages", *_ITEM, "answers", "post_cookies"),
     "comments": (*_COMMON, *_WEB, "pages", *_ITEM, "next", "cursor", "order"),
     "replayed": (*_COMMON, "path", "id", "title", "time", "text", "author"),
 }
@@ -112,7 +112,11 @@ class SourceConfig(Config):
     cookies: dict[str, Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f;]*$")]] = Field(
         default_factory=dict, repr=False
     )
-    """Cookies sent to this source's own host."""
+    """Cookies sent to this source's own host; of a rendered page only with requests that read and
+    that its own frames make."""
+    post_cookies: bool = False
+    """Whether they also go with POST requests of a rendered page: some boards ask for items so.
+    Then whoever writes a script of the page may write in your name."""
 
     @property
     def _named_answers(self) -> bool:
