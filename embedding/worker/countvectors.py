@@ -9,8 +9,9 @@ that P stays symmetric),
 
 in its first `dim` directions: P ≈ U S Uᵀ by subspace iteration (Halko, Martinsson and Tropp 2011,
 algorithm 4.4), vectors U √S. The columns are few and the rows many, so they are made orthogonal by
-the eigenvectors of their products (method of snapshots, Sirovich 1987). They are turned towards a table of numbers hashed from row ids
-(orthogonal Procrustes), so nodes that read alike texts have nearly the same space.
+the eigenvectors of their products (method of snapshots, Sirovich 1987). They are turned towards a
+table of numbers hashed from row ids (orthogonal Procrustes), so nodes that read alike texts have
+nearly the same space.
 
 All texts count alike, whenever they were written. A model knows what it learnt last better than
 what came before, so that by its vectors two times differ even where nothing changed (ADR 22).
