@@ -129,10 +129,12 @@ def _mean(tokens: Any, first: int, stop: int, says: Any, weights: Any, topic: An
     topic[:] = 0.0
     total = np.float32(BRIEF)
     for t in range(first, stop):
-        if tokens[t] >= 0:
+        # A number of its own: looked up anew for each column, the loop is not vectorised.
+        token = tokens[t]
+        if token >= 0:
             for i in range(len(topic)):
-                topic[i] += says[tokens[t], i]
-            total += weights[tokens[t]]
+                topic[i] += says[token, i]
+            total += weights[token]
     share = np.float32(TOPIC) / total
     for i in range(len(topic)):
         topic[i] *= share
@@ -161,11 +163,11 @@ def _add_up(
 def _normalise(own: Any, words: Any, n: int, sums: Any, counts: Any) -> None:
     """Add the first n rows of `own`, at length 1, to those of their words."""
     for row in range(n):
-        length = np.float32(0.0)
+        word, length = words[row], np.float32(0.0)
         for i in range(own.shape[1]):
             length += own[row, i] * own[row, i]
         length = np.sqrt(length)
         if length > _LEAST:
             for i in range(own.shape[1]):
-                sums[words[row], i] += own[row, i] / length
-            counts[words[row]] += 1.0
+                sums[word, i] += own[row, i] / length
+            counts[word] += 1.0

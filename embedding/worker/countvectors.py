@@ -8,8 +8,10 @@ that P stays symmetric),
     P_wc = max(0, log(M_wc · Σ m^0.75 / (m_w m_c)^0.875)),    m_w = Σ_c M_wc
 
 in its first `dim` directions: P ≈ U S Uᵀ by subspace iteration (Halko, Martinsson and Tropp 2011,
-algorithm 4.4), vectors U √S. They are turned towards a table of numbers hashed from row ids
-(orthogonal Procrustes), so nodes that read alike texts have nearly the same space.
+algorithm 4.4), vectors U √S. The columns are few and the rows many, so they are made orthogonal by
+the eigenvectors of their products (method of snapshots, Sirovich 1987). They are turned towards a
+table of numbers hashed from row ids (orthogonal Procrustes), so nodes that read alike texts have
+nearly the same space.
 
 All texts count alike, whenever they were written. A model knows what it learnt last better than
 what came before, so that by its vectors two times differ even where nothing changed (ADR 22).
@@ -29,6 +31,8 @@ SMOOTHED = 0.75
 ITERATIONS = 2
 TOKENS = 200_000
 """Tokens whose pairs are held one by one at a time."""
+_LEAST = 1e-10
+"""Part of the largest square of S below which a square is rounding alone."""
 
 
 def pair_counts(tokens: CodeArray, sentences: IntArray, window: int, words: int) -> Any:
@@ -73,11 +77,22 @@ def count_vectors(pairs: Any, ids: IntArray, dim: int) -> FloatArray:
     drawn = _hashed(ids, dim)
     basis = drawn[:, :k]
     for _ in range(ITERATIONS):
-        basis, _ = np.linalg.qr(np.asarray(counts @ basis))
-    axes, sizes, _ = np.linalg.svd(np.asarray(counts @ basis), full_matrices=False)
+        basis, _ = _axes(counts @ basis)
+    axes, sizes = _axes(counts @ basis)
     one, _, other = np.linalg.svd(axes.T @ drawn, full_matrices=False)
     turned: FloatArray = ((axes * np.sqrt(sizes)) @ (one @ other)).astype(np.float32)
     return turned
+
+
+def _axes(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """U float32 [v, k] and S float32 [k] of columns U S Vᵀ [v, k]; 0 where S says nothing."""
+    wide = columns.astype(np.float64)
+    squares, turn = np.linalg.eigh(wide.T @ wide)
+    there = squares > _LEAST * squares[-1]
+    sizes = np.sqrt(np.where(there, squares, 0.0))
+    turn[:, ~there] = 0.0
+    turn[:, there] /= sizes[there]
+    return columns @ turn.astype(np.float32), sizes.astype(np.float32)
 
 
 def _hashed(ids: IntArray, dim: int) -> FloatArray:

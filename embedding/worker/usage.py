@@ -28,7 +28,7 @@ from embedding.exchange.payload import TIMES, UNITS, ContextSums, WindowUse
 from embedding.models.config import Model, ModelConfig
 from embedding.nearness import unit_rows
 from embedding.positions import positions
-from embedding.records import FloatArray, IntArray, TokenBlock
+from embedding.records import FloatArray, HalfArray, IntArray, TokenBlock
 from embedding.worker.contexts import add_contexts, without_repeats
 from embedding.worker.contextshift import context_shift
 from embedding.worker.countvectors import count_vectors, pair_counts
@@ -87,11 +87,15 @@ class UsageReader:
         # Of a passage that stands in several documents the oldest one keeps it. The window is last.
         read.sort(key=lambda each: -each[0])
         whole = joined([stretch for _, stretch in read])
-        ids = np.unique(whole.ids).astype(np.int64)
+        place = np.zeros(int(whole.ids.max(initial=-1)) + 2, dtype=np.int32)
+        place[whole.ids] = 1
+        ids = np.flatnonzero(place[:-1])  # the last place is that of -1
         ids = ids[positions(lexicon.ids, ids) >= 0]
         if not len(ids):
             return WindowUse()
-        tokens = positions(ids, whole.ids.astype(np.int64)).astype(np.int32)
+        place[:] = -1
+        place[ids] = np.arange(len(ids))
+        tokens = place[whole.ids]
         bits = int(np.clip(np.ceil(np.log2(2.0 * len(tokens))), *_BITS))
         tokens = without_repeats(tokens, whole.sentences, whole.documents, bits)
         vectors = [rows(ids[at : at + PULLED]) for at in range(0, len(ids), PULLED)]
@@ -134,24 +138,28 @@ class UsageReader:
         texts  tokens are rows of `contexts`
         """
         units = texts.units[documents]
-        found: list[tuple[int, IntArray, FloatArray, FloatArray]] = []
+        found: list[tuple[int, IntArray, HalfArray, FloatArray]] = []
         every = np.zeros(len(contexts.ids), dtype=np.float32)
+        sums, counts = np.zeros_like(contexts.says), np.zeros_like(every)
         for unit in np.unique(units).tolist():
-            sums = np.zeros(contexts.says.shape, dtype=np.float32)
-            counts = np.zeros(len(contexts.ids), dtype=np.float32)
             add_contexts(
                 *(texts.ids, texts.sentences, texts.documents, documents[units == unit]),
                 *(contexts.says, contexts.weights, self.window, sums, counts),
             )
             there = np.flatnonzero(counts)
-            found.append((unit, there, sums[there], counts[there]))
+            found.append((unit, there, narrow(sums[there]), counts[there]))
             every += counts
-        for unit, there, sums, counts in found:
+            # Fresh memory of every unit would cost more than the sums.
+            sums[there], counts[there] = 0.0, 0.0
+        for unit, there, values, documents_of in found:
             often = every[there] >= LEAST_DOCUMENTS
             if often.any():
-                ids, values = contexts.ids[there[often]], narrow(sums[often])
                 yield replace(
-                    empty, part=empty.part + unit, ids=ids, sums=values, documents=counts[often]
+                    empty,
+                    part=empty.part + unit,
+                    ids=contexts.ids[there[often]],
+                    sums=values[often],
+                    documents=documents_of[often],
                 )
 
 
