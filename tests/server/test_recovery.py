@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import socket
-import subprocess
-import sys
 import threading
-from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -27,6 +22,7 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.journal import Journal, read_journal
 from embedding.server.service import ParameterServer, running_server
+from serving import start_server
 from waiting import until
 
 DIM = 4
@@ -297,28 +293,12 @@ def broken(folder: CheckpointFolder, number: int, content: Content) -> None:
     raise OSError("no space left")
 
 
-SERVE = """
-import json, sys
-from pathlib import Path
-from embedding.server.config import ServerConfig
-from embedding.server.service import ParameterServer
-ParameterServer(ServerConfig.model_validate_json(sys.argv[1]), dim=4).serve_forever()
-"""
-
-
-def serve(chosen: ServerConfig) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-c", SERVE, chosen.model_dump_json()],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-    )
-
-
 @pytest.mark.slow
 def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
     """kill -9 twice in the middle of two nodes' training: each push counts exactly once."""
     chosen = config(tmp_path, port=lasting_port(), checkpoint_every_s=0.4)
     client = ExchangeConfig(connect_timeout_s=60, max_backoff_s=0.2, rows="float32")
-    process = serve(chosen)
+    process = start_server(chosen, dim=DIM)
     words = [f"말{i}" for i in range(50)]
     pushed = {"n0": 0, "n1": 0}
     stop = threading.Event()
@@ -352,8 +332,8 @@ def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
             reached = min(pushed.values())
             until(lambda reached=reached: min(pushed.values()) > reached + 20)
             process.kill()
-            process.wait(120)
-            process = serve(chosen)
+            process.join(120)
+            process = start_server(chosen, dim=DIM)
         reached = min(pushed.values())
         until(lambda: min(pushed.values()) > reached + 20)
         stop.set()
@@ -375,8 +355,9 @@ def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
             assert connection.vocabulary().counts.max() <= total
     finally:
         stop.set()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(120) == 0
+        process.terminate()
+        process.join(120)
+        assert process.exitcode == 0
     manifest = sorted((tmp_path / "state").glob("checkpoint-*/manifest.json"))[-1]
     assert json.loads(manifest.read_text())["facts"]["totals"]["tokens"] == total * 50
 

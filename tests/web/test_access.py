@@ -39,6 +39,12 @@ async def test_a_narrow_screen_needs_no_sideways_scrolling(page_of, address, pat
             ".filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth).length"
         )
         assert cut == 0
+        assert await page.evaluate(NAMELESS) == []
+        levels = await page.evaluate(
+            "[...document.querySelectorAll('h1,h2,h3,h4')].map(h => Number(h.tagName[1]))"
+        )
+        assert levels.count(1) == 1
+        assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
 
 
 CONTRAST = Path(__file__).with_name("contrast.js").read_text().partition("\n")[2]

@@ -7,8 +7,6 @@ import multiprocessing
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -16,6 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.node import NodeOutcome, run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
+from serving import start_server
 
 PATIENCE_S = 300.0
 """What does nothing for so long hangs: on a busy machine a process takes a minute to start."""
@@ -45,16 +45,6 @@ NODE = NodeConfig(
     report_seconds=0.2,
 )
 CLIENT = ExchangeConfig(connect_timeout_s=PATIENCE_S, max_backoff_s=0.2)
-SERVE = f"""
-import sys
-from embedding.server.groups import link
-from embedding.server.shards import fleet
-fleet.START_S = link.START_S = {PATIENCE_S}
-from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.service import ParameterServer
-config = ServerConfig.model_validate_json(sys.argv[1])
-ParameterServer(config, SyncConfig(policy=sys.argv[2]), dim=8).serve_forever()
-"""
 
 
 class Chaos:
@@ -72,7 +62,7 @@ class Chaos:
             "config_digest": MODEL.digest(),
         }
         self.config = ServerConfig(**{**given, **settings})
-        self.server: subprocess.Popen[bytes] | None = None
+        self.server: BaseProcess | None = None
         self.node = NODE
         self.stop = threading.Event()
         self.nodes: list[Future[NodeOutcome]] = []
@@ -81,14 +71,12 @@ class Chaos:
         )
 
     def serve(self) -> None:
-        self.server = subprocess.Popen(
-            [sys.executable, "-c", SERVE, self.config.model_dump_json(), self.policy]
-        )
+        self.server = start_server(self.config, dim=MODEL.dim, policy=self.policy)
 
     def kill_server(self) -> None:
         assert self.server is not None
         self.server.kill()
-        self.server.wait(30)
+        self.server.join(30)
 
     def kill_shards(self, n: int) -> None:
         assert self.server is not None
@@ -153,7 +141,7 @@ def chaos(folder: Path, policy: str, **settings: Any) -> Iterator[tuple[Chaos, T
             found.kill_server()
 
 
-def children(process: subprocess.Popen[bytes], n: int) -> list[psutil.Process]:
+def children(process: BaseProcess, n: int) -> list[psutil.Process]:
     """The first `n` processes that this one has started, as soon as there are so many."""
     deadline = time.monotonic() + PATIENCE_S
     while len(found := psutil.Process(process.pid).children()) < n:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from killing import (
     MODEL,
     NODE,
     PATIENCE_S,
-    SERVE,
     Chaos,
     chaos,
     children,
@@ -33,6 +31,7 @@ from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
 from embedding.worker.node import run_node
 from embedding.worker.spec import CorpusShare, NodeSpec
+from serving import start_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -46,16 +45,15 @@ class Group:
         self.config = ServerConfig(**config, group=place, shards=shards)
         self.location = f"grpc://127.0.0.1:{self.config.port}"
         self.policy = found.policy
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: BaseProcess | None = None
 
     def serve(self) -> None:
-        command = [sys.executable, "-c", SERVE, self.config.model_dump_json(), self.policy]
-        self.process = subprocess.Popen(command)
+        self.process = start_server(self.config, dim=MODEL.dim, policy=self.policy)
 
     def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
-        self.process.wait(30)
+        self.process.join(30)
 
     def kill_shard(self) -> None:
         """Once the group serves: a server that loses a shard while it starts ends."""

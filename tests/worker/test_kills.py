@@ -35,6 +35,7 @@ from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.forking import forked
 from embedding.worker.spec import NodeSpec
+from serving import start_server
 from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -47,13 +48,6 @@ CLIENT = ExchangeConfig(connect_timeout_s=120, max_backoff_s=0.2)
 NODES = ("n0", "n1")
 KILLS = int(os.environ.get("KILLS", "2"))
 """More of them for a longer look; KILLS_SEED for other moments."""
-SERVE = """
-import sys
-from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.service import ParameterServer
-config = ServerConfig.model_validate_json(sys.argv[1])
-ParameterServer(config, SyncConfig(policy="ssp"), dim=8).serve_forever()
-"""
 RUN = """
 import sys
 from embedding.worker.node import run_node
@@ -88,11 +82,11 @@ class Crawl:
         )
 
     def serve(self) -> None:
-        self.server = subprocess.Popen([sys.executable, "-c", SERVE, self.config.model_dump_json()])
+        self.server = start_server(self.config, dim=MODEL.dim)
 
     def kill_server(self) -> None:
         self.server.kill()
-        self.server.wait(120)
+        self.server.join(120)
 
     def start(self, name: str) -> None:
         spec = NodeSpec(

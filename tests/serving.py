@@ -1,0 +1,35 @@
+"""Parameter servers in processes of their own, which can be killed."""
+
+from __future__ import annotations
+
+from multiprocessing.process import BaseProcess
+
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.worker.forking import OF_A_CORPUS, adopt, processes, surroundings
+
+
+def start_server(
+    config: ServerConfig, *, dim: int, policy: str = "ssp", patience_s: float = 300.0
+) -> BaseProcess:
+    """Start one: a fork of the nodes' fork server, for importing torch takes longer than a test.
+
+    patience_s  how long its shards and groups may take to start: the machine may be busy
+    """
+    context = processes((*OF_A_CORPUS, "embedding.server.service:ParameterServer"))
+    given = (config.model_dump_json(), policy, dim, patience_s, surroundings())
+    process = context.Process(target=_serve, args=given, name="server")
+    process.start()
+    return process
+
+
+def _serve(
+    config: str, policy: str, dim: int, patience_s: float, environment: dict[str, str]
+) -> None:
+    adopt(environment)
+    from embedding.server.groups import link
+    from embedding.server.service import ParameterServer
+    from embedding.server.shards import fleet
+
+    fleet.START_S = link.START_S = patience_s
+    chosen = ServerConfig.model_validate_json(config)
+    ParameterServer(chosen, SyncConfig(policy=policy), dim=dim).serve_forever()
