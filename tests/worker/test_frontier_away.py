@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 MODEL = ModelConfig(dim=4, sample=0.0)
 NODES = ("n0", "n1")
 LEASE = 3.0
-DOCUMENTS = 180
+DOCUMENTS = 120
 RUN = """
 import signal, sys, threading
 from embedding.worker.node import run_node
