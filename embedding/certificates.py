@@ -64,7 +64,7 @@ def make_certificate(
 
 
 def ensure_certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """The certificate of this machine in `folder`: made once, and anew in its last year."""
+    """The certificate of this machine in `folder`: made once, and replaced in its last year."""
     cert, key = _paths(folder, name)
     if cert.is_file() and key.is_file():
         found = x509.load_pem_x509_certificate(cert.read_bytes())

@@ -236,7 +236,7 @@ def _require_workers(client: Any, nodes: int, settings: Settings) -> None:
 
 
 def dask_security(settings: Settings) -> Any:
-    """What everyone in the cluster shows and asks for: Dask unpickles what it is told."""
+    """The certificate of all in the cluster, required of each: Dask unpickles what it receives."""
     from distributed import Security
 
     cert, key = settings.paths.dask_certificate

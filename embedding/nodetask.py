@@ -58,7 +58,7 @@ def told_node(file: str, pool: str) -> dict[str, Any]:
     try:
         told = Path(file).read_text(encoding="utf-8")
     except OSError as error:
-        raise PlatformError(f"{file}: {error.strerror}; the pool is to be started anew.") from error
+        raise PlatformError(f"{file}: {error.strerror}; start the pool again.") from error
     return node_task(told, pool)
 
 

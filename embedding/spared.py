@@ -1,4 +1,4 @@
-"""Imported before Arrow is used: Arrow shall not import pandas for nothing.
+"""Imported before Arrow is used: Arrow need not import pandas.
 
 Where there is a pandas, Arrow imports it when it is first given a list, only to know its types.
 That takes a part of a second and 40 MB in each process, and none here gives it a pandas object.

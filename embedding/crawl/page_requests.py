@@ -141,8 +141,8 @@ class PageRequests:
                 return False
             asking = asking.parent_frame
         # The page may have moved on a moment ago: what it says of itself must not differ.
-        said = (wanted.headers.get(name) for name in ("origin", "referer"))
-        return all(self._own(url) for url in said if url)
+        origins = (wanted.headers.get(name) for name in ("origin", "referer"))
+        return all(self._own(url) for url in origins if url)
 
     def _shown(self, frame: Frame) -> str:
         """Its address; the page's own before the browser has said so."""

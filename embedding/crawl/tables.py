@@ -195,7 +195,7 @@ def _create(engine: sa.Engine) -> None:
             raise ConfigError(
                 f"crawl.frontier: {shown!r} was written by another version of Yeoron: its tables "
                 f"are {written}, this version reads version {VERSION}. Use that version, or "
-                "another database, into which everything is read anew."
+                "another database, into which everything is read again."
             )
         metadata.create_all(connection)
         if connection.execute(sa.select(POOL.c.id)).fetchone() is None:

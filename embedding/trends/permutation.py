@@ -185,6 +185,10 @@ class Compared:
         older = np.repeat(np.array([side.older for side in self.sides], dtype=bool), sizes)
         return Units(documents, sums, later, source, older)
 
+    def merged(self, at: IntArray) -> Units:
+        """The same, at most MOST_UNITS of them."""
+        return self.units(at).merged(MOST_UNITS)
+
     def documents(self) -> tuple[Figures, Figures]:
         """Of all words, float64 [n] before and [n] after."""
         n = len(self.sides[0].words.rows)
@@ -216,9 +220,9 @@ def between_times(before: Sequence[UsedWords], after: UsedWords) -> Permuted:
         {name for one in before for name in one.usage.by_source} & set(after.usage.by_source)
     )
     sides = [
-        Side(window, name, window is after, which, any(window is one for one in before[1:]))
+        Side(window, name, later=window is after, source=which, older=0 < back < len(before))
         for which, name in enumerate(names)
-        for window in (*before, after)
+        for back, window in enumerate((*before, after))
         if name in window.usage.by_source
     ]
     return _judged(len(after.rows), Compared(tuple(sides)), tuple(names))
@@ -382,12 +386,12 @@ def _judged(n: int, compared: Compared, sources: tuple[str, ...]) -> Permuted:
     """Both passes over the words, some at a time: directions first, then T."""
     if not compared.sides or not n:
         return Permuted(np.zeros(n), np.ones(n), np.zeros(n))
-    common = _common(compared)
-    counts = np.minimum(*compared.documents())
-    enough = np.flatnonzero(counts >= LEAST)
+    before, after = compared.documents()
+    common = _common(compared, before, after)
+    enough = np.flatnonzero(np.minimum(before, after) >= LEAST)
     columns = np.full((len(fields(Measured)), n), np.nan)
     for part in _parts(enough):
-        measured = Measured.of(compared.units(part).merged(MOST_UNITS), common)
+        measured = Measured.of(compared.merged(part), common)
         columns[:, part] = [getattr(measured, each.name) for each in fields(Measured)]
     measured = Measured(*columns)
     usual = measured.usual()
@@ -396,9 +400,9 @@ def _judged(n: int, compared: Compared, sources: tuple[str, ...]) -> Permuted:
     for times in REFINED:
         if not len(near):
             break
-        labels = permutations(compared.units(near[:1]).merged(MOST_UNITS), times)
+        labels = permutations(compared.merged(near[:1]), times)
         for part in _parts(near, times):
-            units = compared.units(part).merged(MOST_UNITS)
+            units = compared.merged(part)
             judged.p[part] = refined(units, common, usual, labels)
         p = judged.p[near]
         near = near[(p > CERTAIN) & (p < SEEN / times)]
@@ -416,7 +420,7 @@ def _lately(
     found = p.copy()
     labels: Labels | None = None
     for part in _parts(np.arange(len(words)), REFINED[0]):
-        units = compared.units(words[part]).merged(MOST_UNITS)
+        units = compared.merged(words[part])
         if labels is None:
             labels = permutations(units, REFINED[0], ~units.older)
         last = refined(units, common, usual, labels)
@@ -424,16 +428,18 @@ def _lately(
     return found
 
 
-def _common(compared: Compared) -> FloatArray:
-    """float32 [dim, k]: `common_directions` of the SAMPLED frequent words of most documents."""
-    before, after = compared.documents()
+def _common(compared: Compared, before: Figures, after: Figures) -> FloatArray:
+    """float32 [dim, k]: `common_directions` of the SAMPLED frequent words of most documents.
+
+    before, after  float64 [n], documents of all words
+    """
     often = np.flatnonzero(np.minimum(before, after) >= FREQUENT)
     most = np.argsort(-(before + after)[often], kind="stable")[:SAMPLED]
     often = np.sort(often[most])
     if not len(often):
         dim = compared.units(np.zeros(1, dtype=np.int64)).sums.shape[2]
         return np.zeros((dim, 0), dtype=np.float32)
-    found = [_together(compared.units(part).merged(MOST_UNITS)) for part in _parts(often)]
+    found = [_together(compared.merged(part)) for part in _parts(often)]
     together: FloatArray = np.sum([one for one, _ in found], axis=0)
     return common_directions(together, sum(words for _, words in found))
 

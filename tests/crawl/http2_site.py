@@ -1,10 +1,8 @@
-"""A small HTTP/2 server over TLS on loopback, and the certificate it shows."""
+"""A small HTTP/2 server over TLS on loopback."""
 
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
-import ipaddress
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,39 +12,8 @@ from pathlib import Path
 import h2.config
 import h2.connection
 import h2.events
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
-
-def make_certificate(folder: Path) -> tuple[Path, Path]:
-    """A self-signed certificate of 127.0.0.1 and its key, as PEM files."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "loopback")])
-    now = dt.datetime.now(dt.UTC)
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(address, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem, secret = folder / "cert.pem", folder / "key.pem"
-    pem.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    secret.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return pem, secret
+from embedding.certificates import make_certificate
 
 
 @dataclass
@@ -92,7 +59,7 @@ class Http2Site:
 
 @asynccontextmanager
 async def serving_http2(folder: Path) -> AsyncIterator[Http2Site]:
-    pem, key = make_certificate(folder)
+    pem, key = make_certificate(folder, "loopback")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(pem, key)
     context.set_alpn_protocols(["h2"])

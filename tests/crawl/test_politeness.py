@@ -183,7 +183,7 @@ async def test_the_user_agent_names_whom_to_ask(site: Any, quick: Any, reply: An
 async def test_pages_of_one_host_share_one_http2_connection(
     quick: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "loopback-cert.pem"))
     async with serving_http2(tmp_path) as site:
         async with fetching(quick(site.host, per_host=8)) as fetcher:
             jobs = [fetcher.fetch(Request(f"{site.base}/{n}")) for n in range(20)]

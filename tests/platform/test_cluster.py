@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -49,6 +50,21 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
             process.kill()
 
 
+def workers(n: int) -> Any:
+    """A cluster of n workers within this process, each with room for a node."""
+    from distributed import LocalCluster
+
+    return LocalCluster(
+        n_workers=n,
+        threads_per_worker=2,
+        processes=False,
+        protocol="tcp",
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        resources={"node": 1},
+    )
+
+
 def test_a_scheduler_that_stands_still_is_not_waited_for(scheduler, monkeypatch):
     from distributed import Client
 
@@ -69,7 +85,7 @@ def test_a_scheduler_that_stands_still_is_not_waited_for(scheduler, monkeypatch)
 
 def test_a_node_whose_worker_is_gone_runs_on_the_one_that_comes_in_its_place(monkeypatch, tmp_path):
     """Not behind the node of a worker that is still there, which may run for weeks."""
-    from distributed import Client, Event, LocalCluster, get_worker
+    from distributed import Client, Event, get_worker
 
     ran: list[tuple[str, str]] = []
     gone: set[str] = set()
@@ -84,15 +100,7 @@ def test_a_node_whose_worker_is_gone_runs_on_the_one_that_comes_in_its_place(mon
     monkeypatch.setattr(nodetask, "run_node", runs)
     monkeypatch.setattr(nodetask, "AGAIN_SECONDS", 0.1)
     with (
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=2,
-            processes=False,
-            protocol="tcp",
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            resources={"node": 1},
-        ) as found,
+        workers(2) as found,
         Client(found, set_as_default=False) as client,
     ):
         names = ("p-node-0", "p-node-1")
@@ -120,7 +128,7 @@ SECRET = "OPERATOR-SECRET"
 
 def test_a_node_that_fails_tells_nobody_its_secrets(monkeypatch, tmp_path):
     """Dask writes a failed task's arguments to its log, and shows them on its pages."""
-    from distributed import Client, Event, LocalCluster
+    from distributed import Client, Event
 
     told: list[NodeSpec] = []
 
@@ -145,15 +153,7 @@ def test_a_node_that_fails_tells_nobody_its_secrets(monkeypatch, tmp_path):
     logging.getLogger("distributed").addHandler(heard)
     try:
         with (
-            LocalCluster(
-                n_workers=1,
-                threads_per_worker=2,
-                processes=False,
-                protocol="tcp",
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                resources={"node": 1},
-            ) as found,
+            workers(1) as found,
             Client(found, set_as_default=False) as client,
         ):
             Event("p-stop", client=client).clear()
