@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import RESULTS, facts, keep
+from embedding.kernel.records import FloatArray
 from embedding.models.base import BlockLoss, LocalBlock, Trainer
 from embedding.models.config import ModelConfig
-from embedding.records import FloatArray
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig

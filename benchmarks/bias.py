@@ -26,11 +26,11 @@ from typing import Any
 
 from benchmarks.corpora import sentences
 from benchmarks.machine import facts, keep
-from embedding.errors import InputError, YeoronError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.kernel.errors import InputError, YeoronError
+from embedding.kernel.records import TokenBlock, Window, WindowUnit
 from embedding.models import ModelConfig, make_trainer
-from embedding.records import TokenBlock, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.snapshots.store import SnapshotStore

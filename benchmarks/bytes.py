@@ -28,7 +28,7 @@ from typing import Any
 from benchmarks.link import throttled
 from benchmarks.machine import RESULTS, ended, facts, hardware, keep
 from benchmarks.train import Setting, judge, prepared
-from embedding.errors import InputError, YeoronError
+from embedding.kernel.errors import InputError, YeoronError
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim")
 REFERENCE = "fp16"

@@ -35,13 +35,13 @@ import psutil
 from benchmarks.chaosjudging import judge, verdict
 from benchmarks.heldout import held_out_loss
 from benchmarks.machine import RESULTS, facts, free_port, keep
-from embedding.certificates import ensure_certificate
 from embedding.cluster import dask_client
 from embedding.exchange.client import ParameterClient
+from embedding.kernel.certificates import ensure_certificate
+from embedding.kernel.records import Window
 from embedding.nodetask import submit_node
 from embedding.platform.services import dask_services, server_service
 from embedding.platform.supervisor import Supervisor
-from embedding.records import Window
 from embedding.settings import SETTINGS_VARIABLE, Settings, load_settings
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore

@@ -29,7 +29,7 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import Push
-from embedding.records import IntArray, SourceProgress, Table
+from embedding.kernel.records import IntArray, SourceProgress, Table
 from embedding.server.config import ServerConfig
 
 BATCH = 50_000

@@ -22,11 +22,11 @@ import numpy as np
 from benchmarks.corpora import Corpus, cut, encode, sentences
 from benchmarks.kernel import Timing, quality
 from benchmarks.machine import RESULTS, ended, facts, keep
+from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models import LocalBlock, ModelConfig, make_trainer
 from embedding.models.base import BlockLoss
 from embedding.models.config import Schedule
 from embedding.models.sampling import NoiseTable
-from embedding.records import FloatArray, IntArray, Table
 from embedding.worker.combining import Usual, share, steps_of
 
 Delta = tuple[IntArray, FloatArray, IntArray, FloatArray]

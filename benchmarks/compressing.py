@@ -30,11 +30,11 @@ from benchmarks.combining import Nodes
 from benchmarks.corpora import Corpus, cut, encode, sentences
 from benchmarks.machine import RESULTS, facts, keep
 from benchmarks.train import judge
-from embedding.errors import InputError, YeoronError
 from embedding.exchange.compression.threshold import Threshold
+from embedding.kernel.errors import InputError, YeoronError
+from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule
-from embedding.records import FloatArray, IntArray, Table
 
 PACKAGES = ("yeoron", "numpy", "numba", "gensim")
 LEAST, CURVATURE = 0.005, 0.03

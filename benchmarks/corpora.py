@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from embedding.errors import InputError
-from embedding.records import CodeArray, IntArray
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import CodeArray, IntArray
 
 MIN_COUNT = 5
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import FloatArray, IntArray, TokenBlock
 from embedding.models import ModelConfig
 from embedding.models.sampling import NoiseTable
-from embedding.records import FloatArray, IntArray, TokenBlock
 
 MIN_COUNT = 5
 BLOCK = 10_000

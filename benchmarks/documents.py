@@ -38,9 +38,9 @@ import numpy.typing as npt
 from scipy.stats import pearson3
 
 from benchmarks.machine import ended
-from embedding.errors import InputError
-from embedding.nearness import unit_rows
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import FloatArray, IntArray
+from embedding.snapshots.nearness import unit_rows
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.significance import benjamini_hochberg

@@ -23,10 +23,10 @@ from typing import Any
 from benchmarks.driftjudging import compared, ours, overlaps
 from benchmarks.driftpeers import gensim
 from benchmarks.machine import facts, keep
-from embedding.config import validate
-from embedding.errors import YeoronError
 from embedding.evaluation.detection import Detection, Judgement, detect
 from embedding.evaluation.planting import Document, PlantingConfig, plant
+from embedding.kernel.config import validate
+from embedding.kernel.errors import YeoronError
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.datedlines import dated_lines

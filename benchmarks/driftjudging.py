@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 
 from embedding.commands.train_options import FRESH_NOISE
-from embedding.config import validate
 from embedding.evaluation.detection import Judgement, overlap
 from embedding.evaluation.planting import PlantedCorpus
 from embedding.exchange.payload import TIMES, UNITS
+from embedding.kernel.config import validate
+from embedding.kernel.records import WindowUnit
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule
-from embedding.records import WindowUnit
 from embedding.snapshots.store import SnapshotStore
 from embedding.stream.config import StreamConfig
 from embedding.training import TrainRequest, train_corpus

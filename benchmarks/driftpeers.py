@@ -12,8 +12,8 @@ import numpy as np
 from benchmarks.driftjudging import MIN_COUNT, Compared, judgement
 from embedding.evaluation.detection import Judgement
 from embedding.evaluation.planting import PlantedCorpus
-from embedding.nearness import unit_rows
-from embedding.records import FloatArray
+from embedding.kernel.records import FloatArray
+from embedding.snapshots.nearness import unit_rows
 from embedding.trends.nearest import nearest
 from embedding.trends.pair import Pair
 from embedding.trends.shift import cosine_distance, fit_rotation, overlap_shift

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from embedding.evaluation.likelihood import nll
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray
 
 PAIRS = 100_000
 WINDOW, NEGATIVE = 5, 5

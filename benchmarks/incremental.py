@@ -32,11 +32,11 @@ from benchmarks.dated import Pairs, documents
 from benchmarks.local import Local, Words, ticks
 from benchmarks.machine import RESULTS, ended, facts, keep
 from embedding.commands.train_options import FRESH_NOISE
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import FloatArray, IntArray, TokenBlock, WindowUnit
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule
 from embedding.models.sampling import NoiseTable
-from embedding.records import FloatArray, IntArray, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.training.request import TrainRequest
 from embedding.training.running import HALF_LIFE_TOKENS

@@ -27,10 +27,10 @@ import numpy as np
 
 from benchmarks.corpora import MIN_COUNT, Corpus, cut, encode, sentences
 from benchmarks.machine import RESULTS, ended, facts, keep
+from embedding.kernel.records import FloatArray
 from embedding.models import LocalBlock, ModelConfig, make_trainer
 from embedding.models.config import Schedule
 from embedding.models.sampling import NoiseTable, keep_probabilities
-from embedding.records import FloatArray
 
 BLOCK = 20_000
 NOISE = 2_000_000

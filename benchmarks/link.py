@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 
 
 @contextmanager

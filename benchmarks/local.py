@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
+from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table, TimeArray, TokenBlock
 from embedding.models import ModelConfig, make_trainer
-from embedding.nearness import sureness
-from embedding.records import FloatArray, IntArray, ScorePairs, Table, TimeArray, TokenBlock
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import Content
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.state import ServerState
 from embedding.server.words.reading import IdRows
+from embedding.snapshots.nearness import sureness
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.foresight import Foresight

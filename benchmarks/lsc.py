@@ -37,7 +37,7 @@ from benchmarks.lscours import Training, context_scores, product_scores, train
 from benchmarks.lscpeers import gensim_scores
 from benchmarks.machine import RESULTS, ended, facts, keep
 from embedding.evaluation.changeset import ChangeSet, read_change_set
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 from embedding.trends.significance import Figures
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "scipy")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from embedding.evaluation.changeset import Sentences
-from embedding.nearness import unit_rows
-from embedding.records import CodeArray, FloatArray, IntArray
+from embedding.kernel.records import CodeArray, FloatArray, IntArray
+from embedding.snapshots.nearness import unit_rows
 from embedding.trends.prototypes import ContextSums
 
 UNITS = 64

@@ -10,11 +10,11 @@ import numpy as np
 
 from benchmarks.lsccontexts import Weighing, context_sums, weighted
 from embedding.commands.train_options import FRESH_NOISE
-from embedding.config import validate
 from embedding.evaluation.changeset import ChangeSet
+from embedding.kernel.config import validate
+from embedding.kernel.records import CodeArray, FloatArray, IntArray, WindowUnit
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule
-from embedding.records import CodeArray, FloatArray, IntArray, WindowUnit
 from embedding.snapshots.store import SnapshotStore
 from embedding.training import TrainRequest, train_corpus
 from embedding.trends.config import TrendsConfig

@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 
 from embedding.evaluation.changeset import ChangeSet, Sentences
-from embedding.nearness import unit_rows
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray
+from embedding.snapshots.nearness import unit_rows
 from embedding.trends.shift import cosine_distance, fit_rotation
 from embedding.trends.significance import Figures
 

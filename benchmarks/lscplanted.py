@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks.machine import ended
 from embedding.evaluation.planting import Document, Kind, PlantedCorpus, PlantingConfig, plant
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 
 STRENGTHS = (0.15, 0.3, 0.5, 0.75, 1.0)
 CHANGED, STABLE = 30, 15

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from embedding.errors import YeoronError
+from embedding.kernel.errors import YeoronError
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.machine import RESULTS, hardware, versions
-from embedding.errors import InputError, YeoronError
+from embedding.kernel.errors import InputError, YeoronError
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.config import TrendsConfig

@@ -5,7 +5,7 @@
 From that moment on each chosen word is read under another name only, so that the new word has to
 be learnt from nothing and its original is the one word that is known to mean the same. After 10,
 20, 30, 60, 100 and 150 mentions (those before it had a row count too): is the original among the
-new word's ten nearest (embedding/nearness.py)? Once by the rows as they are trained, once as
+new word's ten nearest (snapshots/nearness.py)? Once by the rows as they are trained, once as
 readers get them, and of these also by the bare cosine; "inferred alone" lays the renamed words over
 and no other: what the competition of other young words costs.
 All settings go on from one state, learnt in one pass over the part before.
@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks.dated import documents
 from benchmarks.local import FRESH_ROWS, Local, Sentences, Words, nearest_ranks, ticks
 from benchmarks.machine import RESULTS, ended, facts, keep
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.models import ModelConfig
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import Content

@@ -25,8 +25,8 @@ import numpy as np
 
 from benchmarks.machine import facts, keep
 from benchmarks.months import PACKAGES, Bare
-from embedding.errors import InputError, YeoronError
-from embedding.records import IntArray, Phrase
+from embedding.kernel.errors import InputError, YeoronError
+from embedding.kernel.records import IntArray, Phrase
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.config import TrendsConfig

@@ -23,9 +23,9 @@ import numpy as np
 from benchmarks.drift import corpus_options, documents
 from benchmarks.driftjudging import SOURCES
 from benchmarks.machine import facts, keep
-from embedding.errors import YeoronError
 from embedding.evaluation.planting import Document
-from embedding.records import FloatArray, IntArray, TokenBlock, WindowUnit
+from embedding.kernel.errors import YeoronError
+from embedding.kernel.records import FloatArray, IntArray, TokenBlock, WindowUnit
 from embedding.server.cutting.cutter import usage_of
 from embedding.server.words.usage import UsageSums
 from embedding.trends.config import TrendsConfig

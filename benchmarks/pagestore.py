@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from embedding.exchange.payload import UNITS
-from embedding.records import FloatArray, IntArray, SnapshotData, Window, WordCounts
+from embedding.kernel.records import FloatArray, IntArray, SnapshotData, Window, WordCounts
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 

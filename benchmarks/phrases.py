@@ -35,8 +35,8 @@ import numpy as np
 
 from benchmarks.machine import ended, facts, keep
 from benchmarks.months import Bare
-from embedding.errors import InputError
-from embedding.records import Phrase, SnapshotData, Window, WindowUnit, WordCounts
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import Phrase, SnapshotData, Window, WindowUnit, WordCounts
 from embedding.snapshots.store import SnapshotStore
 from embedding.text.config import TextConfig
 from embedding.text.kiwi import KiwiTokenizer

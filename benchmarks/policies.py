@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks.corpora import cut, encode, sentences
 from benchmarks.machine import RESULTS, ended, facts, hardware, keep
 from benchmarks.unlike import Text, speeds, train
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule
 

@@ -25,11 +25,11 @@ from benchmarks.bytes import dense
 from benchmarks.compressing import Compressed, Side
 from benchmarks.corpora import Corpus, encode, sentences
 from benchmarks.machine import RESULTS, facts, keep
-from embedding.errors import YeoronError
 from embedding.exchange import numbers
+from embedding.kernel.errors import YeoronError
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule
-from embedding.records import FloatArray, IntArray
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow")
 COLUMNS = ("corpus", "words with a row", "nodes", "tokens a clock", "rows a token", "all-reduce")

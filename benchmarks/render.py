@@ -33,7 +33,7 @@ from embedding.crawl.browser import BrowserPool
 from embedding.crawl.chromium_process import ChromiumProcess
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.fetcher import Fetcher, Request
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.testing import AT_ONCE, running
 from embedding.sources.base import Found

@@ -22,10 +22,10 @@ from typing import Any
 from benchmarks.dated import BLOCK, MIN_COUNT, Stream, read
 from benchmarks.machine import RESULTS, ended, facts, keep
 from benchmarks.replaying import Run, run
-from embedding.config import validate
-from embedding.errors import InputError
+from embedding.kernel.config import validate
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import FloatArray
 from embedding.models import ModelConfig
-from embedding.records import FloatArray
 from embedding.stream import StreamConfig
 from embedding.stream.initial import InitialPriorities, of_sentences
 

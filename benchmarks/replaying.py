@@ -10,10 +10,10 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.dated import Stream
+from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.models import LocalBlock, ModelConfig, make_trainer
 from embedding.models.base import BlockLoss, Track
 from embedding.models.sampling import NoiseTable, keep_probabilities
-from embedding.records import CodeArray, FloatArray, IntArray
 from embedding.stream import StreamConfig, make_replay
 from embedding.stream.replay import ReplayMemory, Sample
 

@@ -25,7 +25,7 @@ from scrapy.utils.sitemap import Sitemap
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.extract import extract
 from embedding.crawl.shingles import NearDuplicates
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 from embedding.text.config import TextConfig
 from embedding.text.mask import mask
 from embedding.text.morphemes import join, make_select

@@ -44,7 +44,6 @@ import psutil
 import torch
 
 from benchmarks.machine import RESULTS, facts, hardware, keep
-from embedding.errors import ConfigError
 from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.config import ExchangeConfig
@@ -54,7 +53,8 @@ from embedding.exchange.protocol import Push
 from embedding.exchange.shards.split import Layout
 from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message
-from embedding.records import IntArray, Table
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import IntArray, Table
 from embedding.server.config import ServerConfig
 from embedding.server.rows.steps import pick_steps
 from embedding.server.shards.fleet import Fleet, shard_specs

@@ -30,9 +30,9 @@ from benchmarks.policies import HELD_OUT, ONE, PACKAGES, WAYS, read
 from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss, speeds
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.protocol import Ack, Push, Rows
+from embedding.kernel.records import IntArray, ScorePairs, Table, TokenBlock, WindowUnit
 from embedding.models import ModelConfig, make_trainer
 from embedding.models.config import Schedule
-from embedding.records import IntArray, ScorePairs, Table, TokenBlock, WindowUnit
 from embedding.server import state as server_state
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer

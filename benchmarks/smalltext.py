@@ -37,9 +37,9 @@ from benchmarks.machine import RESULTS, ended, facts, hardware, keep
 from benchmarks.smalltextcorpus import TokenCorpus, WindowEnd, digest, spread, tokenised
 from benchmarks.smalltextjudging import SPREAD, Model, Shared, best, choose, judge, summary
 from benchmarks.train import Setting, call
-from embedding.errors import InputError
 from embedding.evaluation.gold import read_gold
-from embedding.records import WindowUnit
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import WindowUnit
 from embedding.snapshots.store import SnapshotStore
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "scipy", "kiwipiepy")

@@ -21,8 +21,8 @@ from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 
-from embedding.errors import InputError
-from embedding.records import WindowUnit
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import WindowUnit
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.datedlines import dated_lines

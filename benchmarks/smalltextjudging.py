@@ -18,10 +18,10 @@ from benchmarks.heldout import held_out_loss
 from embedding.evaluation.analogy import analogy
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.evaluation.similarity import similarity
-from embedding.nearness import centre_of, frequent, sureness
-from embedding.readability import first_axis, mean_cosine
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray
+from embedding.snapshots.nearness import centre_of, frequent, sureness
 from embedding.snapshots.query import RowScales, nearest
+from embedding.snapshots.readability import first_axis, mean_cosine
 
 NEAREST = 10
 ASKED = 500
@@ -120,7 +120,7 @@ def judge(model: Model, shared: Shared) -> dict[str, float]:
 
     agreement        mean share of the ten nearest of the asked words, by cosine, that are among the
                      reference's ten; `agreement/5` … of the words of the stratum from 5 mentions on
-    agreement_shown  as the page shows neighbours: by nearness (embedding/nearness.py)
+    agreement_shown  as the page shows neighbours: by nearness (snapshots/nearness.py)
     next_loss        mean loss of pairs of the text behind, in nats (benchmarks/heldout.py)
     mean_cosine      of the `FREQUENT` most frequent words
     first_axis       of the same words

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.machine import RESULTS, ended, facts, keep
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.text.collecting import Collecting
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline

@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.machine import RESULTS, facts, keep
 from benchmarks.train import Setting, call, judge, prepared, warm_up
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed")
 KINDS = {

@@ -36,7 +36,7 @@ from typing import Any
 
 from benchmarks.corpora import sentences
 from benchmarks.machine import RESULTS, ended, facts, hardware, keep
-from embedding.errors import InputError, YeoronError
+from embedding.kernel.errors import InputError, YeoronError
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed", "gensim", "scipy")
 WAYS = ("gensim", "nodes", "core", "hogwild", "bsp", "asp", "growing")

@@ -20,11 +20,11 @@ import numpy as np
 from embedding.exchange.batch import Result, Task
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.kernel.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
 from embedding.models import ModelConfig, make_trainer
 from embedding.models.base import BlockLoss, LocalBlock, Trainer
 from embedding.models.objective import Objective
 from embedding.models.sampling import NoiseTable
-from embedding.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig

@@ -24,8 +24,8 @@ from benchmarks.machine import RESULTS, facts, hardware, keep
 from benchmarks.wire import process
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.models import ModelConfig, make_trainer
-from embedding.records import TokenBlock, WindowUnit
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learner import Learner

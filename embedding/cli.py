@@ -13,8 +13,8 @@ import typer
 
 from embedding import __version__
 from embedding.commands.common import errors, use_settings_file
-from embedding.errors import YeoronError
-from embedding.private import leave_no_core
+from embedding.kernel.errors import YeoronError
+from embedding.kernel.private import leave_no_core
 
 # typer may bring a click of its own, so the installed one's errors are not the ones to catch.
 _MISUSE: Any = next(

@@ -23,7 +23,7 @@ from sqlalchemy.engine import make_url
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.rewinding import Blocked, blocked
-from embedding.errors import PlatformError
+from embedding.kernel.errors import PlatformError
 from embedding.nodetask import spec_file, submit_node
 from embedding.settings import Settings
 from embedding.sources.config import SourceConfig, load_sources

@@ -11,10 +11,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from embedding.cluster import publish_sources
-from embedding.config import validate
 from embedding.crawl.config import DiscoverConfig
 from embedding.crawl.discover import Discoverer, Discovery
-from embedding.errors import ConfigError
+from embedding.kernel.config import validate
+from embedding.kernel.errors import ConfigError
 from embedding.settings import Settings
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.sources.file import add_sources

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from embedding.crawl.config import TO_A_NODE
-from embedding.errors import PlatformError
-from embedding.private import ensure_secret, private_folder
+from embedding.kernel.errors import PlatformError
+from embedding.kernel.private import ensure_secret, private_folder
 from embedding.worker.node import run_node
 from embedding.worker.spec import NodeSpec
 

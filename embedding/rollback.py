@@ -20,9 +20,9 @@ from typing import Any
 
 from embedding.cluster import attach_pool, pool_frontier, stop_pool
 from embedding.crawl.rewinding import Rewound, block, rewind
-from embedding.errors import InputError, PlatformError, UnavailableError
 from embedding.evaluation.withdrawing import withdraw_versions
 from embedding.exchange.channel import Channel
+from embedding.kernel.errors import InputError, PlatformError, UnavailableError
 from embedding.server.recovery.seeding import NOTHING
 from embedding.settings import Settings
 from embedding.snapshots.catalogue import Catalogue

@@ -24,13 +24,13 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from embedding.config import Config, explain, read_toml
 from embedding.crawl.config import CrawlConfig, DiscoverConfig
-from embedding.errors import ConfigError
 from embedding.evaluation.config import EvaluationConfig
 from embedding.exchange.config import ExchangeConfig
+from embedding.kernel.config import Config, explain, read_toml
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.ports import is_loopback
 from embedding.models.config import ModelConfig
-from embedding.ports import is_loopback
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig

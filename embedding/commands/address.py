@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 
 _ACCEPTED = "HOST:PORT, :PORT, PORT or HOST is accepted, an IPv6 address as [ADDRESS]:PORT"
 

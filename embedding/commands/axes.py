@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from embedding.commands.common import console
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.trends.axis import AxisHistory, Kept, axis_history
 from embedding.trends.comparisons import axes_csv, axis_csv, axis_table
 from embedding.trends.config import TrendsConfig

@@ -164,7 +164,7 @@ def incremental(
 
     Example: `yeoron bench incremental reviews.jsonl.xz --unit quarter`
     """
-    from embedding.errors import ConfigError
+    from embedding.kernel.errors import ConfigError
 
     units = ("month", "quarter", "year")
     if unit not in units:

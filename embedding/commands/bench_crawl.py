@@ -62,7 +62,7 @@ def crawl(
 
     Example: `yeoron bench crawl petitions.jsonl.xz --documents 3000`
     """
-    from embedding.errors import ConfigError
+    from embedding.kernel.errors import ConfigError
 
     bench = measurement("crawl")
     wrong = sorted(set(side or ()) - set(bench.SIDES))
@@ -83,7 +83,7 @@ def freshness_lag(
 
     Example: `yeoron bench freshness-lag --case polled --for 2m`
     """
-    from embedding.errors import ConfigError
+    from embedding.kernel.errors import ConfigError
 
     bench = measurement("freshnesslag")
     wrong = sorted(set(case or ()) - set(bench.CASES))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from embedding.commands.common import measurement
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 
 CONTEXTS = ("both", "left", "none")
 TOKENIZERS = ("kiwi", "mecab")

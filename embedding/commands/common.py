@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
     from embedding.settings import Settings
@@ -34,7 +34,7 @@ def settings() -> Settings:
 
 def keep_private() -> None:
     """A service's files are its owner's alone, and so are those of whatever it starts."""
-    from embedding.private import write_privately
+    from embedding.kernel.private import write_privately
 
     write_privately()
 

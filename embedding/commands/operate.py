@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from embedding.commands.common import Json, console, keep_private, print_json, settings
-from embedding.errors import UnavailableError
+from embedding.kernel.errors import UnavailableError
 
 
 def register(app: typer.Typer) -> None:

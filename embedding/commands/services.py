@@ -16,7 +16,7 @@ from embedding.commands.common import (
     settings,
     sync_settings,
 )
-from embedding.config import validate
+from embedding.kernel.config import validate
 
 if TYPE_CHECKING:
     from embedding.server.service import ParameterServer
@@ -146,9 +146,9 @@ def node(
     Example: `yeoron node --name yeoron-node-0`
     """
     from embedding.cluster import node_specs
-    from embedding.errors import ConfigError
-    from embedding.private import private_folder
-    from embedding.stopping import stop_on_signals
+    from embedding.kernel.errors import ConfigError
+    from embedding.kernel.private import private_folder
+    from embedding.kernel.stopping import stop_on_signals
     from embedding.worker.node import run_node
 
     log_to_stderr()

@@ -65,7 +65,7 @@ def unblock(source: Annotated[str, typer.Argument(help="Name of a blocked source
     """
     from embedding.cluster import pool_frontier
     from embedding.crawl.rewinding import unblock as free
-    from embedding.errors import InputError
+    from embedding.kernel.errors import InputError
 
     if not free(pool_frontier(settings()), source):
         raise InputError(f"source {source!r}: it is not blocked.")

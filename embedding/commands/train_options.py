@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from embedding.commands.common import sync_settings
-from embedding.config import validate
-from embedding.errors import ConfigError
+from embedding.kernel.config import validate
+from embedding.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
     from embedding.training import TrainRequest

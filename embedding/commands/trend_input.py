@@ -6,10 +6,10 @@ import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 
 if TYPE_CHECKING:
-    from embedding.records import SnapshotRef
+    from embedding.kernel.records import SnapshotRef
     from embedding.snapshots.snapshot import Snapshot
     from embedding.snapshots.store import SnapshotStore
     from embedding.trends.rows import TrendReport

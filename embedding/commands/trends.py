@@ -133,7 +133,7 @@ def score(
 
 def _refuse_both(id: str, between: tuple[str, str] | None) -> None:  # noqa: A002
     if between and id != "latest":
-        from embedding.errors import ConfigError
+        from embedding.kernel.errors import ConfigError
 
         raise ConfigError(f"--id {id}: beside --between, which names both windows.")
 

@@ -22,7 +22,7 @@ from embedding.crawl.page_items import collect
 from embedding.crawl.page_requests import PageRequests
 from embedding.crawl.places import Places
 from embedding.crawl.statics import StaticFiles
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 from embedding.sources.answers import PageAnswers
 from embedding.sources.base import Found
 from embedding.sources.config import SourceConfig

@@ -6,7 +6,7 @@ import codecs
 import re
 from collections.abc import Mapping
 
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),

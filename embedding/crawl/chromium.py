@@ -8,7 +8,7 @@ import shutil
 from functools import cache
 from pathlib import Path
 
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ import psutil
 
 from embedding.crawl.chromium import NOT_WANTED, chromium_flags, find_chromium, sandboxed
 from embedding.crawl.tether import Tether
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Playwright

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import Field, FieldSerializationInfo, SecretStr, field_serializer
 
-from embedding.config import Config
 from embedding.crawl.lease import LeaseConfig
+from embedding.kernel.config import Config
 
 TO_A_NODE = {"secrets": "told"}
 """Context of a dump that travels to the process it is for, and to nobody else."""

@@ -8,15 +8,15 @@ import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 
-from embedding.clock import EventClock
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.patience import Patience
 from embedding.crawl.report import CrawlReport
 from embedding.crawl.runner import SourceRunner
 from embedding.crawl.services import Services, make_pseudonyms
-from embedding.errors import ConfigError
-from embedding.records import Document
+from embedding.kernel.clock import EventClock
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import Document
 from embedding.sources.config import SourceConfig
 from embedding.sources.registry import make_adapter
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from embedding.clock import EventClock
 from embedding.crawl.addresses import canonical, host_of
 from embedding.crawl.candidates import Candidate, Known, Listed, Sample, named, rank
 from embedding.crawl.config import CrawlConfig, DiscoverConfig
@@ -22,7 +21,8 @@ from embedding.crawl.extractor import Extractor
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.crawl.links import PageLinks, likely, read_links, spread
 from embedding.crawl.services import make_pseudonyms
-from embedding.errors import FetchError, InputError, YeoronError
+from embedding.kernel.clock import EventClock
+from embedding.kernel.errors import FetchError, InputError, YeoronError
 from embedding.sources.base import Found, Item, Listing, Page, Reference
 from embedding.sources.config import SourceConfig
 from embedding.sources.registry import make_adapter

@@ -16,7 +16,7 @@ from trafilatura import bare_extraction, load_html
 
 from embedding.crawl.charset import decode
 from embedding.crawl.shingles import signature
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 

@@ -9,9 +9,9 @@ import base64
 from datetime import datetime
 from typing import Any
 
-from embedding.children import serve
 from embedding.crawl.extract import Extracted, read_page
-from embedding.errors import FetchError
+from embedding.kernel.children import serve
+from embedding.kernel.errors import FetchError
 from embedding.sources.base import Listing, Page, Reference
 from embedding.sources.config import SourceConfig
 

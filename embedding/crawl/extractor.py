@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from embedding.children import Child
 from embedding.crawl.extract import Extracted, read_page
 from embedding.crawl.extract_worker import ask_listing, decode, decode_listing
 from embedding.crawl.fetcher import Answer
 from embedding.crawl.shorten import shortened
-from embedding.errors import FetchError
+from embedding.kernel.children import Child
+from embedding.kernel.errors import FetchError
 from embedding.sources.base import Listing, Page
 from embedding.sources.config import SourceConfig
 from embedding.sources.registry import read_listing

@@ -21,7 +21,7 @@ from embedding.crawl.limiter import LONGEST_ASKED, Gate
 from embedding.crawl.robots import MAX_BYTES, Robots
 from embedding.crawl.transport import GuardedTransport, ProxiedTransport
 from embedding.crawl.unpack import ENCODINGS, Unpacker
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 
 _ROBOTS_REDIRECTS = 5
 """RFC 9309 section 2.3.1.2: at least five redirects of a robots.txt are followed."""

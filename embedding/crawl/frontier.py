@@ -27,7 +27,7 @@ from embedding.crawl.lease import LeaseConfig, Life
 from embedding.crawl.leases import Leases
 from embedding.crawl.rows import OVER, READ, Fetched, new_row, over_row, read_row
 from embedding.crawl.tables import LEASES, POLLS, READING, URLS, YIELDS, open_engine
-from embedding.records import batched
+from embedding.kernel.records import batched
 
 _BATCH = 400
 _OPEN = ("new", "fetched")

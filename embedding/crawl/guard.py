@@ -16,7 +16,7 @@ from functools import partial
 
 import httpcore
 
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import Field
 
-from embedding.config import Config
 from embedding.crawl.allocate import allocate, imbalance, node_loads
+from embedding.kernel.config import Config
 
 _MEMORY = 600.0
 """Seconds over which a source's token rate is averaged."""

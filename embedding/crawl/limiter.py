@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 
 _TOLERATED = 3
 """Failures in a row after which a host is left alone for a while."""

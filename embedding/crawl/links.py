@@ -12,7 +12,7 @@ from lxml import html
 from lxml.etree import ParserError
 
 from embedding.crawl.addresses import canonical
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 
 _FEEDS = ("application/rss+xml", "application/atom+xml", "application/feed+json")
 _FEED = re.compile(r"(?:^|[/._-])(?:rss|atom|feeds?)(?:[/._-]|$)", re.IGNORECASE)

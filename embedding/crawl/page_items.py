@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from embedding.crawl.page_requests import PageRequests
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 from embedding.sources.answers import FIELDS, PageAnswers
 from embedding.sources.base import Found
 from embedding.sources.config import SourceConfig

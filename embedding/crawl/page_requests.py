@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from embedding.crawl.addresses import host_of
 from embedding.crawl.fetcher import Answer, Fetcher, Request
 from embedding.crawl.statics import StaticFiles
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 from embedding.sources.answers import PageAnswers
 from embedding.sources.config import SourceConfig
 

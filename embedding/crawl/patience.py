@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from embedding.crawl.tables import away, cause
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from embedding.clock import EventClock
+from embedding.kernel.clock import EventClock
 
 log = logging.getLogger(__name__)
 

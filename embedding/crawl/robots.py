@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from protego import Protego
 
 from embedding.crawl.addresses import origin_of
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 
 MAX_BYTES = 500 * 1024
 """RFC 9309 section 2.5: at least this much of a robots.txt is read; the rest is ignored."""

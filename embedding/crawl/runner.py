@@ -25,8 +25,8 @@ from embedding.crawl.shingles import signature
 from embedding.crawl.shorten import shortened
 from embedding.crawl.watching import Watching
 from embedding.crawl.web import SourceWeb
-from embedding.errors import FetchError
-from embedding.records import Document
+from embedding.kernel.errors import FetchError
+from embedding.kernel.records import Document
 from embedding.sources.base import Adapter, Inline, Item, Reference
 
 log = logging.getLogger(__name__)

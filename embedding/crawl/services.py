@@ -17,7 +17,7 @@ from embedding.crawl.patience import Patience
 from embedding.crawl.replay import ReplayClock
 from embedding.crawl.shingles import NearDuplicates
 from embedding.crawl.turns import PollTurns
-from embedding.records import Document
+from embedding.kernel.records import Document
 from embedding.sources.base import Pseudonyms
 
 _AHEAD = 86400.0

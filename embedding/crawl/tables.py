@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import StaticPool
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 
 READING = "yeoron_reading"
 """Execution option of connections that only read and must not wait for the write lock."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import brotli
 import zstandard
 
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 
 _SLICE = 256
 """Bytes fed to decoders that cannot bound their output (zstd blocks hold at most 128 KiB)."""

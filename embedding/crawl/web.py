@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from embedding.clock import EventClock
 from embedding.crawl.addresses import canonical, host_of
 from embedding.crawl.browser import BrowserPool
 from embedding.crawl.extractor import Extractor
@@ -13,7 +12,8 @@ from embedding.crawl.fetcher import Fetcher, Request
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.patience import Patience
 from embedding.crawl.replay import ReplayClock
-from embedding.errors import FetchError
+from embedding.kernel.clock import EventClock
+from embedding.kernel.errors import FetchError
 from embedding.sources.base import Found, Listing, Page
 from embedding.sources.config import SourceConfig
 

@@ -9,7 +9,7 @@ from embedding.evaluation.lookup import unit
 
 
 class NearestRows:
-    """Keeps the n rows nearest to one query (embedding/nearness.py).
+    """Keeps the n rows nearest to one query (snapshots/nearness.py).
 
     query   float [d] on any device; blocks that are shown come from the same device
     centre  float [d], what all words have in common; None: nothing

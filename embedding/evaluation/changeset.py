@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from embedding.errors import InputError
-from embedding.records import CodeArray, FloatArray, IntArray
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import CodeArray, FloatArray, IntArray
 
 FEWEST = 3
 """Targets below which a rank correlation says nothing."""

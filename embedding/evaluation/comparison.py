@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 
 from embedding.evaluation import provenance, runs
-from embedding.records import SnapshotRef
+from embedding.kernel.records import SnapshotRef
 
 _PARENT = "comparison"
 _CHILD = "training"

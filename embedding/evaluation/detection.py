@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.evaluation.planting import Planted, PlantedCorpus
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray
 
 BoolArray = npt.NDArray[np.bool_]
 

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from embedding.errors import ConfigError, InputError
 from embedding.evaluation.analogy import analogy
 from embedding.evaluation.bias import source_losses, source_weights, worst_source
 from embedding.evaluation.gold import PairGold, read_gold
 from embedding.evaluation.similarity import similarity
-from embedding.records import FloatArray
+from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.records import FloatArray
 from embedding.snapshots.snapshot import Snapshot
 
 _SCATTER = 5_000

@@ -1,6 +1,6 @@
 """The quality gate: floors that a snapshot must keep before an alias may name it.
 
-A model that cannot be read (embedding/readability.py), collapsed or untrained, passes no gate.
+A model that cannot be read (snapshots/readability.py), collapsed or untrained, passes no gate.
 
 A floor is pinned to what it was measured on: the SHA-256 of the corpus file that `yeoron train`
 read, and that of the gold file. On another corpus the same figure means something else, so such a
@@ -17,11 +17,11 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError, model_validator
 
-from embedding.config import Config, explain
-from embedding.durable import sha256
-from embedding.errors import InputError
-from embedding.readability import unreadable
+from embedding.kernel.config import Config, explain
+from embedding.kernel.durable import sha256
+from embedding.kernel.errors import InputError
 from embedding.snapshots.format import Manifest
+from embedding.snapshots.readability import unreadable
 
 LOWER_IS_BETTER = ("nll", "pip")
 """Figures whose first part is one of these are losses; all others are better when higher."""

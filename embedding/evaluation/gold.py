@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 
 Analogy = tuple[str, str, str, str]
 _PAIR_COLUMNS = "three columns (word, word, number) separated by tab, comma or white space"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 
 
 def nll(vectors: Tensor, contexts: Tensor, negatives: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 
 Rows = Callable[[Sequence[str]], IntArray]
 """Rows of words, int64, -1 for an unknown one; `Snapshot.rows` is one."""

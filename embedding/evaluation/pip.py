@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 
 
 def sppmi(cooccurrence: npt.NDArray[np.generic], shift: float = 1.0) -> npt.NDArray[np.float64]:

@@ -19,9 +19,9 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from embedding.config import Config
-from embedding.errors import InputError
-from embedding.records import IntArray
+from embedding.kernel.config import Config
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import IntArray
 
 Document = Sequence[Sequence[str]]
 """Sentences of words."""

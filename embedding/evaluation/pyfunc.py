@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 BLOCK = 16_384
 CENTRED, FEWEST, UNSURE, COLLAPSED = 3_000, 100, 20.0, 0.6
-"""As in embedding/nearness.py and readability.py, which cannot be imported here; a test compares
+"""As in snapshots/nearness.py and readability.py, which cannot be imported here; a test compares
 the answers."""
 COLUMNS = ("word", "neighbour", "nearness", "rank", "reason")
 

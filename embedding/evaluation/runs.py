@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embedding.errors import ConfigError, PlatformError
+from embedding.kernel.errors import ConfigError, PlatformError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.wire import Array, Message
-from embedding.records import CodeArray, FloatArray, IntArray
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import CodeArray, FloatArray, IntArray
 
 OPERATION = "batch"
 ROUND = "the round of L-BFGS"

@@ -13,7 +13,11 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from embedding.errors import (
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.reasons import why_away
+from embedding.exchange.token import read_token
+from embedding.exchange.wire import COMMAND, SCHEMA, Message, decode, encode
+from embedding.kernel.errors import (
     ConfigError,
     ExchangeError,
     FencedError,
@@ -21,10 +25,6 @@ from embedding.errors import (
     ReplacedError,
     UnavailableError,
 )
-from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.reasons import why_away
-from embedding.exchange.token import read_token
-from embedding.exchange.wire import COMMAND, SCHEMA, Message, decode, encode
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

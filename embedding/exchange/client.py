@@ -11,14 +11,6 @@ from typing import Any, TypeVar
 
 import tenacity
 
-from embedding.errors import (
-    AheadError,
-    BehindError,
-    ExchangeError,
-    RefusedError,
-    RoundError,
-    UnavailableError,
-)
 from embedding.exchange.batch import ROUND
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import (
@@ -36,7 +28,15 @@ from embedding.exchange.relay import Relay
 from embedding.exchange.retrying import retrying
 from embedding.exchange.testimony import Attestation
 from embedding.exchange.wire import Message, text_array
-from embedding.records import (
+from embedding.kernel.errors import (
+    AheadError,
+    BehindError,
+    ExchangeError,
+    RefusedError,
+    RoundError,
+    UnavailableError,
+)
+from embedding.kernel.records import (
     IntArray,
     ScorePairs,
     SnapshotRef,

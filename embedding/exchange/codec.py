@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.contextsums import (
     shift_arrays,
     shift_header,
@@ -34,7 +33,8 @@ from embedding.exchange.shards.minibatches import (
     minibatch_header,
 )
 from embedding.exchange.wire import Array, Message, text_array
-from embedding.records import IntArray, ScorePairs, SourceProgress, Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import IntArray, ScorePairs, SourceProgress, Table
 
 _MOST_PLACE = 1024 * 1024
 """Characters of the place of a reader: a crawler names the documents that it is waiting for."""

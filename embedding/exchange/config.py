@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from embedding.config import Config
+from embedding.kernel.config import Config
 
 
 def _reached(location: str) -> str:

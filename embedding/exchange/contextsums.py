@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.payload import ContextShift, ContextSums, Surroundings
 from embedding.exchange.wire import Array, Message
-from embedding.records import FloatArray
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import FloatArray
 
 USED = ("used_ids", "used_sums", "used_documents")
 _HEAVIEST = 60_000.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from embedding.errors import RefusedError
-from embedding.records import Phrase
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Phrase
 
 MOST = 100_000
 """Phrases that one push may name."""

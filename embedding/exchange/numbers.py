@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.exchange.payload import ByteArray
+from embedding.kernel.records import IntArray
 from embedding.models.jit import kernel
-from embedding.records import IntArray
 
 MOST_BYTES = 10
 """Bytes that one number takes at most."""

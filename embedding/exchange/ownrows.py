@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.codec import decode_packed, position, whole
 from embedding.exchange.compression.base import unpacked
 from embedding.exchange.compression.feedback import Feedback
@@ -16,7 +15,8 @@ from embedding.exchange.mirror import Mirror, Wanted
 from embedding.exchange.protocol import Push, Rows
 from embedding.exchange.rowcache import NAMES, RowCache
 from embedding.exchange.wire import Message
-from embedding.records import FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 
 Asked = Mapping[Table, IntArray]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from embedding.errors import RefusedError
+from embedding.kernel.errors import RefusedError
 
 
 @dataclass(frozen=True)

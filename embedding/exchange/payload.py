@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray, Table
 from embedding.models.contextbags import Bags, added_up
-from embedding.records import CodeArray, FloatArray, HalfArray, IntArray, Table
 
 ByteArray = npt.NDArray[np.uint8]
 

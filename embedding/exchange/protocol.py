@@ -21,7 +21,7 @@ from embedding.exchange.payload import (
     Surroundings,
 )
 from embedding.exchange.shards.minibatches import Minibatches
-from embedding.records import (
+from embedding.kernel.records import (
     FloatArray,
     HalfArray,
     IntArray,

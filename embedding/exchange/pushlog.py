@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Generic, Protocol, TypeVar
 
-from embedding.errors import BehindError, RefusedError
+from embedding.kernel.errors import BehindError, RefusedError
 
 
 class Numbered(Protocol):

@@ -6,12 +6,12 @@ import logging
 from dataclasses import replace
 from typing import Any
 
-from embedding.errors import UnavailableError
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_push
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
+from embedding.kernel.errors import UnavailableError
 
 logger = logging.getLogger(__name__)
 

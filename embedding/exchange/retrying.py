@@ -9,8 +9,8 @@ from typing import Any
 
 import tenacity
 
-from embedding.errors import UnavailableError
 from embedding.exchange.config import ExchangeConfig
+from embedding.kernel.errors import UnavailableError
 
 PARTING_S = 3.0
 """How long a process that was told to stop still tries."""

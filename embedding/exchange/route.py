@@ -13,7 +13,7 @@ from embedding.exchange.allreduce.density import Touches
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack, Push, Rows, VocabularyDelta
 from embedding.exchange.testimony import Attestation
-from embedding.records import IntArray, ScorePairs, Table
+from embedding.kernel.records import IntArray, ScorePairs, Table
 
 
 class Server(Protocol):

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.compression.residuals import Residuals
 from embedding.exchange.payload import ByteArray, RowDelta
 from embedding.exchange.wire import Array, Message
-from embedding.records import FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 
 MOST_PULLS = 200
 """Rows that were not pulled again in so many pulls are asked for anew."""

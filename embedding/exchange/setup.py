@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from embedding.config import Config
+from embedding.kernel.config import Config
 from embedding.models.config import ModelConfig
 
 Name = Annotated[str, Field(min_length=1, max_length=40)]

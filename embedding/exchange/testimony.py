@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.wire import Message
-from embedding.records import IntArray
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import IntArray
 
 SIGN_BYTES = 4
 

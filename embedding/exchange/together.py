@@ -14,14 +14,14 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from embedding.errors import RefusedError
 from embedding.exchange.codec import decode_push, encode_push, whole
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.contextsums import SHIFTS, USED, surroundings_arrays
 from embedding.exchange.payload import RowDelta, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Array, Message
-from embedding.records import IntArray, Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import IntArray, Table
 
 OPERATION = "together"
 MOST = 4096

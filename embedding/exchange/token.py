@@ -6,7 +6,7 @@ import re
 import stat
 from pathlib import Path
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 
 # gRPC ends the whole process when a header holds anything else.
 _PRINTABLE = re.compile(r"[!-~]{1,4096}")

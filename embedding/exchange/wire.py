@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.errors import RefusedError
 from embedding.exchange import numbers, strictjson
+from embedding.kernel.errors import RefusedError
 
 SLOTS = 18
 SCHEMA = pa.schema([pa.field(f"slot{i}", pa.large_binary()) for i in range(SLOTS)])

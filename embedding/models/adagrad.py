@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from embedding.errors import InputError
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import FloatArray, IntArray
 
 _LIMIT = 1 << 31
 

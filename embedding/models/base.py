@@ -10,8 +10,8 @@ from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from embedding.errors import ConfigError, InputError
-from embedding.records import CodeArray, FloatArray, IntArray
+from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.records import CodeArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from embedding.models.config import ModelConfig

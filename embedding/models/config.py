@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from embedding.config import Config
+from embedding.kernel.config import Config
 
 
 class Model(StrEnum):

@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from embedding.records import CodeArray, FloatArray, HalfArray, IntArray
+from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray
 
 K = TypeVar("K", bound=Hashable)
 

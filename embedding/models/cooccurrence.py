@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import ConfigError, InputError
+from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.models.jit import kernel
-from embedding.records import CodeArray, FloatArray, IntArray
 
 _SMALLEST = 1 << 10
 _LOAD = 0.75

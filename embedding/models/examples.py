@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from embedding.kernel.records import CodeArray, IntArray
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig, Optimiser
 from embedding.models.jit import kernel
 from embedding.models.outputs import Plan, advance, clashes, draw_noise
 from embedding.models.sampling import below, kept_tokens, next_state, seeded
-from embedding.records import CodeArray, IntArray
 
 _BAG = 1
 _CENTRE = 2

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import CodeArray, FloatArray
 from embedding.models.adagrad import RowState
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import ModelConfig, Optimiser
@@ -22,7 +23,6 @@ from embedding.models.outputs import Plan, Scratch, advance, descend, draw_noise
 from embedding.models.sampling import below, kept_tokens, next_state, seeded
 from embedding.models.simd import axpy, clear
 from embedding.models.tracking import Tracking, enter, leave, nothing, result
-from embedding.records import CodeArray, FloatArray
 
 _ONE = np.float32(1.0)
 

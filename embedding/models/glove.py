@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.adagrad import RowState
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import ModelConfig
@@ -20,7 +21,6 @@ from embedding.models.jit import kernel
 from embedding.models.outputs import EPSILON
 from embedding.models.sampling import below, kept_tokens, next_state, seeded
 from embedding.models.simd import dot
-from embedding.records import FloatArray, IntArray
 
 _CLIP = np.float32(100.0)
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from embedding.kernel.records import CodeArray, IntArray
 from embedding.models.subwords import Subwords
-from embedding.records import CodeArray, IntArray
 
 Names = Callable[[IntArray], Sequence[str]]
 """The words of some ids, int64 [n], in that order."""

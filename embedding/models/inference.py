@@ -25,8 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from embedding.kernel.records import FloatArray
 from embedding.models.twins import Twins
-from embedding.records import FloatArray
 
 Squares = npt.NDArray[np.float64]
 

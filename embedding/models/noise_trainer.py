@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from embedding.kernel.records import FloatArray
 from embedding.models.adagrad import RowState
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.outputs import Plan, Scratch
 from embedding.models.sampling import kept_tokens
 from embedding.models.tracking import Tracking, nothing, result
-from embedding.records import FloatArray
 
 
 class NoiseTrainer:

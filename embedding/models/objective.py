@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from embedding.errors import ConfigError, InputError
+from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.records import FloatArray
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig
 from embedding.models.examples import examples
 from embedding.models.jit import bare, kernel
 from embedding.models.sigmoid import errors
 from embedding.models.simd import TILE, axpy, clear, dots
-from embedding.records import FloatArray
 
 MODELS = (Model.SGNS, Model.CBOW)
 """Models whose block has a loss of its own, over the tables `in` and `out` alone."""

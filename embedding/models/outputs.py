@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.config import ModelConfig
 from embedding.models.duo import learn_duo
 from embedding.models.jit import bare
 from embedding.models.sampling import below, next_state
 from embedding.models.sigmoid import errors
 from embedding.models.simd import TILE, axpy, clear, dot, dots, prefetch, update
-from embedding.records import FloatArray, IntArray
 
 EPSILON = np.float32(1e-8)
 _NONE = np.float32(0.0)

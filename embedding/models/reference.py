@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch.nn.functional import softplus
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.models.adagrad import RowState
 from embedding.models.base import BlockLoss, LocalBlock, Track
 from embedding.models.config import Model, ModelConfig, Optimiser
@@ -21,7 +22,6 @@ from embedding.models.cooccurrence import CooccurrenceTable
 from embedding.models.examples import examples
 from embedding.models.glove import shuffle
 from embedding.models.sampling import kept_tokens
-from embedding.records import CodeArray, FloatArray, IntArray
 
 Tensor = torch.Tensor
 _EPSILON = 1e-8

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.models.jit import bare, kernel
-from embedding.records import CodeArray, FloatArray, IntArray
 
 Counts = IntArray | npt.NDArray[np.float64] | FloatArray
 

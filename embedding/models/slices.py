@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from embedding.kernel.records import CodeArray, FloatArray
 from embedding.models.examples import Examples
 from embedding.models.jit import kernel
-from embedding.records import CodeArray, FloatArray
 
 
 @kernel()

@@ -15,12 +15,12 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
 from embedding.models.cooccurrence import CooccurrenceTable
 from embedding.models.sampling import kept_tokens
-from embedding.records import FloatArray, IntArray
 
 
 def sppmi_matrix(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray
 
 
 def first_vectors(ids: IntArray, dim: int, seed: int, columns: slice = slice(None)) -> FloatArray:

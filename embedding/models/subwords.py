@@ -14,8 +14,8 @@ from hashlib import blake2b
 
 import numpy as np
 
-from embedding.errors import ConfigError
-from embedding.records import CodeArray, FloatArray, IntArray
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import CodeArray, FloatArray, IntArray
 
 SYLLABLES = (1, 4)
 JAMO = (3, 5)

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from embedding.kernel.records import CodeArray, FloatArray
 from embedding.models.base import BlockLoss, LocalBlock, Track
 from embedding.models.jit import bare
 from embedding.models.outputs import Plan
-from embedding.records import CodeArray, FloatArray
 
 
 class Memory(NamedTuple):

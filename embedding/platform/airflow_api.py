@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from embedding.errors import PlatformError
+from embedding.kernel.errors import PlatformError
 
 
 class AirflowApi:

@@ -17,7 +17,7 @@ from embedding.crawl.config import CrawlConfig
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.services import Services, make_pseudonyms
 from embedding.crawl.web import SourceWeb
-from embedding.errors import ConfigError, FetchError, YeoronError
+from embedding.kernel.errors import ConfigError, FetchError, YeoronError
 from embedding.settings import Settings
 from embedding.sources.base import Adapter, Inline, Item, Reference
 from embedding.sources.config import SourceConfig, load_sources

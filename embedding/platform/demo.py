@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 from rich.console import Console
 
-from embedding.errors import PlatformError
+from embedding.kernel.errors import PlatformError
 from embedding.platform import findings
 from embedding.platform.airflow_api import AirflowApi
 from embedding.platform.demo_settings import DemoPlan, plan_demo, write_demo_settings

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import Window, WindowUnit
 from embedding.platform.ports import variable
-from embedding.records import Window, WindowUnit
 from embedding.settings import SETTINGS_VARIABLE, Settings, load_settings
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.corpus import Corpus

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from embedding.crawl.frontier import Frontier
-from embedding.errors import ConfigError
-from embedding.records import TokenBlock
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import TokenBlock
 from embedding.settings import Settings
 from embedding.sources.config import load_sources
 from embedding.worker.costs import memory_mb, processor_seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.trends.config import TrendsConfig
 from embedding.trends.disagreement import disagreement
 from embedding.trends.material import Snapshots

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import embedding_airflow
-from embedding.certificates import ensure_certificate
-from embedding.errors import PlatformError
+from embedding.kernel.certificates import ensure_certificate
+from embedding.kernel.errors import PlatformError
+from embedding.kernel.private import private_folder
 from embedding.platform.ports import port_settings, require_free
 from embedding.platform.processes import MARK, mark, marked
 from embedding.platform.services import (
@@ -21,7 +22,6 @@ from embedding.platform.services import (
     server_service,
 )
 from embedding.platform.supervisor import Supervisor
-from embedding.private import private_folder
 from embedding.settings import SETTINGS_VARIABLE, PathsConfig, Settings
 from embedding_airflow.environment import airflow_environment, migrate_command
 

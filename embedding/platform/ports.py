@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import psutil
 
-from embedding.errors import PlatformError
-from embedding.ports import is_free
+from embedding.kernel.errors import PlatformError
+from embedding.kernel.ports import is_free
 from embedding.settings import Settings
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 
 PACKAGES = ("yeoron", "torch", "numba", "pyarrow", "distributed", "apache-airflow", "kiwipiepy")
 RESULTS = Path("benchmarks/results")

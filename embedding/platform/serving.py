@@ -7,7 +7,7 @@ import secrets
 import sys
 from collections.abc import Callable
 
-from embedding.private import ensure_secret, private_folder
+from embedding.kernel.private import ensure_secret, private_folder
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.http import HttpService
 from embedding.server.flight.credentials import read_credentials

@@ -12,7 +12,7 @@ import httpx
 from rich.console import Console
 from rich.table import Table
 
-from embedding.durable import replaced
+from embedding.kernel.durable import replaced
 from embedding.platform.findings import listed, sureness
 from embedding.settings import Settings
 from embedding.trends.rows import ROLES, TrendReport

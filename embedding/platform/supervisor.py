@@ -19,10 +19,10 @@ from pathlib import Path
 import httpx
 import psutil
 
-from embedding.errors import PlatformError
+from embedding.kernel.errors import PlatformError
+from embedding.kernel.private import private_folder
 from embedding.platform.processes import MARK, end_all, mark, marked, record_session
 from embedding.platform.services import Service
-from embedding.private import private_folder
 
 HEADER = """\
 [supervisord]

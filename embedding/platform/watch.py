@@ -13,11 +13,11 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from embedding.errors import PlatformError
+from embedding.kernel.errors import PlatformError
+from embedding.kernel.records import Window
 from embedding.platform.airflow_api import AirflowApi
 from embedding.platform.processes import memory
 from embedding.platform.supervisor import Supervisor
-from embedding.records import Window
 from embedding.settings import Settings
 
 STREAM, EVALUATE, TREND = "opinion_stream", "evaluate_snapshot", "trend_report"

@@ -8,7 +8,7 @@ from functools import partial
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.records import IntArray, Table
+from embedding.kernel.records import IntArray, Table
 from embedding.server.figures.meters import Meters
 from embedding.server.flight.validation import check_buckets
 from embedding.server.policies import Apply, Instruction

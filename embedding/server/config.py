@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from embedding.config import Config
-from embedding.ports import is_loopback
-from embedding.records import WindowUnit
+from embedding.kernel.config import Config
+from embedding.kernel.ports import is_loopback
+from embedding.kernel.records import WindowUnit
 from embedding.server.groups.config import GroupConfig
 
 

@@ -10,7 +10,7 @@ import logging
 from collections import deque
 from dataclasses import dataclass
 
-from embedding.errors import RefusedError
+from embedding.kernel.errors import RefusedError
 from embedding.server.config import SyncConfig
 from embedding.server.policies import Apply, Board, Instruction, Member, Ticket, make_policy
 

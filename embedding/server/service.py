@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import torch
 
-from embedding.errors import PlatformError, RefusedError
+from embedding.kernel.errors import PlatformError, RefusedError
+from embedding.kernel.stopping import stop_on_signals
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting.cutter import Cutter
 from embedding.server.figures.metrics import render
@@ -35,7 +36,6 @@ from embedding.server.shards.leading import LeadingState
 from embedding.server.shards.sharding import Shards
 from embedding.server.state import ServerState
 from embedding.snapshots.store import SnapshotStore
-from embedding.stopping import stop_on_signals
 
 if TYPE_CHECKING:
     from embedding.server.figures.http import HttpService

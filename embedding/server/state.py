@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta, Welcome
 from embedding.exchange.testimony import Attestation
-from embedding.records import IntArray, ScorePairs, Table, Window
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import IntArray, ScorePairs, Table, Window
 from embedding.server.applying import AppliesPushes
 from embedding.server.balance import Balance
 from embedding.server.config import ServerConfig, SyncConfig

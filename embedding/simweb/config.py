@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 
-from embedding.config import Config
+from embedding.kernel.config import Config
 
 PARTS = ("politics", "society", "life", "euckr", "board", "comments")
 """The parts among which documents are shared out; the first four are sections of the news site."""

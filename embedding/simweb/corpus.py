@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.simweb.config import PARTS, SimwebConfig
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from datetime import UTC, date, datetime, timedelta
 from random import Random
 from typing import Any
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.simweb.config import PARTS, SimwebConfig
 from embedding.simweb.corpus import Corpus, CorpusDocument
 from embedding.simweb.grammar import CASUAL, FORMAL, POLITE, Register, Writer, headline

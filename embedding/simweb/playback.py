@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 
 DAY = 86400.0
 

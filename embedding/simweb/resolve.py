@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.corpus import Corpus, read_corpus
 from embedding.simweb.generated import generate

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import uvicorn
 from fastapi import FastAPI
 
-from embedding.errors import PlatformError
+from embedding.kernel.errors import PlatformError
 from embedding.simweb.app import create_app
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.resolve import resolve_corpus

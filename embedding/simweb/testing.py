@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from embedding.errors import PlatformError
+from embedding.kernel.errors import PlatformError
 from embedding.simweb.app import create_app
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.corpus import from_records

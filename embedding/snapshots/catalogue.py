@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from embedding.errors import SnapshotError
-from embedding.records import SnapshotRef, Window
+from embedding.kernel.errors import SnapshotError
+from embedding.kernel.records import SnapshotRef, Window
 from embedding.snapshots.store import SnapshotStore
 
 

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from embedding.durable import replaced
-from embedding.errors import SnapshotError
+from embedding.kernel.durable import replaced
+from embedding.kernel.errors import SnapshotError
 
 SCHEMA = pa.schema(
     [

@@ -10,9 +10,9 @@ from typing import IO
 
 import numpy as np
 
-from embedding.durable import replaced
-from embedding.errors import ConfigError, InputError
-from embedding.records import IntArray
+from embedding.kernel.durable import replaced
+from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.records import IntArray
 from embedding.snapshots.snapshot import Snapshot
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from embedding.durable import sha256
-from embedding.errors import SnapshotError
+from embedding.kernel.durable import sha256
+from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.format import FileEntry
 
 

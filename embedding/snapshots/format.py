@@ -30,9 +30,9 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from embedding import __version__
-from embedding.config import explain
-from embedding.errors import SnapshotError
-from embedding.records import SnapshotData, SnapshotRef, Window
+from embedding.kernel.config import explain
+from embedding.kernel.errors import SnapshotError
+from embedding.kernel.records import SnapshotData, SnapshotRef, Window
 
 FORMAT = 1
 ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.+-]{0,119}")

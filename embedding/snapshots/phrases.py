@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from embedding.records import PHRASE, Phrase
+from embedding.kernel.records import PHRASE, Phrase
 
 PHRASES = "phrases.arrow"
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from embedding.durable import replaced, sync
-from embedding.errors import SnapshotError
+from embedding.kernel.durable import replaced, sync
+from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.files import locked
 from embedding.snapshots.format import COUNTS, ID, MANIFEST, VECTORS, parse_manifest
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from embedding.errors import SnapshotError
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.errors import SnapshotError
+from embedding.kernel.records import FloatArray, IntArray
 
 CONTEXTS = "contexts.arrow"
 

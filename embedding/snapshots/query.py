@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from embedding.nearness import directions_of, unit_rows
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray
+from embedding.snapshots.nearness import directions_of, unit_rows
 
 BLOCK = 16_384
 
 
 @dataclass(frozen=True)
 class RowScales:
-    """What nearness (embedding/nearness.py) needs of n rows beside their product with a query.
+    """What nearness (snapshots/nearness.py) needs of n rows beside their product with a query.
 
     With q = d(query), so that no row has to be centred for it:
 

@@ -11,17 +11,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from embedding.errors import InputError, SnapshotError
-from embedding.nearness import centre_of, frequent, sureness
-from embedding.readability import unreadable
-from embedding.records import FloatArray, IntArray, Phrase, SnapshotRef, TimeArray, WordCounts
+from embedding.kernel.errors import InputError, SnapshotError
+from embedding.kernel.records import (
+    FloatArray,
+    IntArray,
+    Phrase,
+    SnapshotRef,
+    TimeArray,
+    WordCounts,
+)
 from embedding.snapshots import query
 from embedding.snapshots.files import entry
 from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS, Manifest, parse_manifest
+from embedding.snapshots.nearness import centre_of, frequent, sureness
 from embedding.snapshots.phrases import PHRASES
 from embedding.snapshots.phrases import read as read_phrases
 from embedding.snapshots.pulls import CONTEXTS, Pulls
 from embedding.snapshots.pulls import read as read_pulls
+from embedding.snapshots.readability import unreadable
 from embedding.snapshots.usage import USAGE, Usage
 from embedding.snapshots.usage import read as read_usage
 
@@ -104,7 +111,7 @@ class Snapshot:
 
     @cached_property
     def centre(self) -> FloatArray:
-        """float32 [dim]: what all words have in common (embedding/nearness.py)."""
+        """float32 [dim]: what all words have in common (snapshots/nearness.py)."""
         return centre_of(self.read_vectors(frequent(self.counts)))
 
     @cached_property
@@ -193,7 +200,7 @@ class Snapshot:
     def neighbours(self, query_: str | FloatArray, n: int = 10) -> list[tuple[str, float]]:
         """The n words nearest to a word (itself left out) or to a vector float [dim].
 
-        With their nearness (embedding/nearness.py), exact, highest first. Raises InputError for an
+        With their nearness (snapshots/nearness.py), exact, highest first. Raises InputError for an
         unknown word, a vector of another length, or n < 1.
         """
         if n < 1:

@@ -9,8 +9,8 @@ from pathlib import Path
 import fsspec
 import platformdirs
 
-from embedding.errors import ConfigError, SnapshotError
-from embedding.records import SnapshotData, SnapshotRef
+from embedding.kernel.errors import ConfigError, SnapshotError
+from embedding.kernel.records import SnapshotData, SnapshotRef
 from embedding.snapshots import format as layout
 from embedding.snapshots import phrases, pulls, usage
 from embedding.snapshots.files import entry

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from embedding.errors import SnapshotError
-from embedding.records import FloatArray, HalfArray, IntArray
+from embedding.kernel.errors import SnapshotError
+from embedding.kernel.records import FloatArray, HalfArray, IntArray
 
 USAGE = "usage.arrow"
 _ROWS = 1024

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from embedding.errors import SnapshotError
+from embedding.kernel.errors import SnapshotError
 
 NOTE = "withdrawn.json"
 

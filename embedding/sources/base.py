@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from embedding.clock import EventClock
+from embedding.kernel.clock import EventClock
 from embedding.sources.config import SourceConfig
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 from embedding.sources.base import Inline, Item, Page, Pseudonyms, Web, event_time
 from embedding.sources.config import SourceConfig
 from embedding.sources.dotted import dotted, dotted_text

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator, model_validator
 
-from embedding.config import Config, read_toml, validate
-from embedding.errors import ConfigError
+from embedding.kernel.config import Config, read_toml, validate
+from embedding.kernel.errors import ConfigError
 
 Kind = Literal["feed", "sitemap", "page", "rendered", "comments", "replayed"]
 KINDS: tuple[str, ...] = get_args(Kind)

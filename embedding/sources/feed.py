@@ -10,7 +10,7 @@ from typing import Any
 
 import feedparser
 
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 from embedding.sources.base import Item, Listing, Page, Reference, Web
 from embedding.sources.config import SourceConfig
 from embedding.sources.links import join

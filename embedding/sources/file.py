@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from embedding.durable import replaced
-from embedding.errors import ConfigError
+from embedding.kernel.durable import replaced
+from embedding.kernel.errors import ConfigError
 from embedding.sources.config import SourceConfig, load_sources
 
 

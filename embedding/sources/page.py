@@ -9,7 +9,7 @@ from lxml import html
 from lxml.cssselect import CSSSelector
 from lxml.etree import ParserError
 
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 from embedding.sources.base import Item, Listing, Page, Reference, Web
 from embedding.sources.config import SourceConfig
 from embedding.sources.links import join

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.sources.base import Adapter, Listing, Page, Pseudonyms
 from embedding.sources.comments import CommentsAdapter
 from embedding.sources.config import KINDS, SourceConfig

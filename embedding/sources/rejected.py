@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from embedding.durable import replaced
-from embedding.errors import ConfigError
+from embedding.kernel.durable import replaced
+from embedding.kernel.errors import ConfigError
 
 
 def rejected(path: Path) -> dict[str, str]:

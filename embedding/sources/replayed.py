@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO
 
-from embedding.errors import ConfigError, FetchError
+from embedding.kernel.errors import ConfigError, FetchError
 from embedding.sources.base import Inline, Item, Pseudonyms, Web
 from embedding.sources.config import SourceConfig
 from embedding.sources.dotted import dotted, dotted_text

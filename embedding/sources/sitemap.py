@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from lxml import etree
 
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 from embedding.sources.base import Item, Listing, Page, Reference, Web
 from embedding.sources.changes import ChangeRate
 from embedding.sources.config import SourceConfig

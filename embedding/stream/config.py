@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from embedding.config import Config
+from embedding.kernel.config import Config
 
 
 class StreamConfig(Config):

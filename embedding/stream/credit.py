@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from enum import StrEnum
 
-from embedding.errors import ConfigError, InputError
+from embedding.kernel.errors import ConfigError, InputError
 
 
 class Phase(StrEnum):

@@ -9,7 +9,7 @@ StreamError
 
 from __future__ import annotations
 
-from embedding.errors import YeoronError
+from embedding.kernel.errors import YeoronError
 
 
 class StreamError(YeoronError):

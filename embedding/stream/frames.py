@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 
 _HEAD = struct.Struct("<Bq")
 

@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from embedding.errors import ConfigError
-from embedding.records import CodeArray, FloatArray, IntArray, TokenBlock
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import CodeArray, FloatArray, IntArray, TokenBlock
 from embedding.text.generations import Generations
 
 _MEMORY = 0.9  # of the usual figure, a block

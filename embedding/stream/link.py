@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 
-from embedding.errors import InputError, PlatformError
+from embedding.kernel.errors import InputError, PlatformError
 from embedding.stream import frames
 from embedding.stream.frames import Kind
 

@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass
 from multiprocessing.context import BaseContext
 from typing import Any
 
-from embedding.errors import ConfigError
-from embedding.records import TokenBlock
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import TokenBlock
 from embedding.stream import frames
 from embedding.stream.credit import Phase, ReceiverState, SenderState
 from embedding.stream.faults import PeerLost, QueueClosed, QueueEmpty, QueueFull

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 
 
 class TokenBucket:

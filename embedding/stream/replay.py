@@ -10,8 +10,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from embedding.errors import InputError
-from embedding.records import CodeArray, FloatArray, IntArray
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.stream.config import StreamConfig
 from embedding.stream.ring import SentenceRing
 

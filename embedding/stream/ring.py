@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from embedding.errors import ConfigError, InputError
-from embedding.records import CodeArray, IntArray
+from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.records import CodeArray, IntArray
 
 MINIMUM = 100
 _TOKENS_PER_SLOT = 4  # slots are kept for sentences of this length on average

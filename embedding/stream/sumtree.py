@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 
 Weights = npt.NDArray[np.float64]
 

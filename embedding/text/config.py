@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from embedding.config import Config
+from embedding.kernel.config import Config
 from embedding.text.morphemes import CONTENT_TAGS, TAGS
 
 TokenizerName = Literal["auto", "kiwi", "mecab", "script", "whitespace"]

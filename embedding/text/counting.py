@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from embedding.records import IntArray, TokenBlock
+from embedding.kernel.records import IntArray, TokenBlock
 from embedding.text.config import TextConfig
 from embedding.text.plain import fitting, split_lines
 

@@ -12,8 +12,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from embedding.errors import ConfigError
-from embedding.records import batched
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import batched
 from embedding.text.config import TextConfig
 from embedding.text.eojeols import Analysis, Reading
 from embedding.text.morphemes import make_select, pieces

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.text.config import TextConfig
 from embedding.text.morphemes import join, make_select
 from embedding.text.neutral import split_neutral

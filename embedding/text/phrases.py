@@ -22,7 +22,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from embedding.records import IntArray, Phrase
+from embedding.kernel.records import IntArray, Phrase
 from embedding.text.config import TextConfig
 from embedding.text.generations import Generations
 from embedding.text.passages import TOUCHES, Passage

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from embedding.errors import ConfigError, InputError
-from embedding.records import Document, Phrase, TokenBlock
+from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.records import Document, Phrase, TokenBlock
 from embedding.text.boilerplate import VERSION as BOILERPLATE_VERSION
 from embedding.text.boilerplate import Boilerplate
 from embedding.text.config import TextConfig

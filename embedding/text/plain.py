@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from embedding.records import CodeArray, IntArray
+from embedding.kernel.records import CodeArray, IntArray
 from embedding.text.config import TextConfig
 from embedding.text.normalise import normalise
 

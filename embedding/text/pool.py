@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from embedding.children import Answer, Child
-from embedding.errors import ConfigError, PlatformError
-from embedding.records import Document, TokenBlock
+from embedding.kernel.children import Answer, Child
+from embedding.kernel.errors import ConfigError, PlatformError
+from embedding.kernel.records import Document, TokenBlock
 from embedding.text.config import TextConfig
 from embedding.text.pool_worker import encode
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from embedding.children import Answer, serve
-from embedding.errors import ConfigError
-from embedding.records import Document
+from embedding.kernel.children import Answer, serve
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import Document
 from embedding.text.collecting import Collecting
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from embedding.records import TokenBlock
+from embedding.kernel.records import TokenBlock
 from embedding.text.generations import Generations
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.text.config import TextConfig
 
 log = logging.getLogger(__name__)

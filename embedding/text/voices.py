@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from embedding.records import Document, IntArray
+from embedding.kernel.records import Document, IntArray
 
 
 def voices(documents: Iterable[Document]) -> IntArray:

@@ -14,11 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from embedding.errors import InputError
-from embedding.models.base import LocalBlock
-from embedding.models.sampling import keep_probabilities
-from embedding.models.sppmi import CountModel
-from embedding.records import (
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import (
     FloatArray,
     IntArray,
     SnapshotData,
@@ -29,6 +26,9 @@ from embedding.records import (
     WindowUnit,
     WordCounts,
 )
+from embedding.models.base import LocalBlock
+from embedding.models.sampling import keep_probabilities
+from embedding.models.sppmi import CountModel
 from embedding.snapshots.store import SnapshotStore
 from embedding.text.counting import CountedWords
 from embedding.training.request import Progress, TrainProgress, TrainRequest, TrainResult

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from embedding.errors import ConfigError, InputError
 from embedding.exchange.shards.unpacked import check_column_exchange
+from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.records import WindowUnit
 from embedding.models.config import Model
-from embedding.records import WindowUnit
 from embedding.server.shards.unsplit import check_column_policy, check_pushing
 from embedding.text.tokenizer import make_tokenizer
 from embedding.training.request import TrainRequest

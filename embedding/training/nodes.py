@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embedding.errors import ConfigError, PlatformError, YeoronError
+from embedding.kernel.errors import ConfigError, PlatformError, YeoronError
 from embedding.nodetask import node_task
 from embedding.training.placing import POOL, Placement, node_name
 from embedding.training.request import Progress, TrainProgress, TrainRequest

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from embedding.config import Config
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.topology import TopologyConfig
+from embedding.kernel.config import Config
+from embedding.kernel.records import SnapshotRef, WindowUnit
 from embedding.models.config import Model, ModelConfig
-from embedding.records import SnapshotRef, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from embedding.durable import replaced
-from embedding.errors import ConfigError, InputError
+from embedding.kernel.durable import replaced
+from embedding.kernel.errors import ConfigError, InputError
 from embedding.training.request import TrainRequest
 
 FILE = "training.json"

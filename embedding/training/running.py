@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from embedding.durable import sha256
-from embedding.errors import PlatformError
-from embedding.records import Window, WindowUnit
+from embedding.kernel.durable import sha256
+from embedding.kernel.errors import PlatformError
+from embedding.kernel.records import Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.figures.ways import led_total
 from embedding.server.service import ParameterServer

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.settings import GivenSettings
 
 SECTIONS = ("model", "text", "stream", "node", "exchange", "sync", "server")

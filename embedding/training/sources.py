@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from pathlib import Path
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.worker.corpus import named_source
 from embedding.worker.datedlines import DatedLines, listed
 

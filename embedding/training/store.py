@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from embedding.durable import sync
-from embedding.errors import InputError
+from embedding.kernel.durable import sync
+from embedding.kernel.errors import InputError
 from embedding.snapshots.store import SnapshotStore
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.server.groups.config import PAST_PUSHES, PUSHING, check_pace
 from embedding.training.request import TrainRequest
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy.random  # noqa: F401  before two threads import it: Python may see a deadlock there
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.text.counting import CountedWords, count_blocks, count_lines
 from embedding.training.checks import check_memory
 from embedding.training.request import TrainRequest

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from embedding.errors import InputError
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig

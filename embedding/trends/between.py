@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from embedding.errors import InputError
-from embedding.records import SnapshotRef
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import Snapshots

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from embedding.errors import InputError
 from embedding.evaluation.bias import source_losses, source_weights, worst_source
+from embedding.kernel.errors import InputError
 from embedding.snapshots.format import Manifest
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import Snapshots, windows_up_to

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binom, norm
 
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 from embedding.trends.config import TrendsConfig
 from embedding.trends.emergence import Judged, source_spread
 from embedding.trends.expressions import unlisted

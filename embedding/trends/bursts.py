@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 from embedding.trends.significance import Figures
 
 SCALING = 2.0

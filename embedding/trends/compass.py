@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.nearness import directions_of, sureness
-from embedding.records import CodeArray, FloatArray
+from embedding.kernel.records import CodeArray, FloatArray
+from embedding.snapshots.nearness import directions_of, sureness
 from embedding.snapshots.snapshot import Snapshot
 
 
@@ -25,7 +25,7 @@ class Frequent:
     """The frequent words of one snapshot.
 
     codes  int32 [m], the words in order of their rows, as `Names` numbers them
-    rows   float32 [m, dim], unit vectors times how sure they are (embedding/nearness.py); zeros
+    rows   float32 [m, dim], unit vectors times how sure they are (snapshots/nearness.py); zeros
            stay zeros
     held   bool [codes known when it was made]: whether this snapshot's frequent words have a code
     """

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from embedding.config import Config
+from embedding.kernel.config import Config
 
 EstimatorName = Literal["usage", "neighbours", "procrustes", "local"]
 """Those registered in `trends/shift.py`, named here so that reading settings loads none."""

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from embedding.errors import InputError
-from embedding.nearness import unit_rows
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import FloatArray, IntArray
+from embedding.snapshots.nearness import unit_rows
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.config import TrendsConfig

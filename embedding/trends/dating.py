@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import Snapshots, windows_up_to

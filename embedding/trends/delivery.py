@@ -9,7 +9,7 @@ from email.message import EmailMessage
 import httpx
 import tenacity
 
-from embedding.errors import PlatformError
+from embedding.kernel.errors import PlatformError
 from embedding.trends.notice import Notice
 from embedding.trends.notifying import NotifyConfig
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.trends.config import TrendsConfig
 from embedding.trends.contrast import ContrastRow, SourceContrasts
 from embedding.trends.material import Snapshots

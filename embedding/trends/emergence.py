@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import median_filter
 
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 from embedding.trends.frequency import Frequency
 from embedding.trends.significance import (
     Figures,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.frequency import Frequency
 from embedding.trends.rows import Neighbour, SourceRate

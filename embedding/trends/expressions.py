@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.records import IntArray, Phrase
+from embedding.kernel.records import IntArray, Phrase
 from embedding.trends.frequency import Frequency
 from embedding.trends.material import Mask, Material
 from embedding.trends.significance import Figures

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.records import IntArray, WordCounts
+from embedding.kernel.records import IntArray, WordCounts
 from embedding.snapshots.snapshot import Snapshot
 
 Rates = npt.NDArray[np.float64]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.records import CodeArray, FloatArray
+from embedding.kernel.records import CodeArray, FloatArray
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends import noise
 from embedding.trends.compass import Compass

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from embedding.nearness import directions_of, sureness
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray
+from embedding.snapshots.nearness import directions_of, sureness
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.compass import Compass
 from embedding.trends.config import TrendsConfig

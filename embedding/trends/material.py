@@ -11,8 +11,8 @@ from typing import Protocol, overload
 import numpy as np
 import numpy.typing as npt
 
-from embedding.errors import SnapshotError
-from embedding.records import SnapshotRef
+from embedding.kernel.errors import SnapshotError
+from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.config import TrendsConfig
 from embedding.trends.frequency import Frequency

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
 from embedding.trends.dating import ChangeDate, change_dates

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from embedding.positions import positions
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.positions import positions
+from embedding.kernel.records import FloatArray, IntArray
 
 
 def nearest(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 from embedding.trends.significance import (
     Figures,
     benjamini_hochberg,

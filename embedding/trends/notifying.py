@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from embedding.config import Config
-from embedding.ports import is_loopback
+from embedding.kernel.config import Config
+from embedding.kernel.ports import is_loopback
 from embedding.trends.rows import RANKINGS
 
 

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from embedding.nearness import unit_rows
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray
+from embedding.snapshots.nearness import unit_rows
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.replicas import UsedWords
 from embedding.trends.usage import drift

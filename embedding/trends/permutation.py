@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm, pearson3
 
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.trends.replicas import UsedWords
 from embedding.trends.significance import Figures
 

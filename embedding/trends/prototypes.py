@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.records import FloatArray
+from embedding.kernel.records import FloatArray
 from embedding.trends.significance import Figures
 
 PRIOR = 10.0

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from embedding.positions import positions
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.positions import positions
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.usage import Usage
 from embedding.trends.significance import Figures
 

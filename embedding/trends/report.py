@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.snapshots.format import Manifest
 from embedding.snapshots.snapshot import Snapshot
 from embedding.trends.arrivals import rank_arrivals

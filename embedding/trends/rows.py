@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.trends.online import Control
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ APART = {"apart": True}
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A near word, how near (embedding/nearness.py), whether it was not near at the other time."""
+    """A near word, how near (snapshots/nearness.py), whether it was not near at the other time."""
 
     word: str
     similarity: float

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from embedding.errors import InputError
-from embedding.nearness import sureness
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import FloatArray, IntArray
+from embedding.snapshots.nearness import sureness
 from embedding.trends.config import TrendsConfig
 from embedding.trends.nearest import nearest, shared
 from embedding.trends.pair import Pair
@@ -100,7 +100,7 @@ def usage(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
 def neighbour_overlap(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
     """1 − |N_before ∩ N_after| / k over the k nearest frequent words (Gonen et al. 2020, eq. 1).
 
-    Nearest by nearness, not by the bare cosine (embedding/nearness.py).
+    Nearest by nearness, not by the bare cosine (snapshots/nearness.py).
     """
     before, after = neighbourhoods(pair, rows, config)
     return overlap_shift(before, after, len(pair))

@@ -15,8 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from embedding.durable import sync
-from embedding.errors import ConfigError, InputError
+from embedding.kernel.durable import sync
+from embedding.kernel.errors import ConfigError, InputError
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.trends.scores import WordScores
 

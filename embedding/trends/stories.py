@@ -1,7 +1,7 @@
 """Words that changed together: one story.
 
 Words of one event are used alike, so they are near each other in the model of the window (cosine of
-centred vectors, `embedding/nearness.py`). They are joined by average linkage (Sokal and Michener
+centred vectors, `snapshots/nearness.py`). They are joined by average linkage (Sokal and Michener
 1958) until no two groups have a mean cosine of LIKENESS. A word that is near no other is a story of
 its own.
 """
@@ -15,9 +15,9 @@ from datetime import datetime
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from embedding.nearness import directions_of
-from embedding.records import FloatArray
+from embedding.kernel.records import FloatArray
 from embedding.snapshots.evidence import Evidence, EvidenceStore
+from embedding.snapshots.nearness import directions_of
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.usage import Usage
 from embedding.trends.online import FAMILIES

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.markup import escape
 from rich.table import Table
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.trends.dating import WordChange
 from embedding.trends.history import WordHistory
 from embedding.trends.rows import RANKINGS, TrendReport, TrendRow, to_plain

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 from embedding.trends.replicas import (
     Division,
     Replicas,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 from embedding.trends.config import TrendsConfig
 from embedding.trends.evidence import counts_of, neighbours_then_now
 from embedding.trends.expressions import parts_of

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.snapshots.evidence import Evidence, EvidenceStore
 from embedding.trends.axis import AxisHistory, Kept, axis_history
 from embedding.trends.between import build_between

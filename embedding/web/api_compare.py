@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.params import Depends
 from starlette.responses import Response
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.snapshots.store import LATEST
 from embedding.trends import table
 from embedding.trends.rows import to_plain

@@ -13,7 +13,7 @@ from fastapi.params import Depends as Dependency
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from embedding.errors import InputError, SnapshotError, YeoronError
+from embedding.kernel.errors import InputError, SnapshotError, YeoronError
 from embedding.web.answers import Answers
 from embedding.web.api import api_routes
 from embedding.web.api_compare import comparing_routes

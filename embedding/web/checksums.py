@@ -6,7 +6,7 @@ import logging
 import queue
 import threading
 
-from embedding.errors import SnapshotError
+from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.snapshot import Snapshot
 
 log = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 
-from embedding.config import Config
-from embedding.ports import is_loopback
+from embedding.kernel.config import Config
+from embedding.kernel.ports import is_loopback
 from embedding.trends.config import TrendsConfig
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.params import Depends
 from starlette.responses import HTMLResponse, Response
 
-from embedding.errors import InputError, SnapshotError
+from embedding.kernel.errors import InputError, SnapshotError
 from embedding.trends.disagreement import Disagreement
 from embedding.trends.rows import TrendReport
 from embedding.web import brief

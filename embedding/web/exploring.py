@@ -10,7 +10,7 @@ from fastapi.params import Depends
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.snapshots.store import LATEST
 from embedding.trends import comparisons, table
 from embedding.trends.bias import SourceBias

@@ -13,8 +13,8 @@ from urllib.parse import parse_qs
 from fastapi import Request
 from starlette.responses import Response
 
-from embedding.errors import ConfigError
-from embedding.private import ensure_secret
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.private import ensure_secret
 
 COOKIE = "yeoron_session"
 SHORTEST = 16

@@ -10,8 +10,8 @@ from fastapi.params import Depends
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from embedding.errors import SnapshotError
-from embedding.records import SnapshotRef
+from embedding.kernel.errors import SnapshotError
+from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.evidence import Evidence
 from embedding.trends import table
 from embedding.trends.history import HistoryPoint

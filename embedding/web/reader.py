@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from embedding.errors import InputError, SnapshotError
-from embedding.records import SnapshotRef
+from embedding.kernel.errors import InputError, SnapshotError
+from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.snapshot import Snapshot
 from embedding.snapshots.store import LATEST, SnapshotStore
 from embedding.trends import storage

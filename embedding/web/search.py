@@ -10,7 +10,7 @@ from itertools import islice
 
 import numpy as np
 
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 from embedding.web.jamo import fold, initials, is_initials, typed
 
 NEAREST_WITHIN = 50_000

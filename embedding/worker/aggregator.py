@@ -23,12 +23,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from embedding.errors import ExchangeError, PlatformError, RefusedError, YeoronError
 from embedding.exchange.codec import decode_push, whole
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import SCHEMA, Message, decode, encode
-from embedding.stopping import stop_on_signals
+from embedding.kernel.errors import ExchangeError, PlatformError, RefusedError, YeoronError
+from embedding.kernel.stopping import stop_on_signals
 from embedding.worker.forking import adopt, processes, surroundings
 from embedding.worker.gathering import Gathering, Part
 from embedding.worker.lifetime import end_with_parent

@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from embedding.records import IntArray, TokenBlock
+from embedding.kernel.records import IntArray, TokenBlock
 
 Marks = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]

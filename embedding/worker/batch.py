@@ -14,15 +14,15 @@ from typing import Protocol
 
 import numpy as np
 
-from embedding.errors import RoundError, UnavailableError
 from embedding.exchange.batch import Material, Offer, Result, Task, ready, work
 from embedding.exchange.pace import Pace
 from embedding.exchange.protocol import Rows
 from embedding.exchange.wire import Message
+from embedding.kernel.errors import RoundError, UnavailableError
+from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
 from embedding.models.objective import MODELS, Objective
-from embedding.records import CodeArray, FloatArray, IntArray
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import ReplayMemory, make_replay
 from embedding.worker.planning import Plan

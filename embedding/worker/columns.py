@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import ConfigError
 from embedding.exchange.shards.columns import ColumnsClient
 from embedding.exchange.shards.minibatches import LARGEST_RATE, MODELS, Minibatches, draws_of
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import CodeArray, FloatArray, Table
 from embedding.models.base import BlockLoss, LocalBlock, Track
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.sampling import kept_tokens
-from embedding.records import CodeArray, FloatArray, Table
 from embedding.worker.combining import share
 from embedding.worker.learner import Learner
 from embedding.worker.ticks import Prepared, Trained, check_loss

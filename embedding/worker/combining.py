@@ -22,10 +22,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from embedding.kernel.records import FloatArray, IntArray, Table, TimeArray
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import Model, ModelConfig
 from embedding.models.sampling import NoiseTable
-from embedding.records import FloatArray, IntArray, Table, TimeArray
 
 Steps = npt.NDArray[np.float64]
 """float64 [n, 2]: h of each row here, and H, what is usual in another node's block."""

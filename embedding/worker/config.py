@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from embedding.config import Config
+from embedding.kernel.config import Config
 
 Weight = Annotated[float, Field(gt=0, le=100)]
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.payload import ContextShift
+from embedding.kernel.positions import positions
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.jit import kernel
-from embedding.positions import positions
-from embedding.records import FloatArray, IntArray
 
 LEAST_PAIRS = 20
 """Pairs of a word before the window and in it, below which its contexts are not told."""

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.worker.spec import CorpusShare
 
 STRETCH_BYTES = 1 << 16

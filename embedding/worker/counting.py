@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.payload import BlockCounts, CountGroup
+from embedding.kernel.records import IntArray, SourceProgress, TokenBlock, WindowUnit
 from embedding.models.jit import kernel
-from embedding.records import IntArray, SourceProgress, TokenBlock, WindowUnit
 from embedding.worker.authors import Authors
 
 MOST_LAGS = 256

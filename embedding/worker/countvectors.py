@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.models.jit import kernel
-from embedding.records import CodeArray, FloatArray, IntArray
 from embedding.worker.authors import mixed
 
 SMOOTHED = 0.75

@@ -19,8 +19,8 @@ from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.patience import opened
 from embedding.crawl.report import CrawlReport
-from embedding.records import Document, TokenBlock
-from embedding.stopping import stop_on_signals
+from embedding.kernel.records import Document, TokenBlock
+from embedding.kernel.stopping import stop_on_signals
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.initial import InitialPriorities
 from embedding.stream.queue import BlockQueue

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from embedding.errors import InputError
-from embedding.records import IntArray, TimeArray, WindowUnit
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import IntArray, TimeArray, WindowUnit
 from embedding.worker.corpus import FIRST_YEAR, LAST_YEAR, Line, Stretch, dated_line, stretches
 from embedding.worker.spec import CorpusShare
 

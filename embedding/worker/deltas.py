@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import RowDelta
+from embedding.kernel.records import FloatArray, HalfArray, IntArray
 from embedding.models.jit import kernel
-from embedding.records import FloatArray, HalfArray, IntArray
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _HIGH = np.uint64(24)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from embedding.crawl.keys import key_digest
-from embedding.records import IntArray, TokenBlock
+from embedding.kernel.records import IntArray, TokenBlock
 from embedding.snapshots.evidence import DAY, SCHEMA, EvidenceStore, sampled
 
 Hashes = npt.NDArray[np.uint64]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.records import TokenBlock, WindowUnit
+from embedding.kernel.records import TokenBlock, WindowUnit
 
 Blocks = list[TokenBlock]
 

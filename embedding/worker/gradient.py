@@ -14,21 +14,21 @@ from typing import Any
 
 import psutil
 
-from embedding.errors import (
+from embedding.exchange.protocol import Welcome
+from embedding.exchange.shards.client import connect
+from embedding.exchange.shards.columns import ColumnsClient
+from embedding.kernel.errors import (
     BehindError,
     ExchangeError,
     RefusedError,
     ReplacedError,
     UnavailableError,
 )
-from embedding.exchange.protocol import Welcome
-from embedding.exchange.shards.client import connect
-from embedding.exchange.shards.columns import ColumnsClient
+from embedding.kernel.records import TokenBlock, WindowUnit
+from embedding.kernel.stopping import stop_on_signals
 from embedding.models.base import make_trainer
 from embedding.models.config import Model
-from embedding.readability import reference_losses
-from embedding.records import TokenBlock, WindowUnit
-from embedding.stopping import stop_on_signals
+from embedding.snapshots.readability import reference_losses
 from embedding.stream.faults import PeerLost, QueueClosed
 from embedding.stream.queue import BlockQueue
 from embedding.stream.replay import make_replay

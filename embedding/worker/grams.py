@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from embedding.kernel.records import IntArray, TokenBlock
 from embedding.models.base import LocalBlock
 from embedding.models.gramindex import GramIndex
-from embedding.records import IntArray, TokenBlock
 from embedding.worker.lexicon import Lexicon
 from embedding.worker.planning import Plan, local_rows
 

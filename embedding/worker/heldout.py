@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from embedding.kernel.positions import positions
+from embedding.kernel.records import CodeArray, FloatArray, IntArray, Table
 from embedding.models.jit import kernel
-from embedding.positions import positions
-from embedding.records import CodeArray, FloatArray, IntArray, Table
 from embedding.worker.planning import Part
 
 MOST = 8_192

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.errors import ConfigError
 from embedding.exchange.protocol import SharedTables
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import Model, Optimiser
-from embedding.records import FloatArray, IntArray, Table
 from embedding.worker.learner import Learner
 from embedding.worker.planning import Part, Plan, offsets
 from embedding.worker.ticks import Prepared, Trained, check_loss

@@ -17,14 +17,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from embedding.errors import AheadError
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.pace import EVERY_BLOCK
 from embedding.exchange.payload import RowDelta, Surroundings, WindowUse
 from embedding.exchange.protocol import Ack, Rows
-from embedding.models.base import BlockLoss, Trainer
-from embedding.models.config import Model, ModelConfig
-from embedding.records import (
+from embedding.kernel.errors import AheadError
+from embedding.kernel.records import (
     CodeArray,
     FloatArray,
     IntArray,
@@ -33,6 +31,8 @@ from embedding.records import (
     TokenBlock,
     WindowUnit,
 )
+from embedding.models.base import BlockLoss, Trainer
+from embedding.models.config import Model, ModelConfig
 from embedding.stream.replay import ReplayMemory
 from embedding.worker.authors import Authors
 from embedding.worker.batch import BatchWork

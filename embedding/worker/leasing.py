@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import Life, Standing, Told
-from embedding.errors import FencedError, UnavailableError
 from embedding.exchange.channel import Channel
+from embedding.kernel.errors import FencedError, UnavailableError
 from embedding.worker.outstanding import decode_place
 from embedding.worker.spec import NodeSpec
 from embedding.worker.underway import UnderWay

@@ -9,9 +9,9 @@ import numpy as np
 
 from embedding.exchange.protocol import VocabularyDelta
 from embedding.exchange.testimony import Attestation
+from embedding.kernel.positions import positions
+from embedding.kernel.records import FloatArray, IntArray, TimeArray, TokenBlock
 from embedding.models.sampling import NoiseTable, keep_probabilities
-from embedding.positions import positions
-from embedding.records import FloatArray, IntArray, TimeArray, TokenBlock
 from embedding.worker.evidence import EvidenceKeeper
 from embedding.worker.foresight import Foresight
 from embedding.worker.listening import Listener

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from embedding.exchange.protocol import Ack, Push, Rows
-from embedding.records import IntArray, ScorePairs
+from embedding.kernel.records import IntArray, ScorePairs
 from embedding.worker.lexicon import VocabularySource
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.testimony import Attestation, sign
-from embedding.records import IntArray, TokenBlock
+from embedding.kernel.records import IntArray, TokenBlock
 from embedding.text.generations import Generations
 
 REMEMBERED = 200_000

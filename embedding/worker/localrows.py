@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.server.rows.slotmap import SlotMap
 from embedding.worker.combining import Steps
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from embedding.records import FloatArray, IntArray, TokenBlock
+from embedding.kernel.records import FloatArray, IntArray, TokenBlock
 
 
 class Mixing:

@@ -17,8 +17,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
 from embedding.crawl.config import TO_A_NODE
-from embedding.errors import BehindError, PlatformError, UnavailableError, YeoronError
-from embedding.private import leave_no_core, write_privately
+from embedding.kernel.errors import BehindError, PlatformError, UnavailableError, YeoronError
+from embedding.kernel.private import leave_no_core, write_privately
 from embedding.stream.faults import StreamError
 from embedding.stream.queue import BlockQueue
 from embedding.worker.forking import OF_A_CORPUS, OF_A_STREAM, adopt, processes, surroundings

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from embedding.kernel.records import IntArray
 from embedding.models.config import ModelConfig
 from embedding.models.jit import kernel
 from embedding.models.sampling import NoiseTable
-from embedding.records import IntArray
 from embedding.worker.lexicon import Lexicon
 
 

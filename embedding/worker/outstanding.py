@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from embedding.crawl.keys import key_digest
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 
 
 def encode_place(digests: Sequence[int]) -> str:

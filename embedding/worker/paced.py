@@ -20,8 +20,8 @@ import numpy as np
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import RowDelta
+from embedding.kernel.records import IntArray, ScorePairs, Table, TokenBlock
 from embedding.models.base import BlockLoss
-from embedding.records import IntArray, ScorePairs, Table, TokenBlock
 from embedding.worker.combining import share
 from embedding.worker.convergence import Order
 from embedding.worker.learner import Learner, Rowed

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embedding.exchange.payload import UNITS
-from embedding.records import CodeArray, IntArray, TokenBlock, WindowUnit
+from embedding.kernel.records import CodeArray, IntArray, TokenBlock, WindowUnit
 from embedding.worker.authors import mixed
 from embedding.worker.config import NodeConfig
 from embedding.worker.counting import window_starts

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Literal
 
-from embedding.errors import RefusedError
-from embedding.records import TokenBlock
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import TokenBlock
 from embedding.worker.convergence import Order
 from embedding.worker.learner import Learner
 from embedding.worker.ticks import Close, Learnt, Prepared

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 
 
 @dataclass(frozen=True)

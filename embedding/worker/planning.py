@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from embedding.kernel.records import CodeArray, FloatArray, IntArray, Table
 from embedding.models.base import LocalBlock
 from embedding.models.jit import kernel
-from embedding.records import CodeArray, FloatArray, IntArray, Table
 
 
 @dataclass(frozen=True)

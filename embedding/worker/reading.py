@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import Document, TokenBlock
+from embedding.kernel.stopping import stop_on_signals
 from embedding.models.config import Schedule
-from embedding.records import Document, TokenBlock
-from embedding.stopping import stop_on_signals
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.queue import BlockQueue
 from embedding.text.pipeline import TextPipeline

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from embedding.kernel.records import FloatArray, IntArray, TokenBlock
 from embedding.models.base import BlockLoss, Track
-from embedding.records import FloatArray, IntArray, TokenBlock
 from embedding.stream.initial import of_sentences
 from embedding.stream.replay import ReplayMemory, Sample
 from embedding.worker.config import NodeConfig

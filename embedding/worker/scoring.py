@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.records import CodeArray, IntArray, ScorePairs, TokenBlock, WindowUnit
+from embedding.kernel.records import CodeArray, IntArray, ScorePairs, TokenBlock, WindowUnit
 from embedding.worker.counting import window_starts
 from embedding.worker.planning import Part
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 
-from embedding.config import Config
 from embedding.crawl.config import CrawlConfig
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.setup import Setup
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
+from embedding.kernel.config import Config
+from embedding.kernel.records import WindowUnit
 from embedding.models.config import Model, ModelConfig
-from embedding.records import WindowUnit
 from embedding.sources.config import SourceConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig

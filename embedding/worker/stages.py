@@ -6,7 +6,7 @@ from collections import deque
 
 import numpy as np
 
-from embedding.records import TokenBlock
+from embedding.kernel.records import TokenBlock
 
 _LATEST = 512
 

@@ -9,13 +9,11 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from embedding.errors import YeoronError
 from embedding.exchange.payload import BlockCounts, RowDelta, Surroundings, WindowUse
 from embedding.exchange.protocol import Ack, Rows
 from embedding.exchange.shards.minibatches import Minibatches
-from embedding.models.base import BlockLoss
-from embedding.models.config import Model, ModelConfig, Schedule
-from embedding.records import (
+from embedding.kernel.errors import YeoronError
+from embedding.kernel.records import (
     FloatArray,
     IntArray,
     ScorePairs,
@@ -23,6 +21,8 @@ from embedding.records import (
     TokenBlock,
     WindowUnit,
 )
+from embedding.models.base import BlockLoss
+from embedding.models.config import Model, ModelConfig, Schedule
 from embedding.worker.combining import Usual
 from embedding.worker.convergence import Order
 from embedding.worker.heldout import HeldPairs

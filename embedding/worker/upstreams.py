@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from embedding.errors import RefusedError
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_push
 from embedding.exchange.config import ExchangeConfig
@@ -14,6 +13,7 @@ from embedding.exchange.protocol import Push
 from embedding.exchange.shards.client import reached
 from embedding.exchange.shards.split import split_deltas
 from embedding.exchange.together import OPERATION, add_up, encode_together
+from embedding.kernel.errors import RefusedError
 
 
 class Upstreams:

@@ -25,10 +25,10 @@ import numpy.typing as npt
 
 from embedding.exchange.compression.halves import narrow
 from embedding.exchange.payload import TIMES, UNITS, ContextSums, WindowUse
+from embedding.kernel.positions import positions
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, TokenBlock
 from embedding.models.config import Model, ModelConfig
-from embedding.nearness import unit_rows
-from embedding.positions import positions
-from embedding.records import FloatArray, HalfArray, IntArray, TokenBlock
+from embedding.snapshots.nearness import unit_rows
 from embedding.worker.contexts import add_contexts, without_repeats
 from embedding.worker.contextshift import context_shift
 from embedding.worker.countvectors import count_vectors, pair_counts

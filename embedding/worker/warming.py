@@ -9,9 +9,9 @@ from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
+from embedding.kernel.records import Table
 from embedding.models import LocalBlock, ModelConfig, make_trainer
 from embedding.models.config import Model
-from embedding.records import Table
 
 
 def warm(model: ModelConfig) -> None:

@@ -18,7 +18,7 @@ from embedding.exchange.payload import (
 )
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import Minibatches
-from embedding.records import TokenBlock, WindowUnit
+from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.worker.counting import progress
 from embedding.worker.ticks import Trained
 

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.payload import Surroundings, summed
+from embedding.kernel.records import CodeArray, IntArray, TimeArray, TokenBlock
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig
 from embedding.models.contextbags import Bags, ContextBags, added_up
-from embedding.records import CodeArray, IntArray, TimeArray, TokenBlock
 
 Flags = npt.NDArray[np.bool_]
 

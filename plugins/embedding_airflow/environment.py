@@ -12,8 +12,8 @@ import secrets
 import sys
 from pathlib import Path
 
-from embedding.errors import ConfigError
-from embedding.private import ensure_secret
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.private import ensure_secret
 
 USER = "admin"
 

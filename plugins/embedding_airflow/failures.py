@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from embedding.errors import ConfigError, InputError, RefusedError, YeoronError
+from embedding.kernel.errors import ConfigError, InputError, RefusedError, YeoronError
 
 
 @contextmanager

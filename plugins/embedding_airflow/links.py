@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperatorLink
 
-from embedding.errors import YeoronError
+from embedding.kernel.errors import YeoronError
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator

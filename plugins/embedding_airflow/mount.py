@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
-from embedding.errors import YeoronError
+from embedding.kernel.errors import YeoronError
 
 if TYPE_CHECKING:
     from starlette.exceptions import HTTPException

@@ -11,10 +11,10 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
-    from embedding.records import SnapshotRef
+    from embedding.kernel.records import SnapshotRef
     from embedding.settings import Settings
     from embedding.training import TrainRequest, TrainResult
 
@@ -88,7 +88,7 @@ def workable(
 
 def request_of(settings: Settings, setting: Mapping[str, Any], store: Path | None) -> TrainRequest:
     """The training that a setting of the grid asks for; ConfigError for what does not fit."""
-    from embedding.config import validate
+    from embedding.kernel.config import validate
     from embedding.training import TrainRequest
 
     model = {**settings.model.model_dump(), "model": setting["model"], "dim": setting["dim"]}

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
-    from embedding.records import Window
+    from embedding.kernel.records import Window
 
 LABEL = r"^\d{4}-(0[1-9]|1[0-2])(-\d{2}(T\d{2})?)?$"
 """A month, a day (or, with unit `week`, the week that holds it), or an hour."""
@@ -26,7 +26,7 @@ def run_window(params: Mapping[str, Any], when: datetime, unit: str) -> Window:
     ended at `when`. A param `unit` other than `auto` goes before the argument, which is what the
     server counts in. Raises ConfigError for what is no window.
     """
-    from embedding.records import Window, WindowUnit
+    from embedding.kernel.records import Window, WindowUnit
 
     start, end, label = (params.get(k) for k in ("window_start", "window_end", "window"))
     named = params.get("unit") or "auto"
@@ -44,7 +44,7 @@ def run_window(params: Mapping[str, Any], when: datetime, unit: str) -> Window:
 
 def _labelled(label: str, unit: str | None) -> Window:
     """The window that `label` names; a day stands for its week when `unit` is `week`."""
-    from embedding.records import Window, WindowUnit
+    from embedding.kernel.records import Window, WindowUnit
 
     forms = {7: "month", 10: "day", 13: "hour"}
     form = forms.get(len(label)) if re.match(LABEL, label) else None

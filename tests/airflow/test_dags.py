@@ -72,7 +72,7 @@ def test_parsing_imports_nothing_heavy(parsed):
 
 def test_parsing_imports_no_room(parsed):
     """Only the kernel's errors: settings and rooms are read when a task runs."""
-    assert set(parsed["embedding"]) <= {"embedding.errors"}
+    assert set(parsed["embedding"]) <= {"embedding.kernel.errors"}
 
 
 def test_parsing_asks_no_database_and_connects_nowhere(parsed):
@@ -170,8 +170,8 @@ def test_links_survive_serialisation(dag_bag, dag, task, links):
 
 
 def test_the_choices_are_what_the_rooms_know():
+    from embedding.kernel.records import WindowUnit
     from embedding.models.config import Model
-    from embedding.records import WindowUnit
     from embedding.server.policies import POLICIES as KNOWN
     from embedding_airflow.params import MODELS, POLICIES, UNITS
 

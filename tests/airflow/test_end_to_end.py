@@ -72,7 +72,7 @@ def documents() -> list[dict[str, object]]:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
     """Simulated web, parameter server, Dask cluster and settings."""
     from embedding.cluster import stop_pool
-    from embedding.records import WindowUnit
+    from embedding.kernel.records import WindowUnit
     from embedding.server.config import ServerConfig
     from embedding.server.service import running_server
     from embedding.settings import load_settings

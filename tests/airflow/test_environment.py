@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding_airflow.environment import airflow_environment, airflow_services, login
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embedding.records import SnapshotData, Window, WindowUnit, WordCounts
+from embedding.kernel.records import SnapshotData, Window, WindowUnit, WordCounts
 from embedding_airflow.assets import SNAPSHOTS, TRENDS
 from embedding_airflow.operators.snapshot import ChosenSnapshots, asked_ids
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 import world
 
-from embedding.ports import lasting_port
+from embedding.kernel.ports import lasting_port
 
 pytestmark = [
     pytest.mark.slow,

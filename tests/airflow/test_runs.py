@@ -32,7 +32,7 @@ QUICK = {"window": "2020-02", "idle_after_s": 8, "poll_s": 0.2, "time_limit_s": 
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
     """Server, cluster and settings for the runs of this module."""
     from embedding.cluster import stop_pool
-    from embedding.records import WindowUnit
+    from embedding.kernel.records import WindowUnit
     from embedding.server.config import ServerConfig
     from embedding.server.service import running_server
     from embedding.settings import load_settings
@@ -302,7 +302,7 @@ def test_settings_are_compared_under_one_parent(place, dag_bag, tmp_path):
 
 
 def test_combinations_that_cannot_work_are_left_out_with_their_reason(place):
-    from embedding.errors import ConfigError
+    from embedding.kernel.errors import ConfigError
     from embedding_airflow.training import label_of, settings_grid, workable
 
     params = {

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.errors import ConfigError
-from embedding.records import Window, WindowUnit
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import Window, WindowUnit
 from embedding_airflow.windows import run_window
 
 NOON = datetime(2020, 3, 4, 12, 30, tzinfo=UTC)

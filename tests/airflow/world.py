@@ -92,8 +92,8 @@ def dask_cluster(folder: Path) -> Iterator[tuple[int, int]]:
     """
     from distributed import LocalCluster
 
-    from embedding.certificates import ensure_certificate
     from embedding.cluster import dask_security
+    from embedding.kernel.certificates import ensure_certificate
     from embedding.settings import Settings
 
     here = Settings(paths={"home": folder / "var"})

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from embedding.kernel.records import TokenBlock
 from embedding.platform.dryrun import CountingSink
-from embedding.records import TokenBlock
 from embedding.simweb.testing import running
 from embedding.worker.crawling import CrawlProcess
 

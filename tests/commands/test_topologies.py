@@ -16,8 +16,8 @@ import psutil
 import pytest
 from calling import ENTRY, sentences
 
-from embedding.errors import ConfigError
 from embedding.exchange.topology import TopologyConfig
+from embedding.kernel.errors import ConfigError
 from embedding.snapshots.store import SnapshotStore
 from embedding.training import TrainRequest, checks
 

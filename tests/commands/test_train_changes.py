@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from calling import sentences
 
-from embedding.config import validate
+from embedding.kernel.config import validate
 from embedding.training import TrainRequest, train_corpus
 
 WORDS = 20_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_train_shards import Killer, digest
 
-from embedding.config import validate
+from embedding.kernel.config import validate
 from embedding.training import TrainRequest, train_corpus
 
 

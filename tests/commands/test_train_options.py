@@ -9,7 +9,7 @@ import pytest
 
 from embedding.commands.train_options import request_of
 from embedding.commands.training import train
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.models.config import ModelConfig, Schedule
 
 

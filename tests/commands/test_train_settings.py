@@ -10,7 +10,7 @@ import pytest
 
 from embedding.commands.train_options import SETTING, request_of
 from embedding.commands.training import train
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.settings import GivenSettings, Settings, given_settings
 from embedding.text.config import TextConfig
 from embedding.training.request import TrainRequest

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from embedding.config import validate
+from embedding.kernel.config import validate
 from embedding.training import TrainProgress, TrainRequest, train_corpus
 
 SHORT = ("--dim", 16, "--epochs", 2, "--min-count", 2, "--json")

@@ -13,7 +13,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from embedding.records import SnapshotData, WordCounts
+from embedding.kernel.records import SnapshotData, WordCounts
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 

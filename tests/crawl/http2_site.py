@@ -13,7 +13,7 @@ import h2.config
 import h2.connection
 import h2.events
 
-from embedding.certificates import make_certificate
+from embedding.kernel.certificates import make_certificate
 
 
 @dataclass

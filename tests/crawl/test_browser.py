@@ -17,7 +17,7 @@ from embedding.crawl.chromium import chromium_flags, find_chromium
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.fetcher import Fetcher, Request
 from embedding.crawl.frontier import Frontier
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 from embedding.sources.config import SourceConfig
 
 pytestmark = pytest.mark.browser

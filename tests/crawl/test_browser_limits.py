@@ -14,7 +14,7 @@ import pytest
 from embedding.crawl.browser import BrowserPool
 from embedding.crawl.chromium import find_chromium
 from embedding.crawl.fetcher import Fetcher, Request
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 from embedding.sources.config import SourceConfig
 
 pytestmark = [

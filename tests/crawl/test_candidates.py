@@ -150,7 +150,7 @@ def test_few_of_one_form_and_short_ones_first() -> None:
 
 @given(st.text(), st.text())
 def test_any_page_is_read_or_refused(body: str, path: str) -> None:
-    from embedding.errors import FetchError
+    from embedding.kernel.errors import FetchError
 
     try:
         found = read_links(body, f"https://x.kr/{path}")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from embedding.crawl.charset import decode
 from embedding.crawl.extract import read_page
 from embedding.crawl.fetcher import Answer
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 
 TEXT = "여론은 글에서 움직인다. 똠방각하 펲시콜라"  # the last two words are outside EUC-KR
 

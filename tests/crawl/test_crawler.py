@@ -13,13 +13,13 @@ from typing import Any
 import httpx
 import pytest
 
-from embedding.clock import EventClock
 from embedding.crawl.chromium import find_chromium
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.replay import read_clock
-from embedding.errors import ConfigError
-from embedding.records import Document
+from embedding.kernel.clock import EventClock
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import Document
 from embedding.simweb.sources import sources_toml
 from embedding.sources.config import SourceConfig, load_sources
 

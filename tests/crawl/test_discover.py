@@ -11,7 +11,7 @@ import pytest
 
 from embedding.crawl.config import DiscoverConfig
 from embedding.crawl.discover import Discoverer, Discovery
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.simweb.testing import running
 from embedding.sources.config import SourceConfig
 

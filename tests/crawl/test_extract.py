@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from embedding.crawl.extract import Extracted, digest, extract
 from embedding.crawl.extract_worker import decode, encode
 from embedding.crawl.extractor import Extractor
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 from generated import examples
 
 TYPE = "text/html"

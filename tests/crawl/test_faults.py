@@ -15,13 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from embedding.clock import EventClock
 from embedding.crawl.addresses import canonical, host_of, plain
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.extract import read_page
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.robots import Robots
-from embedding.errors import FetchError
+from embedding.kernel.clock import EventClock
+from embedding.kernel.errors import FetchError
 from embedding.sources.base import Found, Item, Listing, Page, Pseudonyms
 from embedding.sources.config import SourceConfig
 from embedding.sources.registry import make_adapter, read_listing

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from embedding.crawl.fetcher import Fetcher, Request
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 
 
 @asynccontextmanager

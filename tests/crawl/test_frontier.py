@@ -16,7 +16,7 @@ from pgserver import new_database
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.rewinding import block
 from embedding.crawl.rows import Fetched
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from generated import examples
 
 

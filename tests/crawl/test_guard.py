@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.crawl.guard import AddressGuard, is_public
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 
 
 @pytest.mark.parametrize(

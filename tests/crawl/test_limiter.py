@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.crawl.limiter import Gate, HostLimiter
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 
 
 @given(

@@ -17,7 +17,7 @@ from embedding.crawl.extract_worker import ask_listing
 from embedding.crawl.extractor import Extractor
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.shorten import shortened
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 from embedding.sources.base import Listing, Page
 from embedding.sources.config import SourceConfig
 from embedding.sources.registry import read_listing

@@ -22,7 +22,7 @@ from embedding.crawl.frontier import Frontier
 from embedding.crawl.patience import LONGEST, Outage, Patience, opened
 from embedding.crawl.rows import Fetched
 from embedding.crawl.shingles import NearDuplicates
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.sources.config import SourceConfig
 
 

@@ -17,7 +17,7 @@ from http2_site import serving_http2
 
 from embedding.crawl.config import CrawlConfig
 from embedding.crawl.fetcher import Fetcher, Request
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 
 HANGUL = "똠방각하 펲시콜라, 뷁! 여론은 글에서 움직인다."
 

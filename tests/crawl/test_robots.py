@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from embedding.crawl.robots import Robots
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 
 URL = "https://example.org/news/1"
 

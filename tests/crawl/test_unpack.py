@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.crawl.unpack import Unpacker
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 
 PACK = {
     "": lambda data: data,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embedding.records import SnapshotData, Window, WindowUnit, WordCounts
+from embedding.kernel.records import SnapshotData, Window, WindowUnit, WordCounts
 from embedding.snapshots.store import SnapshotStore
 
 WORDS = ("왕", "여왕", "남자", "여자", "아들", "딸", "코로나", "마스크")

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embedding.errors import InputError
 from embedding.evaluation.changeset import Sentences, read_change_set
+from embedding.kernel.errors import InputError
 
 sys.path.insert(0, str(Path(__file__).parent))
 

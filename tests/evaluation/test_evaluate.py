@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from embedding.errors import ConfigError
 from embedding.evaluation.config import EvaluationConfig
 from embedding.evaluation.evaluate import evaluate_snapshot
+from embedding.kernel.errors import ConfigError
 
 
 def test_figures(store, make, gold):

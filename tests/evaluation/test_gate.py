@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.errors import InputError
 from embedding.evaluation import gate
 from embedding.evaluation.gate import Floor, judge, pin, read_floors, written
+from embedding.kernel.errors import InputError
 
 CORPUS, OTHER = "a" * 64, "b" * 64
 values = st.floats(-1e6, 1e6, allow_nan=False)

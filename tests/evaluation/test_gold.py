@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from embedding.errors import InputError
 from embedding.evaluation.gold import AnalogyGold, PairGold, read_gold
+from embedding.kernel.errors import InputError
 from generated import examples
 
 

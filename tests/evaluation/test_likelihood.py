@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from embedding.errors import InputError
 from embedding.evaluation.likelihood import nll
+from embedding.kernel.errors import InputError
 
 
 def test_nothing_learnt_costs_log_two_a_product():

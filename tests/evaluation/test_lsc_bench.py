@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from embedding.evaluation.changeset import Sentences
-from embedding.nearness import unit_rows
+from embedding.snapshots.nearness import unit_rows
 
 sys.path.insert(0, str(Path(__file__).parent))
 

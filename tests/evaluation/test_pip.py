@@ -9,8 +9,8 @@ import pytest
 import torch
 from scipy.stats import ortho_group
 
-from embedding.errors import InputError
 from embedding.evaluation.pip import pip_loss, sppmi
+from embedding.kernel.errors import InputError
 
 
 def _counts(m: int = 30, seed: int = 0) -> np.ndarray:

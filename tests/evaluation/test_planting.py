@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.errors import InputError
 from embedding.evaluation.planting import DECOYS, NEW_SPELLING, Kind, PlantingConfig, plant
+from embedding.kernel.errors import InputError
 from generated import examples
 
 WORDS = [f"w{i}" for i in range(400)]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from embedding.evaluation.gold import PairGold
-from embedding.nearness import centre_of, directions_of, frequent, sureness
-from embedding.records import WindowUnit
+from embedding.kernel.records import WindowUnit
+from embedding.snapshots.nearness import centre_of, directions_of, frequent, sureness
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = [f"w{row}" for row in range(400)]

@@ -16,11 +16,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from embedding.errors import ConfigError, PlatformError
 from embedding.evaluation import comparison, provenance, registry, runs
 from embedding.evaluation.config import EvaluationConfig
 from embedding.evaluation.tracking import track_snapshot
-from embedding.ports import lasting_port
+from embedding.kernel.errors import ConfigError, PlatformError
+from embedding.kernel.ports import lasting_port
 
 mlflow = pytest.importorskip("mlflow")
 

@@ -15,7 +15,7 @@ from embedding.exchange.allreduce.ring import rendezvous
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
-from embedding.records import FloatArray, IntArray, ScorePairs, SourceProgress, Table
+from embedding.kernel.records import FloatArray, IntArray, ScorePairs, SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.status import build_status
 from embedding.server.state import ServerState

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.errors import RefusedError
 from embedding.exchange.batch import Material, Offer, Result, Task, read_result, work
 from embedding.exchange.wire import Message, decode, encode
+from embedding.kernel.errors import RefusedError
 from generated import examples
 
 

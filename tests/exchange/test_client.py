@@ -7,10 +7,10 @@ from contextlib import suppress
 
 import pytest
 
-from embedding.config import validate
-from embedding.errors import ConfigError, UnavailableError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.kernel.config import validate
+from embedding.kernel.errors import ConfigError, UnavailableError
 
 QUICK = ExchangeConfig(connect_timeout_s=0.5, request_timeout_s=0.5, max_backoff_s=0.1)
 

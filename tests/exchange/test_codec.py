@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.errors import RefusedError
 from embedding.exchange import codec
 from embedding.exchange.payload import BlockCounts, ContextSums, CountGroup, RowDelta
 from embedding.exchange.protocol import Push, VocabularyDelta
 from embedding.exchange.wire import Message, decode, encode
-from embedding.records import Phrase, ScorePairs, SourceProgress, Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Phrase, ScorePairs, SourceProgress, Table
 
 
 def sent(message: Message) -> Message:

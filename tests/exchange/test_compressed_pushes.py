@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from embedding.errors import RefusedError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.base import PACKING
@@ -19,7 +18,8 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
-from embedding.records import Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from generated import examples

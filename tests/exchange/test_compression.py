@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from embedding.errors import RefusedError
 from embedding.exchange import codec
 from embedding.exchange.compression.base import PACKING, compressor, unpack
 from embedding.exchange.compression.feedback import Feedback
@@ -19,7 +18,8 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import decode, encode
-from embedding.records import Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Table
 from generated import examples
 
 KINDS = sorted(PACKING)

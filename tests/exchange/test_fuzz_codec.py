@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.errors import RefusedError
 from embedding.exchange import codec
 from embedding.exchange.payload import (
     BlockCounts,
@@ -20,7 +19,8 @@ from embedding.exchange.payload import (
 )
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message, decode, encode
-from embedding.records import ScorePairs, SourceProgress, Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import ScorePairs, SourceProgress, Table
 from generated import examples
 
 DIM = 3

@@ -7,9 +7,9 @@ import time
 import numpy as np
 import pytest
 
-from embedding.errors import UnavailableError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.kernel.errors import UnavailableError
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server

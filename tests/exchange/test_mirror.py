@@ -10,8 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from embedding.config import validate
-from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.codec import encode_pull
 from embedding.exchange.config import ExchangeConfig
@@ -19,8 +17,10 @@ from embedding.exchange.mirror import Mirror, Wanted
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push, Rows
 from embedding.exchange.wire import Message
+from embedding.kernel.config import validate
+from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.records import Table
 from embedding.models.starting import first_vectors
-from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.service import running_server

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.errors import RefusedError
 from embedding.exchange import codec
 from embedding.exchange.numbers import (
     FREE,
@@ -21,6 +20,7 @@ from embedding.exchange.numbers import (
 )
 from embedding.exchange.protocol import VocabularyDelta
 from embedding.exchange.wire import Message, decode, encode
+from embedding.kernel.errors import RefusedError
 
 whole = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 300)
 

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from embedding.errors import RefusedError
 from embedding.exchange.compression.base import unpack
 from embedding.exchange.compression.principal import Basis, principal
 from embedding.exchange.compression.threshold import Threshold
 from embedding.exchange.payload import PackedDelta
-from embedding.records import Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Table
 from generated import examples
 
 ROOM = 1 << 24

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from nodes_in_step import DIM, WORD_TABLES, Block, Ran, in_step
 
 from embedding.exchange.topology import TopologyConfig
+from embedding.kernel.records import Table
 from embedding.models.starting import first_vectors
-from embedding.records import Table
 from embedding.server.config import SyncConfig
 from generated import examples
 

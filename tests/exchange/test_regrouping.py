@@ -17,8 +17,8 @@ from embedding.exchange.allreduce.meeting import Meeting, Member, Standing, deci
 from embedding.exchange.allreduce.reducing import ReducingRoute
 from embedding.exchange.allreduce.ring import Ring, rendezvous
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
+from embedding.kernel.records import Table
 from embedding.models.starting import first_vectors
-from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.greeting import lost
 from embedding.server.state import ServerState

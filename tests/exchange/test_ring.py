@@ -13,9 +13,9 @@ import numpy as np
 import psutil
 import pytest
 
-from embedding.errors import ExchangeError
 from embedding.exchange.allreduce.ring import Ring, rendezvous
 from embedding.exchange.topology import RingSpec
+from embedding.kernel.errors import ExchangeError
 
 
 def together(nodes: int, work: Callable[[Ring], Any], timeout_s: float = 60.0) -> list[Any]:

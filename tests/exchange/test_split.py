@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.shards.split import joined, places, split_deltas
-from embedding.records import Table
+from embedding.kernel.records import Table
 
 ids = st.lists(st.integers(0, 2**40), max_size=60)
 shards = st.integers(1, 7)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.errors import RefusedError
 from embedding.exchange.wire import SCHEMA, SLOTS, Message, decode, encode, text_array
+from embedding.kernel.errors import RefusedError
 
 numbers = st.sampled_from(["f2", "f4", "f8", "i4", "i8"])
 

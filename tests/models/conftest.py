@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from embedding.kernel.records import FloatArray
 from embedding.models import LocalBlock, ModelConfig
 from embedding.models.config import Model
 from embedding.models.subwords import Subwords
-from embedding.records import FloatArray
 
 
 @dataclass

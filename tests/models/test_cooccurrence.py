@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.errors import ConfigError, InputError
+from embedding.kernel.errors import ConfigError, InputError
 from embedding.models import LocalBlock, ModelConfig
 from embedding.models.config import Model
 from embedding.models.cooccurrence import CooccurrenceTable

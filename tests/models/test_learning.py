@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from embedding.kernel.records import FloatArray
 from embedding.models import LocalBlock, ModelConfig, make_trainer
 from embedding.models.config import Model, Optimiser
 from embedding.models.sampling import NoiseTable
 from embedding.models.sppmi import CountModel
 from embedding.models.subwords import Subwords
-from embedding.records import FloatArray
 
 TOPIC = 10
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from embedding.errors import ConfigError, InputError
+from embedding.kernel.errors import ConfigError, InputError
 from embedding.models import ModelConfig, make_trainer
 from embedding.models.config import Model
 from embedding.models.examples import examples

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from embedding.config import validate
-from embedding.errors import ConfigError, InputError
+from embedding.kernel.config import validate
+from embedding.kernel.errors import ConfigError, InputError
 from embedding.models import ModelConfig
 from embedding.models.config import Model, Schedule
 from embedding.models.sampling import NoiseTable, keep_probabilities, kept_tokens

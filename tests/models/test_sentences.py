@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from embedding.errors import ConfigError, InputError
+from embedding.kernel.errors import ConfigError, InputError
 from embedding.models import ModelConfig, make_trainer
 from embedding.models.base import Track
 from embedding.models.config import Model, Optimiser

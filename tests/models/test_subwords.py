@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.errors import ConfigError, InputError
+from embedding.kernel.errors import ConfigError, InputError
 from embedding.models import LocalBlock, ModelConfig, make_trainer
 from embedding.models.subwords import Subwords, is_korean, jamo, ngrams
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embedding.errors import ConfigError, InputError
+from embedding.kernel.errors import ConfigError, InputError
 from embedding.models import LocalBlock, ModelConfig, Trainer, make_trainer
 from embedding.models.config import Model, Optimiser
 from embedding.models.reference import TorchTrainer

@@ -18,7 +18,7 @@ import pytest
 
 from embedding import cluster, nodetask
 from embedding.crawl.config import CrawlConfig
-from embedding.errors import PlatformError
+from embedding.kernel.errors import PlatformError
 from embedding.settings import Settings
 from embedding.sources.config import SourceConfig
 from embedding.training.nodes import local_cluster

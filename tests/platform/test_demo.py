@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embedding.errors import PlatformError
+from embedding.kernel.errors import PlatformError
 from embedding.platform import demo
 from embedding.settings import ClusterConfig, Settings
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from embedding import ports
-from embedding.errors import PlatformError
+from embedding.kernel import ports
+from embedding.kernel.errors import PlatformError
+from embedding.kernel.ports import is_free, lasting_port
 from embedding.platform.ports import port_settings, require_free, variable
-from embedding.ports import is_free, lasting_port
 from embedding.settings import Settings
 
 

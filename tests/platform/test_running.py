@@ -16,14 +16,14 @@ import httpx
 import psutil
 import pytest
 
-from embedding.certificates import make_certificate
 from embedding.cluster import attach_pool, dask_client, stop_pool
-from embedding.errors import RefusedError
 from embedding.exchange.channel import Channel
+from embedding.kernel.certificates import make_certificate
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.ports import lasting_port
 from embedding.nodetask import spec_file
 from embedding.platform.operate import bring_down
 from embedding.platform.processes import marked
-from embedding.ports import lasting_port
 from embedding.settings import Settings, load_settings
 from waiting import until
 

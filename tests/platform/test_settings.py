@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.settings import SETTINGS_VARIABLE, load_settings
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from embedding.errors import PlatformError
+from embedding.kernel.errors import PlatformError
 from embedding.platform.processes import end_all, marked
 from embedding.platform.services import Service
 from embedding.platform.supervisor import Supervisor

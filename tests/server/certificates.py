@@ -6,7 +6,7 @@ import datetime as dt
 from pathlib import Path
 from typing import Any
 
-from embedding import certificates
+from embedding.kernel import certificates
 
 DAY = dt.timedelta(days=1)
 

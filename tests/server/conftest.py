@@ -16,7 +16,7 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.payload import BlockCounts, RowDelta
 from embedding.exchange.protocol import Ack, Push, nothing_read
 from embedding.exchange.shards.client import connect as greet
-from embedding.records import Phrase, SourceProgress
+from embedding.kernel.records import Phrase, SourceProgress
 
 sys.path.insert(0, str(Path(__file__).parent))
 from named import QUICK

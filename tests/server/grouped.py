@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
-from embedding.records import Table
+from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.groups.config import GroupConfig
 from embedding.server.service import ParameterServer, running_server

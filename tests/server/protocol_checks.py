@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from embedding.exchange.protocol import Push, Rows
-from embedding.records import Table
+from embedding.kernel.records import Table
 from embedding.server.policies import Drop, Instruction
 from embedding.server.state import ServerState
 

@@ -13,11 +13,11 @@ import pytest
 from named import named
 from protocol_checks import DIM, Checks, Node, Watched
 
-from embedding.errors import FencedError, RefusedError, ReplacedError
 from embedding.exchange.batch import ROUND, ready, work
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import VERSION, Push, Welcome
-from embedding.records import SourceProgress, Table
+from embedding.kernel.errors import FencedError, RefusedError, ReplacedError
+from embedding.kernel.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.greeting import fence, lost
 from embedding.server.flight.rounds import take_part

@@ -13,10 +13,10 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 
-from embedding.errors import UnavailableError
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.shards.split import Layout
 from embedding.exchange.wire import Message, decode, encode
+from embedding.kernel.errors import UnavailableError
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.shell import NodeSession, _answer

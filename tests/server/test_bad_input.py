@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from named import named
 
-from embedding.errors import ExchangeError, RefusedError, UnavailableError
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_pull, encode_push
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.wire import Message
-from embedding.records import ScorePairs, SourceProgress, Table
+from embedding.kernel.errors import ExchangeError, RefusedError, UnavailableError
+from embedding.kernel.records import ScorePairs, SourceProgress, Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from generated import examples

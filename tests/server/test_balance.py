@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.exchange.protocol import Push
-from embedding.records import SourceProgress
+from embedding.kernel.records import SourceProgress
 from embedding.server.balance import LEAST, MOST, STILL, Balance
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server

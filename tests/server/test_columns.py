@@ -10,7 +10,6 @@ import pytest
 from named import QUICK, named
 from threads import fleet, sharded
 
-from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_push
 from embedding.exchange.protocol import VERSION, Push
@@ -22,11 +21,12 @@ from embedding.exchange.shards.minibatches import (
     minibatch_header,
 )
 from embedding.exchange.wire import Message
+from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.records import ScorePairs
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig
 from embedding.models.reference import TorchTrainer
 from embedding.models.starting import first_vectors
-from embedding.records import ScorePairs
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
 from embedding.server.shards.columns import moved

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from certificates import DAY, make_certificate, make_token
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.server.config import ServerConfig
 from embedding.server.flight.credentials import read_credentials
 

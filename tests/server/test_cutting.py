@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from named import joined, named
 
-from embedding.errors import RefusedError
 from embedding.exchange.payload import BlockCounts, RowDelta
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Phrase, Table, Window, WindowUnit
 from embedding.models.config import ModelConfig
-from embedding.records import Phrase, Table, Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.snapshots.store import SnapshotStore
@@ -234,7 +234,7 @@ def test_a_complete_window_is_cut_before_the_push_that_shows_it(tmp_path, connec
 
 
 def test_quality_is_measured_on_the_way(tmp_path, connect):
-    from embedding.records import ScorePairs
+    from embedding.kernel.records import ScorePairs
 
     gold = tmp_path / "pairs.tsv"
     gold.write_text("가\t나\t3\n나\t다\t2\n가\t다\t1\n", encoding="utf-8")

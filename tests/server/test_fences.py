@@ -8,9 +8,9 @@ import pytest
 from named import QUICK
 from test_recovery import config, crash
 
-from embedding.errors import FencedError
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
+from embedding.kernel.errors import FencedError
 from embedding.server.recovery.fences import FENCED, Fences
 from embedding.server.service import running_server
 

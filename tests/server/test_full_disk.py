@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from embedding import durable
-from embedding.errors import ConfigError, PlatformError, UnavailableError
+from embedding.kernel import durable
+from embedding.kernel.errors import ConfigError, PlatformError, UnavailableError
 from embedding.server.config import ServerConfig
 from embedding.server.recovery import journal as journals
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content

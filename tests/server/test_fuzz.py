@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from rawgrpc import exchange, flight_data, greeting, ipc, parts
 
-from embedding.errors import RefusedError
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_pull, encode_push
 from embedding.exchange.compression.base import PACKING, compressor
@@ -28,7 +27,8 @@ from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.strictjson import loads
 from embedding.exchange.wire import SCHEMA, Message, decode
-from embedding.records import ScorePairs, SourceProgress, Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import ScorePairs, SourceProgress, Table
 from embedding.server.config import ServerConfig
 from embedding.server.flight import limits
 from embedding.server.service import running_server

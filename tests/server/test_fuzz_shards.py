@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from rawgrpc import exchange, flight_data, parts
 from threads import fleet, sharded
 
-from embedding.errors import RefusedError
 from embedding.exchange.channel import Channel
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.groups.entry import encode_rows
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.wire import Message
-from embedding.records import Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig
 from generated import examples
 

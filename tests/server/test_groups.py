@@ -15,14 +15,14 @@ from grouped import DIM, counted, following, ints, moved, read
 from named import QUICK
 from threads import ThreadFleet
 
-from embedding.errors import FencedError
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.groups.entry import encode_entry
 from embedding.exchange.payload import BlockCounts, CountGroup, Surroundings
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import MAX_HEADER_BYTES, encode
-from embedding.records import ScorePairs, SourceProgress, Table, Window
+from embedding.kernel.errors import FencedError
+from embedding.kernel.records import ScorePairs, SourceProgress, Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight import controls
 from embedding.server.groups.config import GroupConfig

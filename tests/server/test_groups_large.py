@@ -8,13 +8,13 @@ from grouped import DIM, counted, following, ints, moved, read
 from named import QUICK
 from threads import ThreadFleet
 
-from embedding.errors import RefusedError
 from embedding.exchange.groups.cutting import cut, whole_again
 from embedding.exchange.groups.entry import merged
 from embedding.exchange.payload import UNITS, ContextSums
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import decode_together, encode_together
 from embedding.exchange.wire import MAX_HEADER_BYTES, Message, encode, text_array
+from embedding.kernel.errors import RefusedError
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from waiting import until

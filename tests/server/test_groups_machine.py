@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from embedding.errors import BehindError, UnavailableError
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.groups.client import LeaderClient
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.wire import decode, encode
-from embedding.records import SourceProgress, Table
+from embedding.kernel.errors import BehindError, UnavailableError
+from embedding.kernel.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.shell import NodeSession, _answer

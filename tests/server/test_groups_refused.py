@@ -11,13 +11,13 @@ from grouped import DIM, following, ints, moved, read
 from named import QUICK
 from threads import sharded
 
-from embedding.config import validate
-from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.channel import Channel
 from embedding.exchange.groups.client import LeaderClient
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import encode_together
 from embedding.exchange.wire import Message, text_array
+from embedding.kernel.config import validate
+from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.groups.config import PAST_PUSHES, PUSHING
 from embedding.server.groups.following import check_follows

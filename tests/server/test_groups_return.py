@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from grouped import DIM, counted, following, moved, read
 
-from embedding.records import Window
+from embedding.kernel.records import Window
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.snapshots.store import SnapshotStore

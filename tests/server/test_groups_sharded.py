@@ -13,8 +13,8 @@ from threads import ThreadFleet, crash_primary, fleet
 from embedding.exchange.channel import Channel
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.stream import ShardStream
-from embedding.ports import lasting_port
-from embedding.records import ScorePairs, Table
+from embedding.kernel.ports import lasting_port
+from embedding.kernel.records import ScorePairs, Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server
 from waiting import until

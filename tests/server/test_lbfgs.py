@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.batch import Material, Offer, Result, Task
+from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.records import Table
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
 from embedding.models.objective import Objective
-from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.lbfgs.minimiser import Lbfgs
 from embedding.server.lbfgs.rounds import Rounds

@@ -14,16 +14,16 @@ import torch
 from named import QUICK, named
 from threads import fleet, sharded
 
-from embedding.errors import RefusedError, UnavailableError
 from embedding.evaluation.best import NearestRows
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.exchange.channel import Channel
 from embedding.exchange.payload import RowDelta
-from embedding.nearness import centre_of, frequent, sureness
-from embedding.records import ScorePairs, Table
+from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.records import ScorePairs, Table
 from embedding.server.config import ServerConfig
 from embedding.server.cutting.live import LiveModel
 from embedding.server.service import running_server
+from embedding.snapshots.nearness import centre_of, frequent, sureness
 from embedding.snapshots.query import RowScales, nearest
 
 DIM = 8

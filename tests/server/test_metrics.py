@@ -11,9 +11,9 @@ import pytest
 from named import named
 from prometheus_client.parser import text_string_to_metric_families
 
-from embedding.errors import RefusedError, UnavailableError
 from embedding.exchange.payload import RowDelta
-from embedding.records import Table
+from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.http import HttpService, Pages
 from embedding.server.figures.textmetrics import text_metrics
@@ -233,7 +233,7 @@ def server_checkpoint(server) -> None:
 def test_health_tells_of_a_window_that_could_not_be_published(tmp_path, connect):
     from datetime import UTC, datetime, timedelta
 
-    from embedding.records import Window
+    from embedding.kernel.records import Window
 
     store = tmp_path / "store"
     config = ServerConfig(min_count=1, snapshots=str(store))

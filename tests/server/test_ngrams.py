@@ -12,12 +12,12 @@ import pytest
 import torch
 from named import named
 
-from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
+from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.models.gramindex import GramIndex
 from embedding.models.subwords import Subwords
-from embedding.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig
 from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import Optimizer, Tables, pick_device

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from embedding.errors import RefusedError
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Surroundings, summed
 from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.together import decode_together, encode_together
-from embedding.records import Table, Window, WindowUnit
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting.live import LiveModel
 from embedding.server.service import running_server

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.batch import ROUND
+from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
 from embedding.server.policies import POLICIES, Drop, Ticket

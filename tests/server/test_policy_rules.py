@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.config import validate
-from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.records import Table
+from embedding.kernel.config import validate
+from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.records import Table
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
 from embedding.server.policies import Apply, Drop, Ticket

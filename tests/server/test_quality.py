@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from embedding.records import ScorePairs, Table, Window
+from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig
 from embedding.server.cutting.gold import measure_gold
 from embedding.server.cutting.quality import Cooccurrence, PairRing, ScoreKeeper

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from named import named
 
-from embedding.errors import ConfigError, PlatformError, RefusedError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.ports import lasting_port
-from embedding.records import SourceProgress, Table
+from embedding.kernel.errors import ConfigError, PlatformError, RefusedError
+from embedding.kernel.ports import lasting_port
+from embedding.kernel.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.journal import Journal, read_journal

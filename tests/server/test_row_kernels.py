@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from embedding.records import Table
+from embedding.kernel.records import Table
 from embedding.server.rows import fetching
 from embedding.server.rows.slotmap import SlotMap
 from embedding.server.rows.tables import Optimizer, Tables

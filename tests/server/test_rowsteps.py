@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from embedding.errors import ConfigError
-from embedding.records import Table
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import Table
 from embedding.server.rows.steps import FetchingSteps, RowSteps, TorchSteps, pick_steps
 from embedding.server.rows.tables import Optimizer, Tables, pick_device
 from embedding.server.rows.transfer import to_device, to_host

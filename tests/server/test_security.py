@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from certificates import make_certificate, make_token
 
-from embedding.config import validate
-from embedding.errors import ConfigError, PlatformError, RefusedError, UnavailableError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.ports import is_loopback
+from embedding.kernel.config import validate
+from embedding.kernel.errors import ConfigError, PlatformError, RefusedError, UnavailableError
+from embedding.kernel.ports import is_loopback
 from embedding.server.config import ServerConfig
 from embedding.server.service import ParameterServer, running_server
 

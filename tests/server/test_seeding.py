@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from named import named
 
-from embedding.errors import RefusedError, SnapshotError, UnavailableError
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.payload import RowDelta
-from embedding.ports import lasting_port
-from embedding.records import Table, Window, WindowUnit
+from embedding.kernel.errors import RefusedError, SnapshotError, UnavailableError
+from embedding.kernel.ports import lasting_port
+from embedding.kernel.records import Table, Window, WindowUnit
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.fences import Fences
 from embedding.server.recovery.seeding import NOTHING, roll_back_state

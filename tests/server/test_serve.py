@@ -20,11 +20,11 @@ import pytest
 from certificates import make_certificate, make_token
 
 from embedding.commands.address import parse_listen
-from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.shards.client import connect
+from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.settings import Settings
 
 WAIT_S = 90
@@ -163,7 +163,7 @@ def test_addresses_that_are_none_are_refused(text):
 
 def test_a_server_that_restores_or_ails_says_so_in_the_status(tmp_path, monkeypatch, capsys):
     from embedding.commands.operate import status
-    from embedding.errors import UnavailableError
+    from embedding.kernel.errors import UnavailableError
     from embedding.server.figures.http import HttpService, Pages
 
     http = HttpService(host="127.0.0.1", port=0)

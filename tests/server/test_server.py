@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from named import QUICK, named
 
-from embedding.errors import AheadError, RefusedError, UnavailableError
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
+from embedding.kernel.errors import AheadError, RefusedError, UnavailableError
+from embedding.kernel.records import ScorePairs, Table
 from embedding.models.starting import first_vectors
-from embedding.records import ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 

@@ -13,10 +13,10 @@ from grouped import following
 from lacking import FULL, failing
 from named import named
 
-from embedding.errors import RefusedError, UnavailableError
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import VERSION, Push, nothing_read
-from embedding.records import Table
+from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rows.changing import Changes
 from embedding.server.service import running_server

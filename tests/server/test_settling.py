@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from embedding.records import Window
+from embedding.kernel.records import Window
 from embedding.server.cutting.settling import Settling
 
 JUNE = Window(datetime(2020, 6, 1, tzinfo=UTC), datetime(2020, 7, 1, tzinfo=UTC))

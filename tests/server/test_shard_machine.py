@@ -13,15 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from embedding.errors import RefusedError
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import Minibatches, draws_of
 from embedding.exchange.shards.split import split_deltas
 from embedding.exchange.wire import MAX_HEADER_BYTES, Message, encode
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Table
 from embedding.models.config import ModelConfig
 from embedding.models.starting import first_vectors
-from embedding.records import Table
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.rows.tables import Optimizer, Tables, pick_device

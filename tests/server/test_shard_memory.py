@@ -11,10 +11,10 @@ import torch
 from lacking import FULL, failing
 from threads import fleet, sharded
 
-from embedding.errors import UnavailableError
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.records import Table
+from embedding.kernel.errors import UnavailableError
+from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.shards.following import FollowingShard

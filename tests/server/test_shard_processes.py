@@ -14,12 +14,12 @@ import psutil
 import pytest
 from named import named
 
-from embedding.errors import PlatformError
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.client import connect
-from embedding.records import Table
+from embedding.kernel.errors import PlatformError
+from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig
 from embedding.server.service import running_server
 from embedding.server.shards.fleet import Fleet, shard_specs

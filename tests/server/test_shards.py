@@ -14,7 +14,13 @@ from certificates import make_certificate, make_token
 from named import QUICK, named
 from threads import crash_primary, fleet, sharded
 
-from embedding.errors import (
+from embedding.exchange.channel import Channel
+from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import Push
+from embedding.exchange.shards.client import ShardedClient, reached
+from embedding.exchange.shards.client import connect as greet
+from embedding.exchange.shards.stream import ShardStream
+from embedding.kernel.errors import (
     AheadError,
     BehindError,
     ConfigError,
@@ -23,15 +29,9 @@ from embedding.errors import (
     RefusedError,
     UnavailableError,
 )
-from embedding.exchange.channel import Channel
-from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push
-from embedding.exchange.shards.client import ShardedClient, reached
-from embedding.exchange.shards.client import connect as greet
-from embedding.exchange.shards.stream import ShardStream
+from embedding.kernel.ports import lasting_port
+from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.models.starting import first_vectors
-from embedding.ports import lasting_port
-from embedding.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.groups.config import GroupConfig
 from embedding.server.service import ParameterServer

@@ -14,14 +14,14 @@ import pytest
 from named import QUICK, named
 from threads import crash_primary, fleet, sharded
 
-from embedding.errors import ConfigError, RefusedError
 from embedding.evaluation.gold import PairGold
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.client import connect as greet
 from embedding.exchange.wire import Message
-from embedding.records import ScorePairs, Table, Window
+from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting.live import LiveModel
 from embedding.server.rows.tables import Optimizer, Tables, pick_device

@@ -13,13 +13,13 @@ import pytest
 from named import QUICK, named
 from threads import fleet, sharded
 
-from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.compression.base import PACKING
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.shards.client import connect as greet
 from embedding.exchange.shards.columns import ColumnsClient
-from embedding.records import Table
+from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from waiting import until

@@ -17,7 +17,7 @@ from embedding.exchange.allreduce.reducing import ReducingRoute
 from embedding.exchange.allreduce.ring import rendezvous
 from embedding.exchange.shards.client import connect as greet
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
-from embedding.records import Table
+from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rows.tables import first_vectors
 

@@ -9,12 +9,12 @@ import pytest
 from named import QUICK
 from threads import fleet, sharded
 
-from embedding.errors import RefusedError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.relay import Relay
-from embedding.records import Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.shards.log import Change, as_json, from_json
 from embedding.server.shards.sums import check_tickets

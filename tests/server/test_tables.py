@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import Table
 from embedding.models.starting import first_vectors
-from embedding.records import Table
 from embedding.server.rows.tables import Optimizer, Tables, pick_device
 from generated import examples
 

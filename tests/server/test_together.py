@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from embedding.errors import RefusedError
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import VERSION, Push
-from embedding.records import Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.together import push_together
 from embedding.server.state import ServerState

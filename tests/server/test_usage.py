@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from embedding.errors import RefusedError
 from embedding.exchange.payload import (
     TIMES,
     UNITS,
@@ -18,7 +17,8 @@ from embedding.exchange.payload import (
     RowDelta,
 )
 from embedding.exchange.protocol import VERSION, Push
-from embedding.records import SourceProgress, Table, Window, WindowUnit
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import SourceProgress, Table, Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting.cutter import Cutter
 from embedding.server.recovery.restoring import assemble, collect, restore

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from embedding.errors import RefusedError
+from embedding.kernel.errors import RefusedError
 from embedding.server.words.vocabulary import Vocabulary
 
 

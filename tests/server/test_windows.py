@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.records import WindowUnit
+from embedding.kernel.records import WindowUnit
 from embedding.server.words.windows import WindowTracker
 
 HOUR = 3600

@@ -8,7 +8,7 @@ import pytest
 from grouped import DIM, counted, following, moved
 from threads import fleet, sharded
 
-from embedding.errors import UnavailableError
+from embedding.kernel.errors import UnavailableError
 from embedding.server.config import ServerConfig
 from embedding.server.recovery import checkpointer
 from embedding.server.recovery.checkpointer import Checkpointer

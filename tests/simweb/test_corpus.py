@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.config import validate
-from embedding.errors import ConfigError, InputError
+from embedding.kernel.config import validate
+from embedding.kernel.errors import ConfigError, InputError
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.corpus import CorpusDocument, from_records, parse_lines, read_corpus
 from generated import examples

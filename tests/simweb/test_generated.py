@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.simweb.config import PARTS, SimwebConfig
 from embedding.simweb.corpus import Corpus
 from embedding.simweb.generated import FIRST_DAY, LAST_DAY, generate, truth

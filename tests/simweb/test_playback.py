@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.clock import EventClock
-from embedding.errors import ConfigError
+from embedding.kernel.clock import EventClock
+from embedding.kernel.errors import ConfigError
 from embedding.simweb.playback import DAY, PlaybackClock, State, Timeline
 from generated import examples
 

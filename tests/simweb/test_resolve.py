@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.resolve import resolve_corpus
 

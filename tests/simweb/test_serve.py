@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from embedding.clock import EventClock
-from embedding.errors import InputError, PlatformError
+from embedding.kernel.clock import EventClock
+from embedding.kernel.errors import InputError, PlatformError
 from embedding.simweb.config import SimwebConfig
 from embedding.simweb.serve import address, listen, serve
 from embedding.simweb.testing import running

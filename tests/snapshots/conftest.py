@@ -12,7 +12,7 @@ import fsspec
 import numpy as np
 import pytest
 
-from embedding.records import SnapshotData, Window, WindowUnit, WordCounts
+from embedding.kernel.records import SnapshotData, Window, WindowUnit, WordCounts
 from embedding.snapshots.store import SnapshotStore
 
 WORDS = ("코로나", "마스크", "일본", "조국", "확진자", "petition", "🙂", "방역")

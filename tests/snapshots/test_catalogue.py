@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from embedding.errors import SnapshotError
+from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.catalogue import Catalogue
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from embedding.errors import SnapshotError, YeoronError
+from embedding.kernel.errors import SnapshotError, YeoronError
 from embedding.snapshots.store import SnapshotStore
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.errors import SnapshotError
+from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.evidence import DAY, MOST_PARTS, PER_DAY, SCHEMA, EvidenceStore, sampled
 
 START = datetime(2020, 2, 28, tzinfo=UTC)

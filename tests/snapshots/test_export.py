@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from gensim.models import KeyedVectors
 
-from embedding.errors import InputError
 from embedding.exchange.protocol import no_counts
+from embedding.kernel.errors import InputError
 from embedding.snapshots.export import Exported, ExportFormat, export
 
 

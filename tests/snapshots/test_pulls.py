@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from embedding.errors import SnapshotError
+from embedding.kernel.errors import SnapshotError
 from embedding.server.cutting.cutter import pulls_of
 from embedding.server.words.shifts import Pulled
 from embedding.snapshots.pulls import Pulls

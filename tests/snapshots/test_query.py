@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.errors import InputError
-from embedding.nearness import directions_of, sureness
+from embedding.kernel.errors import InputError
 from embedding.snapshots import query
+from embedding.snapshots.nearness import directions_of, sureness
 from generated import examples
 
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from embedding.errors import ConfigError, InputError, SnapshotError
-from embedding.records import Phrase, SnapshotRef, Window
+from embedding.kernel.errors import ConfigError, InputError, SnapshotError
+from embedding.kernel.records import Phrase, SnapshotRef, Window
 from embedding.snapshots.store import SnapshotStore
 
 

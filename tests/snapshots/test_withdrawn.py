@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from embedding.errors import SnapshotError
+from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.catalogue import Catalogue
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.withdrawn import NOTE

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from embedding.clock import EventClock
-from embedding.errors import FetchError
+from embedding.kernel.clock import EventClock
+from embedding.kernel.errors import FetchError
 from embedding.sources.base import Found, Listing, Page
 from embedding.sources.config import SourceConfig
 from embedding.sources.registry import read_listing

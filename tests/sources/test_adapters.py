@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from embedding.clock import EventClock
-from embedding.errors import FetchError
+from embedding.kernel.clock import EventClock
+from embedding.kernel.errors import FetchError
 from embedding.sources.base import Found, Page, Pseudonyms
 from embedding.sources.config import SourceConfig
 from embedding.sources.dotted import dotted, dotted_text

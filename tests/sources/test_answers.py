@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.sources.answers import PageAnswers
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.sources.shapes import find_shape

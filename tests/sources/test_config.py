@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.sources.base import Pseudonyms
 from embedding.sources.config import ACCEPTED, KINDS, load_sources
 from embedding.sources.registry import make_adapter

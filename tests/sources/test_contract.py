@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from embedding.errors import FetchError
+from embedding.kernel.errors import FetchError
 from embedding.sources.base import Adapter, Found, Inline, Pseudonyms, Reference
 from embedding.sources.config import KINDS, SourceConfig
 from embedding.sources.registry import make_adapter

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.config import read_toml
-from embedding.errors import ConfigError
+from embedding.kernel.config import read_toml
+from embedding.kernel.errors import ConfigError
 from embedding.sources.config import SourceConfig, load_sources
 from embedding.sources.file import add_sources, source_table
 from embedding.sources.rejected import reject, rejected

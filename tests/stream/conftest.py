@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from embedding.records import TokenBlock
+from embedding.kernel.records import TokenBlock
 from embedding.stream import BlockQueue
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from embedding.records import TokenBlock
+from embedding.kernel.records import TokenBlock
 from embedding.stream import BlockQueue
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.stream import frames
 from embedding.stream.credit import Phase, ReceiverState, SenderState, cost
 from embedding.stream.frames import Kind

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from embedding.errors import ConfigError, InputError, PlatformError, YeoronError
-from embedding.records import TokenBlock
+from embedding.kernel.errors import ConfigError, InputError, PlatformError, YeoronError
+from embedding.kernel.records import TokenBlock
 from embedding.stream import BlockQueue, PeerLost, QueueClosed, QueueEmpty, QueueFull
 from waiting import until
 

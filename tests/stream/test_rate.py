@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.stream import TokenBucket
 
 

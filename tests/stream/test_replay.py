@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from embedding.errors import ConfigError, InputError
+from embedding.kernel.errors import ConfigError, InputError
 from embedding.stream import (
     PrioritisedReplay,
     ReplayMemory,

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.dated import read
 from benchmarks.replay import ARMS, _reach, bench_replay, main, verdict
 from benchmarks.replaying import SMOOTH, Run
-from embedding.errors import YeoronError
+from embedding.kernel.errors import YeoronError
 from embedding.models import ModelConfig
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import TokenBlock
 from embedding.models.sampling import keep_probabilities
-from embedding.records import TokenBlock
 from embedding.stream.initial import (
     InitialPriorities,
     gradient_figure,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from embedding.records import Document
+from embedding.kernel.records import Document
 from embedding.text.config import TextConfig
 from embedding.text.kiwi import KiwiTokenizer
 

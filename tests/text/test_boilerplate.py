@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.records import Document
+from embedding.kernel.records import Document
 from embedding.text.boilerplate import LEAST, REMEMBERED, WORDS, Boilerplate
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.records import TokenBlock
+from embedding.kernel.records import TokenBlock
 from embedding.text import counting
 from embedding.text.config import TextConfig
 from embedding.text.counting import count_blocks, count_lines

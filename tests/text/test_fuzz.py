@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from embedding.records import Document, TokenBlock
+from embedding.kernel.records import Document, TokenBlock
 from embedding.text.config import TextConfig
 from embedding.text.mask import mask
 from embedding.text.neutral import NEUTRAL

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.records import Document
+from embedding.kernel.records import Document
 from embedding.text.config import TextConfig
 from embedding.text.newwords import MENTIONS, VARIETY, WordFinder
 from embedding.text.pipeline import TextPipeline

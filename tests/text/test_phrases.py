@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.records import Document, Phrase, TokenBlock
+from embedding.kernel.records import Document, Phrase, TokenBlock
 from embedding.text.config import TextConfig
 from embedding.text.kiwi import KiwiTokenizer
 from embedding.text.passages import APART, BLANK, TOUCHES, Passage

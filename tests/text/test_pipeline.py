@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from embedding.errors import InputError
-from embedding.records import Document, TokenBlock
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import Document, TokenBlock
 from embedding.text import kiwi as kiwi_module
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline

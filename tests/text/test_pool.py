@@ -11,8 +11,8 @@ import numpy as np
 import psutil
 import pytest
 
-from embedding.errors import ConfigError
-from embedding.records import Document
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import Document
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.text.pool import TextPool, merged

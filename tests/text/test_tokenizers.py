@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.text import kiwi as kiwi_module
 from embedding.text.config import TextConfig
 from embedding.text.fallback import ScriptTokenizer, WhitespaceTokenizer

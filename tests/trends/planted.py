@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from embedding.exchange.payload import UNITS
-from embedding.records import SnapshotData, Window, WindowUnit, WordCounts
+from embedding.kernel.records import SnapshotData, Window, WindowUnit, WordCounts
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from embedding.cli import app
-from embedding.errors import InputError
 from embedding.evaluation.evaluate import evaluate_snapshot
+from embedding.kernel.errors import InputError
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
 from embedding.trends.bias import source_bias

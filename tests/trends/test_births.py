@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from embedding.records import SnapshotData, Window, WindowUnit, WordCounts
+from embedding.kernel.records import SnapshotData, Window, WindowUnit, WordCounts
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.births import births
 from embedding.trends.config import TrendsConfig

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from embedding.records import TokenBlock, WindowUnit
+from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.trends.bursts import bursts
 from embedding.trends.emergence import emergence
 from embedding.trends.frequency import Frequency

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.trends.between import build_between
 from embedding.trends.compass import Compass
 from embedding.trends.mapping import neighbour_map, scaled, turned

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from embedding.cli import app
-from embedding.errors import InputError
-from embedding.records import SnapshotData, Window, WindowUnit, WordCounts
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import SnapshotData, Window, WindowUnit, WordCounts
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 from embedding.trends.axis import ALL, axis_history

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.config import TrendsConfig
 from embedding.trends.contrast import source_contrast

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from embedding.records import WordCounts
+from embedding.kernel.records import WordCounts
 from embedding.trends import emergence as emergences
 from embedding.trends.emergence import emergence, log_odds, source_spread, usual_change
 from embedding.trends.frequency import Frequency, add

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from embedding.records import Phrase, SnapshotData, Window, WindowUnit, WordCounts
+from embedding.kernel.records import Phrase, SnapshotData, Window, WindowUnit, WordCounts
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.history import word_history
 from embedding.trends.report import build_report

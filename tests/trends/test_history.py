@@ -9,7 +9,7 @@ import json
 import pytest
 from rich.console import Console
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.trends import table
 from embedding.trends.config import TrendsConfig
 from embedding.trends.dating import ChangeDate, WordChange

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from embedding.config import validate
-from embedding.errors import ConfigError, PlatformError
+from embedding.kernel.config import validate
+from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.trends.config import TrendsConfig
 from embedding.trends.delivery import as_slack, as_text
 from embedding.trends.notice import Line, Notice, compose

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embedding.nearness import unit_rows
+from embedding.snapshots.nearness import unit_rows
 from embedding.trends.prototypes import (
     ContextSums,
     average_pairwise_distance,

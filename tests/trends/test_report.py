@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from embedding.errors import ConfigError, InputError, SnapshotError
-from embedding.records import SnapshotRef, WordCounts
+from embedding.kernel.errors import ConfigError, InputError, SnapshotError
+from embedding.kernel.records import SnapshotRef, WordCounts
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage, table
 from embedding.trends.config import TrendsConfig

@@ -10,8 +10,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from embedding.errors import InputError
-from embedding.nearness import unit_rows
+from embedding.kernel.errors import InputError
+from embedding.snapshots.nearness import unit_rows
 from embedding.trends.config import EstimatorName, TrendsConfig
 from embedding.trends.nearest import nearest, shared
 from embedding.trends.pair import Pair

@@ -21,7 +21,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from embedding.exchange.payload import UNITS
-from embedding.records import SnapshotData
+from embedding.kernel.records import SnapshotData
 from embedding.snapshots.evidence import SCHEMA, EvidenceStore
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage

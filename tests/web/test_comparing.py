@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from unguarded import unguarded
 
-from embedding.errors import SnapshotError
+from embedding.kernel.errors import SnapshotError
 from embedding.snapshots.store import SnapshotStore
 from embedding.web.answers import Answers
 from embedding.web.config import AxisConfig, WebConfig

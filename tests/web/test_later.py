@@ -8,7 +8,7 @@ import pytest
 from browsing import CHROMIUM, PATIENCE
 from unguarded import unguarded
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
 from embedding.trends.disagreement import disagreement
 from embedding.web import answers, differing
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.config import validate
-from embedding.errors import ConfigError
+from embedding.kernel.config import validate
+from embedding.kernel.errors import ConfigError
 from embedding.web.app import create_app
 from embedding.web.config import WebConfig
 from embedding.web.login import (

@@ -10,8 +10,8 @@ import sys
 import httpx
 import pytest
 
-from embedding.certificates import make_certificate
-from embedding.ports import lasting_port
+from embedding.kernel.certificates import make_certificate
+from embedding.kernel.ports import lasting_port
 from waiting import until
 
 pytestmark = pytest.mark.slow

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from embedding.errors import AheadError
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
-from embedding.records import IntArray, ScorePairs
+from embedding.kernel.errors import AheadError
+from embedding.kernel.records import IntArray, ScorePairs
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.state import ServerState
 

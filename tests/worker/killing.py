@@ -22,9 +22,9 @@ import psutil
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.kernel.ports import lasting_port
+from embedding.kernel.records import Window
 from embedding.models.config import ModelConfig
-from embedding.ports import lasting_port
-from embedding.records import Window
 from embedding.server.config import ServerConfig
 from embedding.snapshots.store import SnapshotStore
 from embedding.stream.config import StreamConfig

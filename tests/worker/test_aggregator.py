@@ -18,8 +18,8 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.relay import Relay
+from embedding.kernel.records import Table
 from embedding.models.starting import first_vectors
-from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.worker.aggregator import running_aggregator

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from killing import chaos, corpus, kill, kill_without_reader, learnt_once
 
-from embedding.records import Window
+from embedding.kernel.records import Window
 from embedding.snapshots.store import SnapshotStore
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]

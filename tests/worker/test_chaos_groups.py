@@ -24,7 +24,7 @@ from killing import (
 )
 
 from embedding.exchange.client import ParameterClient
-from embedding.ports import lasting_port
+from embedding.kernel.ports import lasting_port
 from embedding.server.config import ServerConfig
 from embedding.server.groups.config import GroupConfig
 from embedding.stream.config import StreamConfig

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from embedding.kernel.records import TokenBlock
 from embedding.models.config import ModelConfig
-from embedding.records import TokenBlock
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.stream.queue import BlockQueue

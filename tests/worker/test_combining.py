@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embedding.kernel.records import Table
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import ModelConfig
 from embedding.models.sampling import NoiseTable
-from embedding.records import Table
 from embedding.worker.combining import Usual, share, steps_of, updates
 
 

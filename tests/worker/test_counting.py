@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.exchange.payload import BlockCounts
-from embedding.records import IntArray, TokenBlock, WindowUnit
+from embedding.kernel.records import IntArray, TokenBlock, WindowUnit
 from embedding.worker.authors import Authors
 from embedding.worker.counting import count_words, progress
 

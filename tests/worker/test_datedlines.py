@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.records import WindowUnit
+from embedding.kernel.records import WindowUnit
 from embedding.worker import corpus, datedlines
 from embedding.worker.corpus import Stretch
 from embedding.worker.datedlines import DatedLines, dated_columns, dated_lines, listed, passing

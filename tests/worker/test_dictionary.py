@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crawling_node import Node
 
-from embedding.records import Window, WindowUnit
+from embedding.kernel.records import Window, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.snapshots.store import SnapshotStore

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from embedding.records import TokenBlock
+from embedding.kernel.records import TokenBlock
 from embedding.snapshots.evidence import EvidenceStore
 from embedding.worker.evidence import EvidenceKeeper
 

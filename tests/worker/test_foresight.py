@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from in_process import InProcess, make_state
 
 from embedding.exchange.protocol import Push
-from embedding.records import TokenBlock, WindowUnit
+from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.worker.counting import count_words
 from embedding.worker.foresight import Foresight
 from embedding.worker.lexicon import Lexicon

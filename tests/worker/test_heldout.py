@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from embedding.records import Table
+from embedding.kernel.records import Table
 from embedding.worker.heldout import LEAST, MOST, HeldOut, HeldPairs, hold_out, pairs_of
 from embedding.worker.planning import Part
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from in_process import InProcess, make_state
 
-from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.payload import UNITS
 from embedding.exchange.protocol import VERSION, SharedTables
+from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
 from embedding.server.config import SyncConfig
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig

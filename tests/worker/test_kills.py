@@ -24,9 +24,9 @@ from embedding.crawl.frontier import Frontier
 from embedding.crawl.lease import LeaseConfig
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.kernel.ports import lasting_port
+from embedding.kernel.records import Window
 from embedding.models.config import ModelConfig
-from embedding.ports import lasting_port
-from embedding.records import Window
 from embedding.server.config import ServerConfig
 from embedding.simweb.testing import running
 from embedding.snapshots.store import SnapshotStore

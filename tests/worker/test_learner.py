@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from in_process import InProcess, make_state
 
-from embedding.errors import RefusedError, YeoronError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Rows
+from embedding.kernel.errors import RefusedError, YeoronError
+from embedding.kernel.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
 from embedding.models.base import BlockLoss, LocalBlock, Trainer, make_trainer
 from embedding.models.config import ModelConfig, Schedule
-from embedding.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.replay import ReplayMemory, UniformReplay

@@ -199,7 +199,7 @@ def wait_for_all(node: subprocess.Popen[bytes], writable: Path, log: Path) -> No
 def windows(server: ParameterServer) -> list:
     from datetime import UTC, datetime
 
-    from embedding.records import Window
+    from embedding.kernel.records import Window
 
     found = server.status()["windows"].values()
     starts = [datetime.fromisoformat(each["start"]).astimezone(UTC) for each in found]

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from embedding.errors import PlatformError, YeoronError
+from embedding.kernel.errors import PlatformError, YeoronError
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from in_process import InProcess, make_state
 
+from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.records import TokenBlock, WindowUnit
 from embedding.worker.config import NodeConfig
 from embedding.worker.learner import Learner
 from embedding.worker.lexicon import Lexicon

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embedding.errors import AheadError, RefusedError, YeoronError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.protocol import Push
+from embedding.kernel.errors import AheadError, RefusedError, YeoronError
+from embedding.kernel.records import FloatArray, Table, TokenBlock, WindowUnit
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
-from embedding.records import FloatArray, Table, TokenBlock, WindowUnit
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.replay import UniformReplay

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from embedding.errors import RefusedError, YeoronError
-from embedding.records import TokenBlock
+from embedding.kernel.errors import RefusedError, YeoronError
+from embedding.kernel.records import TokenBlock
 from embedding.worker.pipeline import Pipeline, When
 
 

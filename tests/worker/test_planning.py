@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.worker.planning import Part, plan
 
 

@@ -12,7 +12,7 @@ from benchmarks.hogwild import bench_hogwild
 from benchmarks.policies import ONE, bench_policies, main
 from benchmarks.simulated import SIMULATED, bench_simulated
 from benchmarks.unlike import speeds
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.models import ModelConfig
 
 MODEL = ModelConfig(dim=8, sample=0.0, learning_rate=0.05)

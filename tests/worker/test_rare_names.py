@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from crawling_node import Node
 
-from embedding.errors import RefusedError
 from embedding.exchange.testimony import Attestation, sign
+from embedding.kernel.errors import RefusedError
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.server.words.witnesses import Witnesses

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.errors import InputError
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig, Schedule
-from embedding.records import TokenBlock, WindowUnit
 from embedding.text.config import TextConfig
 from embedding.worker import corpus
 from embedding.worker.config import NodeConfig

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embedding.errors import RefusedError, RoundError, UnavailableError
 from embedding.exchange.batch import Result, Task, work
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.pace import Pace
+from embedding.kernel.errors import RefusedError, RoundError, UnavailableError
 from embedding.models.config import ModelConfig
 from embedding.models.objective import Objective
 from embedding.server.config import ServerConfig, SyncConfig

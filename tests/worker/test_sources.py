@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from embedding.errors import InputError
-from embedding.records import TokenBlock, WindowUnit
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.stream.faults import QueueClosed
 from embedding.text.config import TextConfig
 from embedding.training import sources as counting

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from embedding.exchange.payload import TIMES, UNITS, ContextSums, WindowUse
+from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.models.config import Model, ModelConfig
-from embedding.records import TokenBlock, WindowUnit
 from embedding.worker.contexts import BRIEF, REPEATED, TOPIC
 from embedding.worker.past import PastTexts
 from embedding.worker.usage import FREQUENT, LEAST_DOCUMENTS, UsageReader

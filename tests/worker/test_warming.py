@@ -25,8 +25,8 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.mirror import Mirror, Wanted
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
+from embedding.kernel.records import Table
 from embedding.models.config import Model, ModelConfig
-from embedding.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.stream.queue import BlockQueue

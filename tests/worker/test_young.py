@@ -8,12 +8,12 @@ from in_process import InProcess, make_state
 
 from embedding.exchange.payload import Surroundings, summed
 from embedding.exchange.protocol import VERSION
+from embedding.kernel.records import Table, TokenBlock, WindowUnit
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
 from embedding.models.contextbags import Bags, added_up
 from embedding.models.inference import SHARE, Frame, directions
 from embedding.models.sampling import NoiseTable
-from embedding.records import Table, TokenBlock, WindowUnit
 from embedding.server.config import SyncConfig
 from embedding.server.cutting.live import LiveModel
 from embedding.server.words.reading import IdRows, Taught

@@ -15,7 +15,7 @@ import numpy as np
 from embedding.exchange.allreduce.meeting import FRESH
 from embedding.exchange.allreduce.replica import Replica
 from embedding.exchange.allreduce.ring import Ring
-from embedding.records import FloatArray, IntArray, Table
+from embedding.kernel.records import FloatArray, IntArray, Table
 
 
 @dataclass

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 
 STAYS = 0.8
 """A row that goes by all-reduce does so until its density falls below this part of the threshold:

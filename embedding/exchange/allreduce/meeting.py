@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import ExchangeError
 from embedding.exchange.allreduce.ring import Ring, store_at
 from embedding.exchange.topology import MeetingSpec, RingSpec
-from embedding.records import IntArray
+from embedding.kernel.errors import ExchangeError
+from embedding.kernel.records import IntArray
 
 STORE_SECONDS = 60.0
 LOOK_SECONDS = 0.05

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import BrokenRingError
 from embedding.exchange.allreduce.agreeing import Standpoint, agree
 from embedding.exchange.allreduce.density import Touches, choose
 from embedding.exchange.allreduce.meeting import FRESH, Meeting
@@ -37,7 +36,8 @@ from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Ack, Push, Rows
 from embedding.exchange.route import Route, Server
 from embedding.exchange.topology import TopologyConfig
-from embedding.records import FloatArray, HalfArray, IntArray, ScorePairs, Table
+from embedding.kernel.errors import BrokenRingError
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, ScorePairs, Table
 
 NO_WINDOW = -(2**62)
 MOST_TRIES = 20

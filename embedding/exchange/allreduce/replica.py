@@ -6,7 +6,7 @@ import numpy as np
 
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.payload import RowDelta
-from embedding.records import FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 
 
 class Replica:

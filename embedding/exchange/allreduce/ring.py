@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from embedding.errors import BrokenRingError, PlatformError
 from embedding.exchange.topology import RingSpec
-from embedding.records import IntArray
+from embedding.kernel.errors import BrokenRingError, PlatformError
+from embedding.kernel.records import IntArray
 
 if TYPE_CHECKING:
     import torch

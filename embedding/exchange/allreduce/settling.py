@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from embedding.errors import UnavailableError
 from embedding.exchange.allreduce.replica import Replica
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.protocol import Push
 from embedding.exchange.route import Server
-from embedding.records import FloatArray, IntArray, Table
+from embedding.kernel.errors import UnavailableError
+from embedding.kernel.records import FloatArray, IntArray, Table
 
 PULL_BYTES = 32 * 1024 * 1024
 FENCE_SECONDS = 60.0

@@ -17,11 +17,11 @@ from abc import ABC, abstractmethod
 from importlib import import_module
 from typing import ClassVar
 
-from embedding.errors import RefusedError
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import Push
-from embedding.records import FloatArray, IntArray, Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import FloatArray, IntArray, Table
 
 
 class Compressor(ABC):

@@ -15,7 +15,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.compression.base import PACKING, Compressor, compressor
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.residuals import Residuals
@@ -24,8 +23,9 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.split import places
-from embedding.positions import positions
-from embedding.records import FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.positions import positions
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 
 Rows = tuple[IntArray, FloatArray]
 """Increasing ids int64 [n] and rows float32 [n, dim]."""

@@ -18,8 +18,8 @@ from llvmlite import binding, ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
 
+from embedding.kernel.records import FloatArray, HalfArray
 from embedding.models.jit import bare, instruction
-from embedding.records import FloatArray, HalfArray
 
 _I64 = ir.IntType(64)
 _WIDE = ir.VectorType(ir.FloatType(), 8)

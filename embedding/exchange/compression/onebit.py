@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.compression.base import Compressor
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.sparse import check, read_ids, room, write_ids
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models.jit import kernel
-from embedding.records import FloatArray, IntArray, Table
 
 
 @kernel()

@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.errors import RefusedError
 from embedding.exchange.payload import ByteArray
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.jit import kernel
-from embedding.records import FloatArray, IntArray
 
 PARTS = 6
 LEVEL: Any = 64

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from embedding.records import FloatArray
+from embedding.kernel.records import FloatArray
 
 Directions = npt.NDArray[np.int8]
 """int8 [k, dim]: directions, of any length."""

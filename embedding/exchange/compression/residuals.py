@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from embedding.kernel.positions import positions
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.jit import kernel
-from embedding.positions import positions
-from embedding.records import FloatArray, IntArray
 
 
 @kernel()

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.payload import ByteArray
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.jit import kernel
-from embedding.records import FloatArray, IntArray
 
 _FIRST: Any = np.int64(-1)
 _NOUGHT: Any = 0

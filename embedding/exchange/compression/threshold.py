@@ -20,13 +20,13 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from embedding.errors import RefusedError
 from embedding.exchange.compression import planes
 from embedding.exchange.compression.base import Compressor
 from embedding.exchange.compression.principal import Basis, Directions, principal
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import ByteArray, PackedDelta, RowDelta
-from embedding.records import FloatArray, IntArray, Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import FloatArray, IntArray, Table
 
 _LAYOUT = 2
 _HEAD = np.dtype([("layout", "u1"), ("directions", "<u2"), ("step", "<f4")])

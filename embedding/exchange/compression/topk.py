@@ -14,7 +14,7 @@ from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.sparse import check, read_places, room, write_places, zeros
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
-from embedding.records import FloatArray, IntArray, Table
+from embedding.kernel.records import FloatArray, IntArray, Table
 
 _EACH = 3
 

@@ -17,7 +17,7 @@ from embedding.exchange.protocol import Ack, Welcome
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.together import PLACES, split_texts
 from embedding.exchange.wire import Message
-from embedding.records import FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 
 Seen = tuple[tuple[int, int], ...]
 """Of the leader, or of each of its shards: its life, and the clock of its changes then."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from embedding.errors import RefusedError
 from embedding.exchange.wire import SCHEMA, SLOTS, Array, Message, contents, decode, encode, slot
+from embedding.kernel.errors import RefusedError
 
 
 def cut(message: Message, most_bytes: int) -> tuple[list[int], list[Array]] | None:

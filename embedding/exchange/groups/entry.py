@@ -18,14 +18,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from embedding.errors import RefusedError
 from embedding.exchange.codec import encode_push, whole
 from embedding.exchange.groups.cutting import cut, whole_again
 from embedding.exchange.payload import BlockCounts, ContextSums, CountGroup, RowDelta, summed
 from embedding.exchange.protocol import Push
 from embedding.exchange.together import decode_together, encode_together
 from embedding.exchange.wire import Array, Message
-from embedding.records import IntArray, SourceProgress, Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import IntArray, SourceProgress, Table
 
 MERGE, PIECE = "merge", "piece"
 MOST_LAGS = 4096

@@ -12,7 +12,6 @@ from functools import partial
 
 import numpy as np
 
-from embedding.errors import RefusedError, UnavailableError
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import position, whole
 from embedding.exchange.groups.client import Changes, LeaderClient, Seen
@@ -22,7 +21,8 @@ from embedding.exchange.rowcache import NAMES
 from embedding.exchange.shards.client import ShardedClient
 from embedding.exchange.shards.split import joined, places
 from embedding.exchange.wire import Message
-from embedding.records import FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 

@@ -14,7 +14,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from embedding.errors import ConfigError, ExchangeError, RefusedError, UnavailableError
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.codec import acknowledged, encode_push
@@ -24,7 +23,8 @@ from embedding.exchange.shards.ownrows import ShardedRows
 from embedding.exchange.shards.split import joined, places, split_push
 from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.wire import Message
-from embedding.records import IntArray, ScorePairs, Table
+from embedding.kernel.errors import ConfigError, ExchangeError, RefusedError, UnavailableError
+from embedding.kernel.records import IntArray, ScorePairs, Table
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

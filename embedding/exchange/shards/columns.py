@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import RefusedError, UnavailableError
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.config import ExchangeConfig
@@ -30,8 +29,9 @@ from embedding.exchange.shards.minibatches import (
 from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.shards.unpacked import check_column_exchange
 from embedding.exchange.wire import Message
+from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, ScorePairs
 from embedding.models.slices import slopes_of
-from embedding.records import FloatArray, HalfArray, IntArray, ScorePairs
 
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 

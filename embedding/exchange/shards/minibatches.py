@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import ValidationError
 
-from embedding.errors import RefusedError
 from embedding.exchange.wire import Array, Message
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray
 from embedding.models.base import LocalBlock
 from embedding.models.config import Model, ModelConfig
-from embedding.records import CodeArray, FloatArray, HalfArray, IntArray
 
 if TYPE_CHECKING:
     from embedding.models.examples import Examples

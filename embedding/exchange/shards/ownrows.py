@@ -13,7 +13,7 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.split import split_push
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 
 
 class ShardedRows(OwnRows):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.records import FloatArray, HalfArray, IntArray
+from embedding.kernel.records import FloatArray, HalfArray, IntArray
 
 
 @dataclass(frozen=True)

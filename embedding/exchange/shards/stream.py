@@ -9,7 +9,6 @@ from typing import Any
 
 import tenacity
 
-from embedding.errors import BehindError, UnavailableError
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import whole
 from embedding.exchange.config import ExchangeConfig
@@ -18,7 +17,8 @@ from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.retrying import retrying
 from embedding.exchange.rowcache import NAMES
 from embedding.exchange.wire import Message
-from embedding.records import IntArray, Table
+from embedding.kernel.errors import BehindError, UnavailableError
+from embedding.kernel.records import IntArray, Table
 
 logger = logging.getLogger(__name__)
 

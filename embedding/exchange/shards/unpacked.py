@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from embedding.errors import ConfigError
 from embedding.exchange.config import ExchangeConfig
+from embedding.kernel.errors import ConfigError
 
 
 def check_column_exchange(config: ExchangeConfig) -> None:

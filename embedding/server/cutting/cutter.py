@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from embedding.errors import RefusedError, UnavailableError, YeoronError
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.protocol import no_counts
-from embedding.nearness import frequent
-from embedding.positions import positions
-from embedding.readability import spread
-from embedding.records import (
+from embedding.kernel.errors import RefusedError, UnavailableError, YeoronError
+from embedding.kernel.positions import positions
+from embedding.kernel.records import (
     FloatArray,
     HalfArray,
     IntArray,
@@ -44,7 +42,9 @@ from embedding.server.words.overlay import Overlay
 from embedding.server.words.reading import IdRows
 from embedding.server.words.shifts import Pulled
 from embedding.server.words.usage import SourceUsage
+from embedding.snapshots.nearness import frequent
 from embedding.snapshots.pulls import Pulls
+from embedding.snapshots.readability import spread
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 
@@ -318,7 +318,7 @@ class Cutter:
         return {f"weight.{name}": weight for name, weight in read_weights(told).items()}
 
     def _readability(self, data: SnapshotData) -> dict[str, float]:
-        """Whether the snapshot can be read (embedding/readability.py)."""
+        """Whether the snapshot can be read (snapshots/readability.py)."""
         with self._state.lock:
             told = self._reports() or list(self._state.reports.values())
         vectors = np.asarray(data.vectors[frequent(data.counts)])

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from embedding.errors import InputError
 from embedding.evaluation.gold import PairGold, read_gold
 from embedding.evaluation.similarity import similarity
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.errors import InputError
+from embedding.kernel.records import FloatArray, IntArray
 
 logger = logging.getLogger(__name__)
 

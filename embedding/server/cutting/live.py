@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from embedding.errors import RefusedError, UnavailableError
 from embedding.evaluation.analogy import analogy
 from embedding.evaluation.best import NearestRows
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.evaluation.similarity import similarity
-from embedding.nearness import centre_of, frequent, sureness
-from embedding.readability import spread, unreadable
-from embedding.records import IntArray, Table, TimeArray
+from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.records import IntArray, Table, TimeArray
 from embedding.server.state import ServerState
 from embedding.server.words.reading import Held, IdRows, Reading
+from embedding.snapshots.nearness import centre_of, frequent, sureness
+from embedding.snapshots.readability import spread, unreadable
 
 MAX_NEIGHBOURS = 1_000
 MAX_JUDGED = 200_000
@@ -40,7 +40,7 @@ _PATIENCE_S = 10.0
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A word near another: its nearness (embedding/nearness.py) and its running count."""
+    """A word near another: its nearness (snapshots/nearness.py) and its running count."""
 
     word: str
     nearness: float

@@ -17,8 +17,8 @@ import torch
 
 from embedding.evaluation.likelihood import nll
 from embedding.evaluation.pip import pip_loss
-from embedding.positions import positions
-from embedding.records import FloatArray, IntArray, ScorePairs, Table, TimeArray, Window
+from embedding.kernel.positions import positions
+from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table, TimeArray, Window
 from embedding.server.config import ServerConfig
 from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import Tables

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from embedding.records import Window
+from embedding.kernel.records import Window
 
 logger = logging.getLogger(__name__)
 

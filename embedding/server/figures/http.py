@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from embedding.errors import PlatformError
+from embedding.kernel.errors import PlatformError
 
 _HERE = ("localhost", "127.0.0.1", "[::1]")
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from embedding.exchange.compression.halves import narrow
 from embedding.exchange.setup import Setup
-from embedding.records import FloatArray, HalfArray
+from embedding.kernel.records import FloatArray, HalfArray
 from embedding.server.rows.transfer import to_host
 
 

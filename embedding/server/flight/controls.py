@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Protocol
 
-from embedding.config import validate
-from embedding.errors import RefusedError, UnavailableError
 from embedding.evaluation.gold import read_gold
-from embedding.records import Window
+from embedding.kernel.config import validate
+from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.records import Window
 from embedding.server.config import SyncConfig
 from embedding.server.cutting.cutter import Cutter
 from embedding.server.cutting.live import LiveModel, read_gold_set

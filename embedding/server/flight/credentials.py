@@ -10,10 +10,10 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from embedding.errors import ConfigError
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.token import private, read_token
-from embedding.ports import is_loopback
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.ports import is_loopback
 from embedding.server.config import ServerConfig
 
 _SOON = timedelta(days=14)

@@ -7,12 +7,12 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
-from embedding.errors import RefusedError
 from embedding.exchange.codec import string, whole
 from embedding.exchange.groups.entry import MERGE, PIECE, Pieces, decode_entry, decode_piece
 from embedding.exchange.together import PLACES, joined_texts
 from embedding.exchange.wire import Array, Message
-from embedding.records import Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Table
 from embedding.server.figures.reports import as_sent
 from embedding.server.flight.limits import check_nodes, check_push, check_report, check_rows
 from embedding.server.state import ServerState

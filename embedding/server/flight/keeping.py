@@ -9,7 +9,7 @@ import numpy as np
 from embedding.exchange.protocol import Rows
 from embedding.exchange.rowcache import NAMES, Kept
 from embedding.exchange.wire import Array
-from embedding.records import IntArray, Table
+from embedding.kernel.records import IntArray, Table
 from embedding.server.state import ServerState
 
 

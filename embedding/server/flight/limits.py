@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from embedding.errors import RefusedError
 from embedding.exchange.protocol import Push
-from embedding.records import IntArray, ScorePairs
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import IntArray, ScorePairs
 from embedding.server.state import ServerState
 
 MAX_NODES = 10_000

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.codec import packed_header
 from embedding.exchange.compression.base import unpacked
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.mirror import Mirror, Wanted
 from embedding.exchange.protocol import Push, Rows
 from embedding.exchange.wire import Array
-from embedding.records import IntArray, Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import IntArray, Table
 
 Answer = tuple[dict[str, Any], dict[str, Array]]
 """Header and parts of an answer."""

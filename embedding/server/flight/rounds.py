@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from embedding.errors import RefusedError
 from embedding.exchange.batch import ROUND, Offer, Result, Task, number, read_result
 from embedding.exchange.wire import Message
+from embedding.kernel.errors import RefusedError
 from embedding.server.flight.validation import check_gradient
 from embedding.server.state import ServerState
 

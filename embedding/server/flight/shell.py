@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from embedding.errors import FencedError, RefusedError, ReplacedError, UnavailableError, YeoronError
 from embedding.exchange import strictjson
 from embedding.exchange.codec import (
     decode_grams,
@@ -28,7 +27,14 @@ from embedding.exchange.rowcache import NAMES, Kept
 from embedding.exchange.testimony import Attestation
 from embedding.exchange.together import OPERATION, decode_together
 from embedding.exchange.wire import COMMAND, SCHEMA, Array, Message, decode, encode
-from embedding.records import Table
+from embedding.kernel.errors import (
+    FencedError,
+    RefusedError,
+    ReplacedError,
+    UnavailableError,
+    YeoronError,
+)
+from embedding.kernel.records import Table
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import Credentials

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from embedding.errors import RefusedError
 from embedding.exchange.protocol import Ack, Push
-from embedding.records import Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Table
 from embedding.server.flight.validation import check_buckets, check_words, checked
 from embedding.server.policies import Ticket
 from embedding.server.recovery.sequence import Verdict

@@ -8,7 +8,6 @@ from itertools import chain
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.compression.base import unpack
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.payload import (
@@ -21,7 +20,8 @@ from embedding.exchange.payload import (
 )
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import check_learnt
-from embedding.records import FloatArray, IntArray, ScorePairs
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import FloatArray, IntArray, ScorePairs
 from embedding.server.words.vocabulary import Vocabulary
 
 MAX_SQUARED_NORM = 1e12

@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from embedding.config import Config
-from embedding.errors import ConfigError
 from embedding.exchange.config import Location
+from embedding.kernel.config import Config
+from embedding.kernel.errors import ConfigError
 
 PAST_PUSHES = ("hogwild", "sandblaster")
 """Policies under which rows change past the pushes, which groups and shards are told of."""

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from embedding.records import FloatArray, IntArray, Table
+from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.rows.tables import Tables
 
 T = TypeVar("T", bound=np.generic)

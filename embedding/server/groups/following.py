@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import ConfigError, RefusedError, UnavailableError
 from embedding.exchange.groups.client import Changes, Reached
 from embedding.exchange.protocol import VocabularyDelta, Welcome
 from embedding.exchange.testimony import Attestation
-from embedding.records import FloatArray, IntArray, Table
+from embedding.kernel.errors import ConfigError, RefusedError, UnavailableError
+from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.groups.config import PAST_PUSHES, PUSHING, check_pace
 from embedding.server.groups.drift import Drift, Moved

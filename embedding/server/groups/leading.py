@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.groups.client import Reached
 from embedding.exchange.groups.entry import Entry
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.records import IntArray, Table
+from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.records import IntArray, Table
 from embedding.server.config import SyncConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import ExchangeError, PlatformError, UnavailableError
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.groups.client import Changes, LeaderClient, Seen
 from embedding.exchange.groups.sharded import ShardedLeaderClient
 from embedding.exchange.testimony import Attestation
-from embedding.records import FloatArray, IntArray, SnapshotRef, Table, Window
+from embedding.kernel.errors import ExchangeError, PlatformError, UnavailableError
+from embedding.kernel.records import FloatArray, IntArray, SnapshotRef, Table, Window
 from embedding.server.config import ServerConfig
 from embedding.server.figures.status import build_status
 from embedding.server.figures.ways import NODE_FIGURES

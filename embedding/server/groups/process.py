@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 
-from embedding.errors import YeoronError
+from embedding.kernel.errors import YeoronError
 from embedding.server.groups.spec import GroupSpec
 from embedding.server.service import ParameterServer
 

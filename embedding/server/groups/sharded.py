@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from embedding.errors import UnavailableError
 from embedding.exchange.groups.client import Reached
 from embedding.exchange.shards.split import places
-from embedding.records import FloatArray, IntArray, Table
+from embedding.kernel.errors import UnavailableError
+from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.groups.drift import Moved
 from embedding.server.groups.following import Follows, Live
 from embedding.server.groups.taking import Moves

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from embedding.records import FloatArray, TimeArray
+from embedding.kernel.records import FloatArray, TimeArray
 
 
 def group_shares(occurrences: TimeArray, groups: int, curvature: float) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from embedding.config import Config
+from embedding.kernel.config import Config
 from embedding.server.config import ServerConfig, SyncConfig
 
 

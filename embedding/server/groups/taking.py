@@ -12,8 +12,8 @@ from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.groups.entry import Entry, Scored, merged
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.positions import positions
-from embedding.records import FloatArray, HalfArray, IntArray, Table, TimeArray
+from embedding.kernel.positions import positions
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table, TimeArray
 from embedding.server.groups.config import GroupConfig
 from embedding.server.groups.drift import Moved
 from embedding.server.groups.shares import group_shares

@@ -11,9 +11,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from embedding.errors import ConfigError, RefusedError
 from embedding.exchange.batch import Offer, Result, Task
 from embedding.exchange.payload import RowDelta
+from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.lbfgs.minimiser import Lbfgs
 from embedding.server.lbfgs.space import Space

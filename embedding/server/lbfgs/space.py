@@ -10,7 +10,7 @@ from torch import Tensor
 
 from embedding.exchange.batch import Offer
 from embedding.exchange.payload import RowDelta
-from embedding.records import FloatArray, IntArray, Table
+from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.policies.portions import Name
 from embedding.server.rows.tables import WORDS, Tables
 from embedding.server.rows.transfer import to_device, to_host

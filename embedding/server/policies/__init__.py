@@ -6,7 +6,7 @@ tested alike on generated orders of events. `POLICIES` names them; add one by ad
 
 from __future__ import annotations
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.server.config import SyncConfig
 from embedding.server.policies.auto import Auto
 from embedding.server.policies.base import Policy

@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from embedding.durable import replaced, sha256, sync
-from embedding.errors import ConfigError, PlatformError
+from embedding.kernel.durable import replaced, sha256, sync
+from embedding.kernel.errors import ConfigError, PlatformError
 
 logger = logging.getLogger(__name__)
 

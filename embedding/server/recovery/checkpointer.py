@@ -6,7 +6,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 
-from embedding.errors import UnavailableError
+from embedding.kernel.errors import UnavailableError
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from embedding.durable import append, appending, replaced
-from embedding.errors import UnavailableError
+from embedding.kernel.durable import append, appending, replaced
+from embedding.kernel.errors import UnavailableError
 
 FENCED = 16
 """Lives of each node that are remembered, the latest ones."""

@@ -13,7 +13,7 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
-from embedding.records import IntArray, TimeArray
+from embedding.kernel.records import IntArray, TimeArray
 
 _PIECE = 20_000
 _BREATH_S = 0.0005

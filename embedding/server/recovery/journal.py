@@ -16,9 +16,9 @@ from typing import IO
 
 import numpy as np
 
-from embedding.durable import append, appending
-from embedding.errors import UnavailableError
-from embedding.records import IntArray
+from embedding.kernel.durable import append, appending
+from embedding.kernel.errors import UnavailableError
+from embedding.kernel.records import IntArray
 
 
 @dataclass(frozen=True)

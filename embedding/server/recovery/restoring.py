@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from embedding.errors import ConfigError, UnavailableError
 from embedding.exchange.expressions import phrase_header
-from embedding.records import Phrase, Table
+from embedding.kernel.errors import ConfigError, UnavailableError
+from embedding.kernel.records import Phrase, Table
 from embedding.server.figures.reports import lasting
 from embedding.server.policies import Member
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content

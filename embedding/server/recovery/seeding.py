@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from embedding.durable import sync as to_disk
-from embedding.errors import ConfigError, RefusedError, SnapshotError
-from embedding.records import Table, Window
+from embedding.kernel.durable import sync as to_disk
+from embedding.kernel.errors import ConfigError, RefusedError, SnapshotError
+from embedding.kernel.records import Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder, successor
 from embedding.server.recovery.restoring import Recovery

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from embedding.errors import FencedError, RefusedError, ReplacedError
+from embedding.kernel.errors import FencedError, RefusedError, ReplacedError
 from embedding.server.recovery.fences import Fences
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.records import IntArray, Table
+from embedding.kernel.records import IntArray, Table
 
 
 def averaged(pushes: Sequence[Push]) -> list[Push]:

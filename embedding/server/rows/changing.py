@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from embedding.errors import UnavailableError
+from embedding.kernel.errors import UnavailableError
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from embedding.kernel.records import CodeArray, FloatArray, IntArray, Table
 from embedding.models.gramindex import GramIndex
-from embedding.records import CodeArray, FloatArray, IntArray, Table
 from embedding.server.rows.tables import Tables
 
 Names = Callable[[IntArray], Sequence[str]]

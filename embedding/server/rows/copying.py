@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.server.rows.transfer import to_host
 
 _STEP_BYTES = 4 * 1024 * 1024

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import torch
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 
 
 class SharedMemory:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from embedding.records import CodeArray, IntArray
+from embedding.kernel.records import CodeArray, IntArray
 from embedding.server.rows.fetching import find_slots
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -14,9 +14,9 @@ from typing import Any, Literal, Protocol
 import numpy.typing as npt
 import torch
 
-from embedding.errors import ConfigError, RefusedError
+from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.models.starting import first_vectors
-from embedding.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.rows.copying import RowCopy
 from embedding.server.rows.memory import zeros
 from embedding.server.rows.sharing import SharedMemory

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from embedding.records import IntArray, Table
+from embedding.kernel.records import IntArray, Table
 
 BoolArray = npt.NDArray[np.bool_]
 _NOBODY = -1

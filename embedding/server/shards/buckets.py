@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.errors import RefusedError
-from embedding.records import IntArray
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import IntArray
 from embedding.server.flight.validation import check_buckets
 
 

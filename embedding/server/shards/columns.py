@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.shards.minibatches import Minibatches, check_shares, check_slopes
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import FloatArray, HalfArray, Table
 from embedding.models.slices import ColumnSlice
-from embedding.records import FloatArray, HalfArray, Table
 
 
 class Workspace:

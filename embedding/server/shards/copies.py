@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 
-from embedding.errors import RefusedError
-from embedding.positions import positions
-from embedding.records import FloatArray, IntArray, Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.positions import positions
+from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.rows.slotmap import SlotMap
 from embedding.server.rows.tables import Tables
 from embedding.server.shards.buckets import DealtBuckets

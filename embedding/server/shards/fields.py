@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from embedding.errors import RefusedError
 from embedding.exchange.codec import position, string
 from embedding.exchange.wire import Message
-from embedding.records import Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Table
 from embedding.server.shards.state import At
 
 

@@ -13,8 +13,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from embedding.errors import PlatformError
-from embedding.ports import lasting_port
+from embedding.kernel.errors import PlatformError
+from embedding.kernel.ports import lasting_port
 from embedding.server.config import ServerConfig
 from embedding.server.groups.spec import GroupSpec
 from embedding.server.shards.spec import ShardSpec

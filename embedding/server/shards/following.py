@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.codec import position, whole
 from embedding.exchange.wire import Array, Message
-from embedding.records import FloatArray, IntArray, Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.groups.drift import Drift, Moved
 from embedding.server.rows.changing import Step
 from embedding.server.shards.fields import at_of, table_of

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.codec import position, whole
 from embedding.exchange.groups.entry import PIECE, Pieces, completed, decode_piece
 from embedding.exchange.protocol import Push
 from embedding.exchange.wire import Message
-from embedding.records import IntArray, Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import IntArray, Table
 from embedding.server.shards.state import ShardState
 
 

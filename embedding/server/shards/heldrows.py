@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from embedding.errors import RefusedError
 from embedding.exchange.protocol import Push
-from embedding.records import IntArray, Table
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import IntArray, Table
 from embedding.server.rows.slotmap import SlotMap
 from embedding.server.rows.tables import Optimizer, Tables, pick_device
 from embedding.server.shards.buckets import DealtBuckets

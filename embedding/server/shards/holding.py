@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from embedding.records import IntArray, ScorePairs, Table
+from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.server.config import ServerConfig
 from embedding.server.flight.validation import check_score
 from embedding.server.rows.composing import Composer

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from embedding.errors import RefusedError, UnavailableError
 from embedding.exchange.protocol import Rows
-from embedding.records import FloatArray, IntArray, ScorePairs, Table
+from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting.quality import Drawn, Scored
 from embedding.server.policies import Apply, Instruction

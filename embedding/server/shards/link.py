@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import ExchangeError, RefusedError, UnavailableError
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import whole
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import VERSION
 from embedding.exchange.shards.split import Layout
 from embedding.exchange.wire import Message
-from embedding.records import FloatArray, IntArray, Table
+from embedding.kernel.errors import ExchangeError, RefusedError, UnavailableError
+from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.groups.drift import Moved
 from embedding.server.rows.composing import Bags
 from embedding.server.shards.log import ShardLog, as_json

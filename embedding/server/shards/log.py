@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 
 BATCH = 256
 """Most entries in one message."""

@@ -11,7 +11,7 @@ from embedding.exchange.mirror import Wanted
 from embedding.exchange.protocol import Rows
 from embedding.exchange.rowcache import NAMES, Kept
 from embedding.exchange.wire import Array, Message
-from embedding.records import FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.figures.reports import as_sent
 from embedding.server.flight.limits import check_rows
 from embedding.server.flight.mirroring import StreamMirror

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import ConfigError
-from embedding.records import IntArray, Table
+from embedding.kernel.errors import ConfigError
+from embedding.kernel.records import IntArray, Table
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.checkpointer import Checkpointer
 from embedding.server.rows.tables import TablesCopy

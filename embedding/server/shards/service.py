@@ -22,13 +22,14 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from embedding.errors import PlatformError, RefusedError, UnavailableError, YeoronError
 from embedding.exchange.codec import decode_push, string, whole
 from embedding.exchange.compression.halves import narrow
 from embedding.exchange.protocol import VERSION, Push
 from embedding.exchange.shards.minibatches import check_size, decode_minibatches
 from embedding.exchange.together import OPERATION as TOGETHER
 from embedding.exchange.wire import Message, decode
+from embedding.kernel.errors import PlatformError, RefusedError, UnavailableError, YeoronError
+from embedding.kernel.stopping import stop_on_signals
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import read_credentials
@@ -47,7 +48,6 @@ from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import ShardState
 from embedding.server.shards.sums import check_tickets
-from embedding.stopping import stop_on_signals
 
 if TYPE_CHECKING:
     from embedding.server.shards.columns import Workspace

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from embedding.config import Config
 from embedding.exchange.shards.split import Layout
+from embedding.kernel.config import Config
 from embedding.server.config import ServerConfig
 
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from embedding.errors import RefusedError, ReplacedError
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.minibatches import Minibatches
-from embedding.records import FloatArray, IntArray, Table
+from embedding.kernel.errors import RefusedError, ReplacedError
+from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.figures.meters import Meters
 from embedding.server.flight.validation import checked
 from embedding.server.recovery.sequence import Ledger, NodeLedger

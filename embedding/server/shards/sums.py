@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from embedding.errors import RefusedError
 from embedding.exchange.protocol import Push
+from embedding.kernel.errors import RefusedError
 from embedding.server.shards.log import Change, ShardLog, Ticket
 
 Key = tuple[Ticket, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.groups.config import PAST_PUSHES, PUSHING
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from embedding.errors import RefusedError
 from embedding.exchange.protocol import Push
-from embedding.records import Phrase, SnapshotRef, SourceProgress, TimeArray, Window
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Phrase, SnapshotRef, SourceProgress, TimeArray, Window
 from embedding.server.config import ServerConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.words.counts import WindowCounts

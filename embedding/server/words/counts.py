@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.wire import text_array
-from embedding.records import IntArray, WordCounts
+from embedding.kernel.records import IntArray, WordCounts
 
 Columns = tuple[IntArray, IntArray, IntArray]
 """Ids, occurrences and documents, int64 [n] each."""

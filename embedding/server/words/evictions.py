@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embedding.positions import positions
-from embedding.records import IntArray
+from embedding.kernel.positions import positions
+from embedding.kernel.records import IntArray
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from embedding.exchange.protocol import Push
+from embedding.kernel.records import FloatArray, IntArray, TimeArray
 from embedding.models.contextbags import Bags, ContextBags
-from embedding.records import FloatArray, IntArray, TimeArray
 from embedding.server.config import ServerConfig
 from embedding.server.words.reading import Held, Taught
 from embedding.server.words.vocabulary import Vocabulary

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from embedding.kernel.positions import positions
+from embedding.kernel.records import FloatArray, IntArray
 from embedding.models.contextbags import Bags
 from embedding.models.inference import Frame, directions
-from embedding.positions import positions
-from embedding.records import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from embedding.exchange.payload import ContextShift
 from embedding.exchange.protocol import Push
-from embedding.records import FloatArray, IntArray
+from embedding.kernel.records import FloatArray, IntArray
 
 MOST = 4_000_000
 """Contexts of words that are held, all windows together; later ones are passed over."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import UNITS, ContextSums
 from embedding.exchange.protocol import Push
-from embedding.records import FloatArray, HalfArray, IntArray
+from embedding.kernel.records import FloatArray, HalfArray, IntArray
 from embedding.server.rows.slotmap import SlotMap
 
 _FIRST = 256

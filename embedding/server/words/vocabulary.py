@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from embedding.errors import RefusedError
 from embedding.exchange.protocol import VocabularyDelta
-from embedding.records import IntArray, TimeArray
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import IntArray, TimeArray
 from embedding.server.config import ServerConfig
 from embedding.server.rows.slotmap import SlotMap
 from embedding.server.words.candidates import Candidates

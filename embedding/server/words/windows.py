@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from embedding.records import Window, WindowUnit
+from embedding.kernel.records import Window, WindowUnit
 
 
 @dataclass

@@ -11,8 +11,8 @@ import secrets
 from collections.abc import Sequence, Sized
 from typing import NamedTuple
 
-from embedding.errors import RefusedError
 from embedding.exchange.testimony import Attestation
+from embedding.kernel.errors import RefusedError
 from embedding.server.config import ServerConfig
 from embedding.text.generations import Generations
 

@@ -15,7 +15,7 @@ from embedding_airflow.windows import run_window
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from embedding.records import Window
+    from embedding.kernel.records import Window
     from embedding.settings import Settings
 
 

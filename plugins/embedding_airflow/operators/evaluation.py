@@ -35,8 +35,8 @@ class EvaluateSnapshot(YeoronOperator):
 
     def work(self, settings: Settings, context: Context) -> dict[str, Any]:
         """Evaluate and log."""
-        from embedding.errors import RefusedError
         from embedding.evaluation.tracking import track_snapshot
+        from embedding.kernel.errors import RefusedError
         from embedding.snapshots.store import SnapshotStore
 
         wanted = settings.evaluation

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-import embedding.spared  # noqa: F401 - before Arrow is given anything
-from embedding.errors import ConfigError, InputError
+import embedding.kernel.spared  # noqa: F401 - before Arrow is given anything
+from embedding.kernel.errors import ConfigError, InputError
 
 IntArray = npt.NDArray[np.int64]
 CodeArray = npt.NDArray[np.int32]

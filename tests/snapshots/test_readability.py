@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from embedding.nearness import centre_of, directions_of
-from embedding.readability import reference_losses, spread, unreadable
+from embedding.snapshots.nearness import centre_of, directions_of
+from embedding.snapshots.readability import reference_losses, spread, unreadable
 
 CHANCE = np.random.default_rng(0).normal(size=(500, 40)).astype(np.float32)
 

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from embedding.nearness import FEWEST, unit_rows
-from embedding.records import FloatArray
+from embedding.kernel.records import FloatArray
+from embedding.snapshots.nearness import FEWEST, unit_rows
 
 COLLAPSED = 0.6
 """Mean cosine, or share of the first axis, above which vectors say next to nothing."""

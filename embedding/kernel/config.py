@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from embedding.errors import ConfigError
+from embedding.kernel.errors import ConfigError
 
 
 class Config(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from embedding.certificates import ensure_certificate, make_certificate
+from embedding.kernel.certificates import ensure_certificate, make_certificate
 
 
 def test_it_is_made_once_and_its_key_is_its_owners_alone(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.nearness import UNSURE, sureness
 from embedding.snapshots import query
+from embedding.snapshots.nearness import UNSURE, sureness
 
 
 @given(st.lists(st.floats(0, 1e12), min_size=2))

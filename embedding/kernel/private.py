@@ -8,7 +8,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from embedding.errors import PlatformError
+from embedding.kernel.errors import PlatformError
 
 UMASK = 0o077
 _NO_CORE = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embedding.positions import positions
+from embedding.kernel.positions import positions
 
 
 @pytest.mark.parametrize(

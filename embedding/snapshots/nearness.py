@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from embedding.records import FloatArray
+from embedding.kernel.records import FloatArray
 
 CENTRED = 3_000
 """Most frequent words whose mean is taken out."""

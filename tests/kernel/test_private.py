@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from embedding.errors import PlatformError
-from embedding.private import ensure_secret, private_folder
+from embedding.kernel.errors import PlatformError
+from embedding.kernel.private import ensure_secret, private_folder
 
 LIMITED = (
     "import resource as r, sys; r.setrlimit(r.RLIMIT_CORE, (0, int(sys.argv[1]))); "
-    "from embedding.private import leave_no_core; leave_no_core(); leave_no_core(); "
+    "from embedding.kernel.private import leave_no_core; leave_no_core(); leave_no_core(); "
     "print(r.getrlimit(r.RLIMIT_CORE))"
 )
 

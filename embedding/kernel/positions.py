@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from embedding.records import IntArray
+from embedding.kernel.records import IntArray
 
 
 def positions(ids: IntArray, wanted: IntArray) -> IntArray:

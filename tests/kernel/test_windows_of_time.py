@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.records import WindowUnit
+from embedding.kernel.records import WindowUnit
 
 moments = st.integers(-(2**33), 2**34).map(lambda second: second + 0.25)
 
