@@ -341,7 +341,7 @@ def test_a_question_while_a_shard_is_away_is_unavailable_not_wrong(connect, monk
     monkeypatch.setattr("embedding.server.shards.leading._SETTLE_S", 0.3)
     with sharded(ServerConfig(min_count=2, device="cpu", shards=2), dim=DIM) as server:
         connect(server).words(*WORDS[:10])
-        server.state.links.settle(60)
+        server.state.rows.links.settle(60)
         fleet(server).crash(1)
         with pytest.raises(UnavailableError, match="shard 1 did not answer within"):
             LiveModel(server.state).neighbours("w7", 5)

@@ -7,8 +7,8 @@ import time
 from embedding.exchange.batch import ROUND, Offer, Result, Task, number, read_result
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
-from embedding.server.flight.validation import check_gradient
 from embedding.server.state import ServerState
+from embedding.server.validation import check_gradient
 
 HOLD_S = 0.25
 """How long a node that asks for work is kept waiting for some."""
