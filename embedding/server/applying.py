@@ -7,8 +7,8 @@ from functools import partial
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.server.policies import Apply, Instruction
-from embedding.server.recovery.sequence import Ledger
+from embedding.server.ledger.sequence import Ledger
+from embedding.server.policies.board import Apply, Instruction
 from embedding.server.rows.averaging import averaged
 from embedding.server.rows.changing import Changes, Step
 from embedding.server.rowstore.interface import RowStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from embedding.server.policies import Member
+from embedding.server.policies.board import Member
 
 
 class NodeReports:

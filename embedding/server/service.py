@@ -19,14 +19,13 @@ import torch
 from embedding.kernel.errors import PlatformError, RefusedError, UnavailableError
 from embedding.kernel.stopping import stop_on_signals
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.controls import Controls
 from embedding.server.cutting.cutter import Cutter
 from embedding.server.figures.metrics import render
-from embedding.server.figures.status import build_status
-from embedding.server.flight.controls import Controls
 from embedding.server.flight.credentials import read_credentials
-from embedding.server.flight.groups import GroupCalls
 from embedding.server.flight.hangup import end
 from embedding.server.flight.shell import FlightService, NodeSession
+from embedding.server.groups.calls import GroupCalls
 from embedding.server.groups.following import Follower
 from embedding.server.groups.leader import Leader, following_config
 from embedding.server.groups.leading import LedGroups
@@ -42,6 +41,7 @@ from embedding.server.shards.rows import ShardedRows
 from embedding.server.shards.sharding import Shards
 from embedding.server.shards.unsplit import without_rows
 from embedding.server.state import ServerState
+from embedding.server.status import build_status
 from embedding.snapshots.store import SnapshotStore
 
 if TYPE_CHECKING:

@@ -31,16 +31,16 @@ from embedding.server.applying import Applying
 from embedding.server.balance import Balance
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.consistency import ConsistencyMachine
-from embedding.server.cutting.quality import ScoreKeeper
 from embedding.server.figures.reports import read_report
 from embedding.server.lbfgs.rounds import Rounds
+from embedding.server.ledger.journal import Journal
+from embedding.server.ledger.sequence import Ledger, NodeLedger, Verdict
 from embedding.server.nodereports import NodeReports
-from embedding.server.policies import Instruction, Ticket
-from embedding.server.recovery.journal import Journal
-from embedding.server.recovery.sequence import Ledger, NodeLedger, Verdict
+from embedding.server.policies.board import Instruction, Ticket
 from embedding.server.rows.transfer import as_sent
 from embedding.server.rowstore.interface import RowStore, Setup
 from embedding.server.rowstore.local import LocalRows
+from embedding.server.scoring import ScoreKeeper
 from embedding.server.upstream import Upstream
 from embedding.server.validation import check_words, checked
 from embedding.server.words.accounting import Accounts, Arrival, by_source

@@ -19,9 +19,9 @@ from embedding.exchange.wire import Message, decode, encode
 from embedding.kernel.errors import UnavailableError
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.parts import Parts
-from embedding.server.flight.groups import GroupCalls
 from embedding.server.flight.shell import NodeSession, _answer
-from embedding.server.groups.config import GroupConfig
+from embedding.server.groupconfig import GroupConfig
+from embedding.server.groups.calls import GroupCalls
 from embedding.server.groups.following import Follower
 from embedding.server.groups.leader import Leader, following_config
 from embedding.server.groups.leading import LedGroups

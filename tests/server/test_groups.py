@@ -25,7 +25,7 @@ from embedding.kernel.errors import FencedError
 from embedding.kernel.records import ScorePairs, SourceProgress, Table, Window
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight import controls
-from embedding.server.groups.config import GroupConfig
+from embedding.server.groupconfig import GroupConfig
 from embedding.server.groups.shares import group_shares
 from embedding.server.groups.taking import Cut, Told, compose
 from embedding.server.service import ParameterServer, running_server

@@ -19,7 +19,7 @@ from embedding.exchange.wire import Message, text_array
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groups.config import PAST_PUSHES, PUSHING
+from embedding.server.groupconfig import PAST_PUSHES, PUSHING
 from embedding.server.groups.leader import check_follows
 from embedding.server.policies import POLICIES
 from embedding.server.service import ParameterServer, running_server

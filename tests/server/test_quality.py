@@ -10,8 +10,8 @@ import torch
 from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig
 from embedding.server.cutting.gold import measure_gold
-from embedding.server.cutting.quality import Cooccurrence, PairRing, ScoreKeeper
 from embedding.server.rows.tables import Optimizer, Tables, pick_device
+from embedding.server.scoring import Cooccurrence, PairRing, ScoreKeeper
 
 
 def ints(*values: int) -> np.ndarray:

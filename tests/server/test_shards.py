@@ -33,9 +33,10 @@ from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groups.config import GroupConfig
+from embedding.server.groupconfig import GroupConfig
+from embedding.server.processes import ProcessKeeper
 from embedding.server.service import ParameterServer
-from embedding.server.shards.fleet import ShardKeeper, shard_specs
+from embedding.server.shards.fleet import shard_specs
 from embedding.server.shards.following import following_shard
 from embedding.server.shards.log import Admit
 from embedding.server.shards.spec import ShardSpec
@@ -537,9 +538,9 @@ def test_ports_that_shards_can_have_reach_them():
 
 
 def test_a_process_that_ends_its_output_and_hangs_did_not_start(monkeypatch):
-    monkeypatch.setattr("embedding.server.shards.fleet._ENDING_S", 1.0)
+    monkeypatch.setattr("embedding.server.processes._ENDING_S", 1.0)
     (spec,) = shard_specs(ServerConfig(), dim=4, seed=0, identity="x")
-    keeper = ShardKeeper(spec)
+    keeper = ProcessKeeper(spec)
     keeper._process = subprocess.Popen(
         [sys.executable, "-c", "import os, time; os.close(1); time.sleep(60)"],
         stdin=subprocess.PIPE,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from embedding.exchange.protocol import Ack, Push
 from embedding.kernel.errors import RefusedError
-from embedding.server.policies import Ticket
-from embedding.server.recovery.sequence import Verdict
+from embedding.server.ledger.sequence import Verdict
+from embedding.server.policies.board import Ticket
 from embedding.server.state import ServerState
 from embedding.server.validation import check_words, checked
 from embedding.server.words.accounting import Arrival

@@ -21,7 +21,7 @@ from embedding.kernel.errors import ConfigError, UnavailableError
 from embedding.kernel.records import IntArray
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.credentials import own_line
-from embedding.server.groups.config import PAST_PUSHES, PUSHING, check_pace
+from embedding.server.groupconfig import PAST_PUSHES, PUSHING, check_pace
 from embedding.server.groups.taking import Told
 from embedding.server.words.accounting import Accounts, Arrival
 from embedding.server.words.vocabulary import Vocabulary

@@ -21,8 +21,8 @@ from embedding.kernel.records import IntArray, Table
 from embedding.server.config import SyncConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
-from embedding.server.groups.config import PAST_PUSHES, PUSHING, check_pace
-from embedding.server.recovery.sequence import Verdict
+from embedding.server.groupconfig import PAST_PUSHES, PUSHING, check_pace
+from embedding.server.ledger.sequence import Verdict
 from embedding.server.rows.changing import Step
 from embedding.server.state import ServerState
 from embedding.server.validation import check_words, checked

@@ -15,11 +15,11 @@ from embedding.exchange.compression.halves import widen
 from embedding.exchange.groups.client import Changes, LeaderClient, Seen
 from embedding.kernel.errors import ExchangeError, PlatformError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, SnapshotRef, Table, Window
-from embedding.server.figures.status import build_status
 from embedding.server.figures.ways import NODE_FIGURES
 from embedding.server.groups.following import Follower
 from embedding.server.groups.leader import PAUSE_S
 from embedding.server.groups.taking import Taken
+from embedding.server.status import build_status
 
 logger = logging.getLogger(__name__)
 

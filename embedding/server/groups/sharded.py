@@ -21,7 +21,7 @@ from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.groups.replica import Live
 from embedding.server.groups.taking import Moves
-from embedding.server.recovery.sequence import Ledger
+from embedding.server.ledger.sequence import Ledger
 from embedding.server.rows.drift import Moved
 from embedding.server.shards.link import ShardLink
 from embedding.server.shards.log import TakeMoves

@@ -13,12 +13,12 @@ from embedding.exchange.expressions import phrase_header
 from embedding.kernel.errors import ConfigError, UnavailableError
 from embedding.kernel.records import Phrase
 from embedding.server.figures.reports import lasting
-from embedding.server.policies import Member
+from embedding.server.ledger.fences import Fences
+from embedding.server.ledger.journal import Journal, read_journal
+from embedding.server.policies.board import Member
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.checkpointer import Checkpointer
-from embedding.server.recovery.fences import Fences
 from embedding.server.recovery.gentle import float_column, names_of, string_column
-from embedding.server.recovery.journal import Journal, read_journal
 from embedding.server.rows.tables import TablesCopy
 from embedding.server.state import ServerState
 

@@ -14,7 +14,7 @@ import torch
 from embedding.exchange.payload import RowDelta
 from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.policies import Instruction
+from embedding.server.policies.board import Instruction
 from embedding.server.rows.composing import Composer, Copy
 from embedding.server.rows.tables import Tables, TablesCopy
 from embedding.server.words.vocabulary import Admission, Vocabulary

@@ -16,7 +16,7 @@ from embedding.exchange.payload import RowDelta
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.server.config import SyncConfig
-from embedding.server.policies import Instruction
+from embedding.server.policies.board import Instruction
 from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import Optimizer, Tables, TablesCopy, pick_device
 from embedding.server.rowstore.interface import At, Pulled, Scorable, Setup, Slots, Vectors

@@ -18,7 +18,7 @@ from embedding.exchange.shards.split import Layout
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
 from embedding.server.config import SyncConfig
-from embedding.server.policies import Apply, Instruction
+from embedding.server.policies.board import Apply, Instruction
 from embedding.server.rows.composing import Bags, Composer, mean
 from embedding.server.rows.tables import Optimizer, Tables, TablesCopy, pick_device
 from embedding.server.rowstore.interface import At, Pulled, Scorable, Setup, Slots, Vectors

@@ -23,7 +23,7 @@ from embedding.exchange.shards.minibatches import Minibatches
 from embedding.kernel.errors import RefusedError, ReplacedError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.figures.meters import Meters
-from embedding.server.recovery.sequence import Ledger, NodeLedger
+from embedding.server.ledger.sequence import Ledger, NodeLedger
 from embedding.server.rows.averaging import averaged
 from embedding.server.rows.changing import Changing, Step
 from embedding.server.rows.composing import Bags

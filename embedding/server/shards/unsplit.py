@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedding.kernel.errors import ConfigError
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groups.config import PAST_PUSHES, PUSHING
+from embedding.server.groupconfig import PAST_PUSHES, PUSHING
 
 POLICIES = ("asp", "auto", "backup", "bsp", "ssp")
 """Those under which a node needs no rows of its own."""

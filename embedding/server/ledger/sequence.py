@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from embedding.kernel.errors import FencedError, RefusedError, ReplacedError
-from embedding.server.recovery.fences import Fences
+from embedding.server.ledger.fences import Fences
 
 
 class Verdict(Enum):

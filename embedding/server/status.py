@@ -10,9 +10,9 @@ from embedding.kernel.records import SnapshotRef
 from embedding.server.balance import NodeSpeed
 from embedding.server.figures.alarms import standing_alarms
 from embedding.server.figures.reading import reading
-from embedding.server.figures.syncstatus import sync_status
 from embedding.server.figures.ways import topology
 from embedding.server.state import ServerState
+from embedding.server.syncstatus import sync_status
 from embedding.server.words.accounting import iso
 
 
