@@ -96,6 +96,7 @@ class ShardedReplica:
 
     def merged(self) -> None:
         """See ReplicaRows."""
+        # Not before: a shard that dies until then is given rows without this entry, and needs it.
         self._told = self._telling
         self._log.drop(self._told.position)
 
@@ -133,6 +134,8 @@ class ShardedReplica:
             for first in range(0, len(own), self._rows):
                 part = own[first : first + self._rows]
                 link.adopt(table, part, live(table, part), None)
+        # The leader's rows hold what was merged last and nothing later (`mend`): the shard goes on
+        # at that entry of the log, and the nodes send the rows of what comes after.
         told = self._told
         link.stand(life, (self._log.number, told.position), told.applied, next_id)
         return link.index

@@ -246,9 +246,13 @@ class ShardLink:
     def _stand(self, header: Any) -> int:
         """The position after which the shard goes on; RefusedError when it lost what it had."""
         if self.follows and whole(header, "epoch") != self._life:
+            # It keeps nothing on a disk: in another life its rows are first values, and the log
+            # from here on would be carried out on those.
             self.lacks = True
             self._on_lacking()
             raise UnavailableError(f"shard {self.index} has to be given its rows.")
+        # Entries up to the floor are dropped: nobody could tell them again. A shard that lacks one,
+        # for its folder was emptied or is an old copy, would miss its pushes without a word.
         floor = self._log.floor
         applied = header["applied"]
         behind = [n for n, s in floor.applied.items() if int(applied.get(n, 0)) < s]

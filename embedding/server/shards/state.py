@@ -101,6 +101,9 @@ class ShardState:
                     "empty both."
                 )
             if number != self.log_number:
+                # Positions of another life mean nothing here. What was begun is finished first:
+                # the new log may order the same pushes in other entries, and half of one is in
+                # the rows. The ledger stays: by it what is in the rows is not applied again.
                 self._finish_change()
                 self.log_number, self.position, self.durable_position = number, 0, 0
                 self._queue.clear()
@@ -121,6 +124,7 @@ class ShardState:
                     f"shard {self.spec.index}: entries from {first} of log {number}; it expects "
                     f"{expected} of log {self.log_number}."
                 )
+            # Entries that came before an answer was lost come again and are passed over.
             self._queue.extend(entries[expected - first :])
             self._advance()
             return self.progress()
@@ -197,9 +201,11 @@ class ShardState:
         with self.changed:
             entry = self.ledger.of(node)
             entry.session += 1
+            # The log may name them: without a place-holder it would wait for them for ever.
             for sequence in range(entry.accepted + 1, first):
                 self._waiting[node, sequence] = None
             entry.accepted = max(entry.accepted, first - 1)
+            # A node that connects again, as after a broken stream, is counted once.
             if last is not None and entry.applied > last and (node, last) not in self._again:
                 self._again.add((node, last))
                 self.repeated_pushes += entry.applied - last
@@ -361,6 +367,8 @@ class ShardState:
         return None
 
     def _fresh(self, ticket: Ticket) -> bool:
+        """Whether a push is not in the rows. A log that is sent again, to a shard that is ahead of
+        it, names pushes that are: each is applied once."""
         node, sequence = ticket
         return sequence > self.ledger.of(node).applied
 
