@@ -24,6 +24,7 @@ from embedding.server.cutting.cutter import Cutter
 from embedding.server.figures.metrics import render
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
+from embedding.server.flight.rounds import RoundCalls
 from embedding.server.flight.shell import FlightService, NodeSession
 from embedding.server.groups.calls import GroupCalls
 from embedding.server.groups.following import Follower
@@ -108,7 +109,7 @@ class ParameterServer:
             self._shards = self._sharded(folder)
             self.link = None if leader is None else self._linked(leader)
             if config.cut == "watermark":
-                self.state.accounts.on_complete = self.cutter.complete
+                self.state.accounts.when_complete(self.cutter.complete)
         except BaseException:
             if folder is not None:
                 folder.close()
@@ -351,7 +352,10 @@ class ParameterServer:
         return NodeSession(
             self.state,
             want_checkpoint=lambda: self.checkpoint(wait=False),
-            extras=[partial(GroupCalls, self.groups, self.state)],
+            extras=[
+                partial(RoundCalls, self.state),
+                partial(GroupCalls, self.groups, self.state),
+            ],
         )
 
     def _tick(self) -> None:

@@ -251,6 +251,11 @@ class ServerState:
                 self.install(words[run[0] : run[-1] + 1], ids[:0])
         self.vocabulary.next_id = max(last, self.vocabulary.next_id)
 
+    def go_on_in(self, journal: Journal) -> Journal:
+        """Note words in another journal from now on; the one before (under both locks)."""
+        before, self.journal = self.journal, journal
+        return before
+
     def delta(self, since: int) -> VocabularyDelta:
         """Vocabulary changes after `since`."""
         with self.lock:

@@ -19,7 +19,7 @@ from embedding.exchange.protocol import VERSION, Push, Welcome
 from embedding.kernel.errors import FencedError, RefusedError, ReplacedError
 from embedding.kernel.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.flight.rounds import take_part
+from embedding.server.flight.rounds import RoundCalls
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.rows.copying import RowCopy
@@ -193,8 +193,8 @@ class World(Checks):
         rows = self.state.pull(node.name, ids, ids, clock)
         if isinstance(rows, list):
             if ROUND in rows:
-                take_part(self.state, node.name, ready(0.1))
-                take_part(self.state, node.name, work(None))
+                RoundCalls(self.state, lambda: (node.name, 0)).take_part(ready(0.1))
+                RoundCalls(self.state, lambda: (node.name, 0)).take_part(work(None))
             return False
         self.check_read(node, rows)
         node.reading.append(rows.clock)

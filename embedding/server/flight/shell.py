@@ -41,7 +41,6 @@ from embedding.server.flight.credentials import Credentials
 from embedding.server.flight.keeping import spared
 from embedding.server.flight.limits import check_answer, check_node, check_push, check_words
 from embedding.server.flight.mirroring import StreamMirror
-from embedding.server.flight.rounds import take_part
 from embedding.server.flight.together import push_together
 from embedding.server.flight.unserved import ClosedService
 from embedding.server.state import ServerState
@@ -227,7 +226,6 @@ class NodeSession:
             "pull": self._pull,
             "push": self._push,
             "confirm": self._confirm,
-            "batch": self._batch,
             "bye": self._bye,
         }
         for each in self._extras:
@@ -346,9 +344,6 @@ class NodeSession:
             check_push(self.state, push)
         acks = push_together(self.state, pushes, sessions)
         return Message({"status": "ok", "acks": [_fields(ack) for ack in acks]})
-
-    def _batch(self, message: Message) -> Message:
-        return take_part(self.state, self.node, message)
 
     def _confirm(self, message: Message) -> Message:
         del message

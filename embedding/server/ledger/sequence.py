@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 from embedding.kernel.errors import FencedError, RefusedError, ReplacedError
 from embedding.server.ledger.fences import Fences
@@ -53,6 +54,10 @@ class Ledger:
     def of(self, node: str) -> NodeLedger:
         """The node's entry, made when it is new."""
         return self.nodes.setdefault(node, NodeLedger())
+
+    def keep_fences(self, path: Path) -> None:
+        """Go on with the fences of a file, and note new ones there."""
+        self.fences = Fences(path)
 
     def greet(self, node: str, life: str) -> None:
         """A process connects in the node's name; FencedError when what it held is others' now."""

@@ -13,7 +13,6 @@ from embedding.exchange.expressions import phrase_header
 from embedding.kernel.errors import ConfigError, UnavailableError
 from embedding.kernel.records import Phrase
 from embedding.server.figures.reports import lasting
-from embedding.server.ledger.fences import Fences
 from embedding.server.ledger.journal import Journal, read_journal
 from embedding.server.policies.board import Member
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
@@ -85,7 +84,7 @@ class Recovery(Checkpointer):
                 fresh.close()
                 raise
             mark, began = self._mark(), time.perf_counter()
-            old, state.journal = state.journal, fresh
+            old = state.go_on_in(fresh)
             collected = collect(state, self._parts)
             copy = state.rows.own_copy()
             pause = time.perf_counter() - began
@@ -110,7 +109,7 @@ class Recovery(Checkpointer):
     def _restore(self) -> None:
         found = self._folder.newest()
         state = self._state
-        state.ledger.fences = Fences(self._folder.path / "fences.jsonl")
+        state.ledger.keep_fences(self._folder.path / "fences.jsonl")
         if found is not None:
             restore(state, found[1], str(self._folder.path), self._parts)
         for path in self._folder.journals(0 if found is None else found[0]):
@@ -119,7 +118,7 @@ class Recovery(Checkpointer):
                 if fresh and entry.first <= state.vocabulary.next_id:
                     state.install(fresh, entry.evicted)
         last = self._folder.next_number() - 1
-        state.journal = Journal(self._folder.last_journal(last), repair=True)
+        state.go_on_in(Journal(self._folder.last_journal(last), repair=True))
         if found is not None:
             logger.info(
                 "restored checkpoint %d: %d words, %d tokens",
