@@ -18,7 +18,7 @@ Live = Callable[[Table, IntArray], FloatArray]
 
 class ReplicaRows(Protocol):
     """What a group does with its rows besides training them. Calls take the lock themselves,
-    where they do not say that it is held."""
+    where they do not say that it is held. What only shards need does nothing here."""
 
     @property
     def moved(self) -> int:
@@ -28,15 +28,15 @@ class ReplicaRows(Protocol):
     @property
     def lacking(self) -> bool:
         """Whether rows cannot be reached, or have to be fetched from the leader again."""
-        ...
+        return False
 
     def when_lacking(self, call: Callable[[], None]) -> None:
         """Have `call` called when rows have to be fetched from the leader again."""
-        ...
+        del call
 
     def begin(self, applied: Mapping[str, int]) -> None:
         """The leader's tables hold each node's pushes up to these."""
-        ...
+        del applied
 
     def take_moves(self) -> Callable[[], Moves]:
         """What rows have moved by now (under the lock); the call fetches it, without the lock.
@@ -47,28 +47,27 @@ class ReplicaRows(Protocol):
 
     def merged(self) -> None:
         """The leader has applied the entry that was taken last."""
-        ...
+        return
 
     def all_told(self) -> None:
         """The leader has all that was pushed (under the lock)."""
-        ...
+        return
 
     def mend(self, live: Live) -> tuple[int, ...]:
         """Give rows that were lost their values at the leader again; the shards that had them.
 
         To be called while the leader has all that was taken.
         """
-        ...
+        del live
+        return ()
 
     def adopt(self, table: Table, ids: IntArray, rows: FloatArray) -> int:
         """The leader has these rows; how many of their words have a row here."""
         ...
 
 
-class LocalReplica:
+class LocalReplica(ReplicaRows):
     """See ReplicaRows: rows in this server's tables."""
-
-    lacking = False
 
     def __init__(self, tables: Tables, vocabulary: Vocabulary, lock: threading.RLock) -> None:
         self._vocabulary, self._lock = vocabulary, lock
@@ -79,12 +78,6 @@ class LocalReplica:
         """See ReplicaRows."""
         return len(self.drift)
 
-    def when_lacking(self, call: Callable[[], None]) -> None:
-        """See ReplicaRows."""
-
-    def begin(self, applied: Mapping[str, int]) -> None:
-        """See ReplicaRows."""
-
     def take_moves(self) -> Callable[[], Moves]:
         """See ReplicaRows."""
         found = {
@@ -92,17 +85,6 @@ class LocalReplica:
             for table, each in self.drift.take().items()
         }
         return lambda: found
-
-    def merged(self) -> None:
-        """See ReplicaRows."""
-
-    def all_told(self) -> None:
-        """See ReplicaRows."""
-
-    def mend(self, live: Live) -> tuple[int, ...]:
-        """See ReplicaRows."""
-        del live
-        return ()
 
     def adopt(self, table: Table, ids: IntArray, rows: FloatArray) -> int:
         """See ReplicaRows."""

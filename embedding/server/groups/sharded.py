@@ -19,7 +19,7 @@ import numpy as np
 from embedding.exchange.shards.split import places
 from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.server.groups.replica import Live
+from embedding.server.groups.replica import Live, ReplicaRows
 from embedding.server.groups.taking import Moves
 from embedding.server.ledger.sequence import Ledger
 from embedding.server.rows.drift import Moved
@@ -45,7 +45,7 @@ class Standing:
     applied: dict[str, int] = field(default_factory=dict)
 
 
-class ShardedReplica:
+class ShardedReplica(ReplicaRows):
     """See ReplicaRows: rows on shards, none of which keeps anything on a disk.
 
     most_bytes  of a message to a shard

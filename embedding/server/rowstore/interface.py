@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -77,6 +77,8 @@ class RowsCopy(Copy, Protocol):
 class RowStore(Protocol):
     """Rows of one server. The server's lock guards all calls but those that say otherwise.
 
+    What only shards need does nothing here.
+
     tables         rows in this process, none where shards hold them; its device and kinds hold
                    for both
     composer       makes vectors of rows
@@ -116,15 +118,16 @@ class RowStore(Protocol):
 
     def released(self, instructions: Sequence[Instruction]) -> None:
         """The policy let pushes through; said before the first of them is carried out."""
-        ...
+        del instructions
 
     def released_entry(self, writer: str, sequence: int) -> None:
         """An entry of another server is applied, whose rows came to the shards under this name."""
-        ...
+        del writer, sequence
 
     def together(self, tickets: tuple[tuple[str, int], ...]) -> AbstractContextManager[None]:
         """Pushes (node, sequence) that are taken in here came as one sum of rows."""
-        ...
+        del tickets
+        return nullcontext()
 
     def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
         """Add to rows, all of them or none; how many there were: evicted words' are left out.
@@ -177,15 +180,15 @@ class RowStore(Protocol):
 
         UnavailableError when that cannot be.
         """
-        ...
+        return
 
     def checkpoint(self, *, wait: bool) -> None:
         """Have shards write checkpoints (without the lock)."""
-        ...
+        del wait
 
     def settle(self) -> None:
         """Wait a moment until shards have carried out what they were told (without the lock)."""
-        ...
+        return
 
     def facts(self) -> dict[str, Any]:
         """What a checkpoint says of where the rows are, JSON-safe."""
@@ -205,12 +208,12 @@ class RowStore(Protocol):
 
     def position(self) -> At | None:
         """From where on shards have all that was taken so far; None: there are none."""
-        ...
+        return None
 
     def locations(self) -> tuple[str, ...]:
         """Where nodes find the shards."""
-        ...
+        return ()
 
     def describe(self) -> list[dict[str, Any]]:
         """Each shard, as the status shows it."""
-        ...
+        return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -16,10 +16,9 @@ from embedding.exchange.payload import RowDelta
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.server.config import SyncConfig
-from embedding.server.policies.board import Instruction
 from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import Optimizer, Tables, TablesCopy, pick_device
-from embedding.server.rowstore.interface import At, Pulled, Scorable, Setup, Slots, Vectors
+from embedding.server.rowstore.interface import Pulled, RowStore, Scorable, Setup, Slots, Vectors
 from embedding.server.validation import check_buckets, check_score
 from embedding.server.words.vocabulary import Admission
 
@@ -31,7 +30,7 @@ def shares(sync: SyncConfig) -> bool:
     return sync.policy == "hogwild"
 
 
-class LocalRows:
+class LocalRows(RowStore):
     """See RowStore."""
 
     local = nodes_hold_rows = True
@@ -103,17 +102,6 @@ class LocalRows:
             columns(self.tables.gather(Table.OUT, contexts)),
             flat.reshape(*negatives.shape, flat.shape[-1]),
         )
-
-    def released(self, instructions: Sequence[Instruction]) -> None:
-        """See RowStore."""
-
-    def released_entry(self, writer: str, sequence: int) -> None:
-        """See RowStore."""
-
-    def together(self, tickets: tuple[tuple[str, int], ...]) -> AbstractContextManager[None]:
-        """See RowStore."""
-        del tickets
-        return nullcontext()
 
     def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
         """See RowStore."""
@@ -191,15 +179,6 @@ class LocalRows:
         adagrad = self.tables.optimizer.name == "adagrad"
         return self.tables.copy(self._vocabulary.rows, accumulators=adagrad)
 
-    def keep_first(self) -> None:
-        """See RowStore."""
-
-    def checkpoint(self, *, wait: bool) -> None:
-        """See RowStore."""
-
-    def settle(self) -> None:
-        """See RowStore."""
-
     def facts(self) -> dict[str, Any]:
         """See RowStore."""
         return {"shards": 1}
@@ -220,15 +199,3 @@ class LocalRows:
             if table is Table.SUB:
                 slots = places = np.arange(len(rows))
             self.tables.restore(table, slots, rows[places], moved[places])
-
-    def position(self) -> At | None:
-        """See RowStore."""
-        return None
-
-    def locations(self) -> tuple[str, ...]:
-        """See RowStore."""
-        return ()
-
-    def describe(self) -> list[dict[str, Any]]:
-        """See RowStore."""
-        return []

@@ -21,7 +21,15 @@ from embedding.server.config import SyncConfig
 from embedding.server.policies.board import Apply, Instruction
 from embedding.server.rows.composing import Bags, Composer, mean
 from embedding.server.rows.tables import Optimizer, Tables, TablesCopy, pick_device
-from embedding.server.rowstore.interface import At, Pulled, Scorable, Setup, Slots, Vectors
+from embedding.server.rowstore.interface import (
+    At,
+    Pulled,
+    RowStore,
+    Scorable,
+    Setup,
+    Slots,
+    Vectors,
+)
 from embedding.server.shards.link import ShardLinks
 from embedding.server.shards.log import Change, CopyRows, ShardLog
 from embedding.server.shards.sums import Key, LoggedSums
@@ -41,7 +49,7 @@ _KEEP_S = 60.0
 _PAUSE_S = 0.05
 
 
-class ShardedRows:
+class ShardedRows(RowStore):
     """See RowStore. Of rows there is only the log that orders their changes.
 
     log    what shards carry out
