@@ -1,4 +1,4 @@
-"""`yeoron bench smalltext`: what its figures say of vectors made for them."""
+"""`python -m benchmarks smalltext`: what its figures say of vectors made for them."""
 
 from __future__ import annotations
 

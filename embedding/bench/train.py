@@ -34,8 +34,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.corpora import sentences
-from benchmarks.machine import RESULTS, ended, facts, hardware, keep
+from embedding.bench.corpora import sentences
+from embedding.bench.results import RESULTS, ended, facts, hardware, keep, need
 from embedding.kernel.errors import InputError, YeoronError
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed", "gensim", "scipy")
@@ -43,6 +43,7 @@ WAYS = ("gensim", "nodes", "core", "hogwild", "bsp", "asp", "growing")
 SIDES = ("gensim-2", "nodes-1", "nodes-2", "hogwild-2")
 REFERENCE = "gensim-2"
 JUDGE = "gensim-1"
+PEERS = "embedding.bench.peers"
 WARM_LINES = 2_000
 MODELS = ("sgns", "cbow", "fasttext")
 Run = dict[str, Any]
@@ -96,7 +97,7 @@ def run_side(side: str, corpus: Path, setting: Setting, seed: int, vectors: Path
     load = os.getloadavg()[0]
     common = [str(corpus), *setting.options(), f"--seed={seed}"]
     if way == "gensim":
-        run, process = call("benchmarks.peers", *common, f"--out={vectors}", f"--workers={number}")
+        run, process = call(PEERS, *common, f"--out={vectors}", f"--workers={number}")
         return {**run, "process_seconds": process, "load_1min": load}
     more = {"hogwild": "--sync=hogwild", "bsp": "--sync=bsp", "asp": "--sync=asp"}
     options = [more[way]] if way in more else []
@@ -165,9 +166,9 @@ def prepared(corpus: Path, words: int | None, gold: Sequence[Path] = ()) -> Iter
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "corpus.txt"
-        with path.open("w", encoding="utf-8") as file:
+        with path.open("w", encoding="utf-8") as plain:
             for line in sentences(corpus, words or sys.maxsize):
-                file.write(" ".join(line) + "\n")
+                plain.write(" ".join(line) + "\n")
         yield path
 
 
@@ -250,6 +251,8 @@ def bench_train(
     ways = {parse_side(side)[0] for side in sides}
     if "gensim" in ways and setting.model not in MODELS:
         raise InputError(f"model {setting.model!r}: gensim has {', '.join(MODELS)}.")
+    if "gensim" in ways or gold:
+        need("gensim", "it is a side or judges by gold sets; --side nodes-1 alone does without")
     machine = hardware()
     with prepared(corpus, words, gold) as plain:
         warm_up(plain, setting)

@@ -1,6 +1,6 @@
 """Text preparation against plain Kiwi: morphemes a second and identical words, slice by slice.
 
-    python -m benchmarks.text petitions.jsonl.xz reviews.jsonl.xz
+    yeoron bench text petitions.jsonl.xz reviews.jsonl.xz
 
 Both sides normalise, mask and cut into sentences alike and share one Kiwi. One looks eojeols up
 before it asks Kiwi, and reads all documents in their order; the other has Kiwi analyse every
@@ -22,9 +22,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from benchmarks.machine import RESULTS, ended, facts, keep
+from embedding.bench.results import RESULTS, ended, facts, keep
+from embedding.kernel.config import validate
 from embedding.kernel.errors import InputError
 from embedding.text.collecting import Collecting
 from embedding.text.config import TextConfig
@@ -179,7 +180,7 @@ def bench_text(
     every: int = 8,
     contexts: Sequence[str] = ("both",),
     new_words: int = 0,
-    tokenizer: Literal["kiwi", "mecab"] = "kiwi",
+    tokenizer: str = "kiwi",
     results: Path = RESULTS,
 ) -> dict[str, Any]:
     """Measure, print a table, write a dated JSON and Markdown file; returns what was written."""
@@ -187,7 +188,8 @@ def bench_text(
     for path in corpora:
         read = list(islice(texts(path), documents))
         for context in contexts:
-            config = TextConfig(tokenizer=tokenizer, context=context, new_words=new_words)
+            asked = {"tokenizer": tokenizer, "context": context, "new_words": new_words}
+            config = validate(TextConfig, asked, "bench text")
             print(f"{path.name}, {_name(config)}, {len(read):,} documents\n{_HEAD}")
             slices = measure(read, config, every)
             runs.append(

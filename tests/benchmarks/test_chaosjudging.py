@@ -1,4 +1,4 @@
-"""What `yeoron bench chaos` says of figures of runs with and without kills."""
+"""What `python -m benchmarks chaos` says of figures of runs with and without kills."""
 
 from __future__ import annotations
 

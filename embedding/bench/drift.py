@@ -20,9 +20,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.driftjudging import compared, ours, overlaps
-from benchmarks.driftpeers import gensim
-from benchmarks.machine import facts, keep
+from embedding.bench.driftjudging import compared, ours, overlaps
+from embedding.bench.driftpeers import gensim
+from embedding.bench.results import RESULTS, facts, keep, need
 from embedding.evaluation.detection import Detection, Judgement, detect
 from embedding.evaluation.planting import Document, PlantingConfig, plant
 from embedding.kernel.config import validate
@@ -35,14 +35,14 @@ from embedding.worker.spec import CorpusShare
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "kiwipiepy")
 HALVES = "same-window"
 """Windows are halves of one another: the second of each two is judged, by the first alone."""
-OUTSIDE = ("corpus", "stores", "seed", "planting")
+OUTSIDE = ("corpus", "stores", "seed", "planting", "results")
 AGAIN = 1000
 """Added to a seed for the second training on the same text."""
 
 
 def documents(path: Path, tokenizer: str, most: int | None) -> list[Document]:
     """Documents in order of time, as sentences of words."""
-    pipeline = TextPipeline(TextConfig(tokenizer=tokenizer, mask=False))  # type: ignore[arg-type]
+    pipeline = TextPipeline(TextConfig(tokenizer=tokenizer, mask=False))
     lines = sorted(dated_lines(CorpusShare(path=str(path))), key=lambda line: line.when)
     step = max(1, len(lines) // most) if most else 1
     found = [pipeline.words(line.text) for line in lines[::step]]
@@ -50,6 +50,8 @@ def documents(path: Path, tokenizer: str, most: int | None) -> list[Document]:
 
 
 def measure(given: Namespace) -> dict[str, Any]:
+    if not given.no_peers:
+        need("gensim", "it is measured beside ours; --no-peers does without")
     docs = documents(given.corpus, given.tokenizer, given.documents)
     runs: list[dict[str, Any]] = []
     agreed: list[dict[str, Any]] = []
@@ -88,6 +90,24 @@ def measure(given: Namespace) -> dict[str, Any]:
                 for peer in gensim(corpus, which, given, goes_on=goes_on):
                     note(*peer)
     return {"runs": runs, "overlap": agreed, "documents": len(docs)}
+
+
+def table(record: dict[str, Any]) -> str:
+    """What each estimator found by planting, and how far two trainings agree."""
+    lines = [f"# Planted changes of meaning, {record['when'][:10]}", ""]
+    lines += [f"{record['corpus']}, {record['documents']:,} documents; {record['settings']}.", ""]
+    names = ("average_precision", "flagged", "false_discovery", "precision", "recall", "mentions")
+    lines += [f"| planting | estimator | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
+    for run in record["runs"]:
+        cells = ["" if run[name] is None else f"{run[name]:.4g}" for name in names]
+        lines.append(f"| {run['seed']} | {run['name']} | {' | '.join(cells)} |")
+    if record["overlap"]:
+        lines += ["", "| planting | estimator | ranked in common | called in common |"]
+        lines.append("|---|---|---|---|")
+    for row in record["overlap"]:
+        called = "" if row["called"] is None else f"{row['called']:.2f}"
+        lines.append(f"| {row['seed']} | {row['name']} | {row['ranked']:.2f} | {called} |")
+    return "\n".join([*lines, ""])
 
 
 def say_overlap(row: dict[str, Any]) -> None:
@@ -144,6 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     order.add_argument("--null", choices=["shuffled", HALVES], help="plant nothing")
     order.add_argument("--ordered", action="store_true", help="keep the corpus' order of time")
     parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
     try:
         found = measure(given)
@@ -156,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "settings": {k: v for k, v in vars(given).items() if k not in OUTSIDE},
         **found,
     }
-    print(f"Written to {keep(record)}.")
+    print(f"Written to {keep(record, table(record), results=given.results)}.")
     return 0
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-from embedding.commands.train_options import FRESH_NOISE
 from embedding.evaluation.detection import Judgement, overlap
 from embedding.evaluation.planting import PlantedCorpus
 from embedding.exchange.payload import TIMES, UNITS
@@ -26,6 +25,7 @@ from embedding.models.config import Schedule
 from embedding.snapshots.store import SnapshotStore
 from embedding.stream.config import StreamConfig
 from embedding.training import TrainRequest, train_corpus
+from embedding.training.request import FRESH_NOISE
 from embedding.trends.config import TrendsConfig
 from embedding.trends.contrast import source_contrast
 from embedding.trends.material import Material, gather
@@ -185,7 +185,7 @@ def _trained(corpus: PlantedCorpus, folder: Path, given: Namespace, seed: int) -
 
 
 def judged_by(name: str, material: Material, pair: Pair, which: Compared) -> Judgement:
-    config = TrendsConfig(estimator=name, min_count=1)  # type: ignore[arg-type]
+    config = TrendsConfig(estimator=name, min_count=1)
     words = judge_words(material, pair, config, among=set(which.words))
     if words is None:
         return judgement(which, {}, set())
@@ -204,7 +204,7 @@ def write(corpus: PlantedCorpus, path: Path, sources: Sequence[str]) -> None:
                 date = f"{2001 + at // 12}-{at % 12 + 1:02d}-{day:02d}"
                 line = {
                     "date": date,
-                    "source": sources[random.integers(len(sources))],
+                    "source": sources[int(random.integers(len(sources)))],
                     "text": "\n".join(" ".join(sentence) for sentence in document),
                 }
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -8,7 +8,7 @@ sentences (`--tokens`), trains ours once over both corpora as `yeoron train --da
 gensim on either side.
 
 Ours: the estimators of the trend report by their z, and what stands around each mention in the text
-(`benchmarks/lsccontexts.py`), compared by average pairwise distance and by prototypes
+(`embedding/bench/lsccontexts.py`), compared by average pairwise distance and by prototypes
 (`embedding/trends/prototypes.py`). `mixed` is the sum of MIXED, each in standard deviations of the
 other words, as errors of one have little to do with those of another (Stouffer's method).
 
@@ -32,10 +32,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from benchmarks.lsccontexts import Weighing
-from benchmarks.lscours import Training, context_scores, product_scores, train
-from benchmarks.lscpeers import gensim_scores
-from benchmarks.machine import RESULTS, ended, facts, keep
+from embedding.bench.lsccontexts import Weighing
+from embedding.bench.lscours import Training, context_scores, product_scores, train
+from embedding.bench.lscpeers import gensim_scores
+from embedding.bench.results import RESULTS, ended, facts, keep, need
 from embedding.evaluation.changeset import ChangeSet, read_change_set
 from embedding.kernel.records import IntArray
 from embedding.trends.significance import Figures
@@ -82,10 +82,10 @@ def judged(data: ChangeSet, scores: Figures, deviations: float) -> dict[str, flo
 
     scores  float64 [targets], standardised
     """
-    ranks = [rankdata(side) for side in (scores, data.graded)]
-    ordered = all(one.std() > 0 for one in ranks)
+    ours, truth = rankdata(scores), rankdata(data.graded)
+    ordered = ours.std() > 0 and truth.std() > 0
     return {
-        "spearman": round(float(np.corrcoef(*ranks)[0, 1]), 4) if ordered else None,
+        "spearman": round(float(np.corrcoef(ours, truth)[0, 1]), 4) if ordered else None,
         "accuracy": round(float(np.mean((scores > deviations) == data.binary)), 4),
     }
 
@@ -119,6 +119,8 @@ def scored(data: ChangeSet, given: Namespace, seed: int) -> dict[str, Figures]:
 def measure(given: Namespace) -> Run:
     """Figures of every estimator by seed, their means, and what was read."""
     data = read_change_set(given.folder)
+    if not given.no_peers:
+        need("gensim", "it is measured beside ours; --no-peers does without")
     runs: list[Run] = []
     for seed in range(given.first, given.first + given.seeds):
         drawn = data

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from benchmarks.driftjudging import MIN_COUNT, Compared, judgement
+from embedding.bench.driftjudging import MIN_COUNT, Compared, judgement
 from embedding.evaluation.detection import Judgement
 from embedding.evaluation.planting import PlantedCorpus
 from embedding.kernel.records import FloatArray

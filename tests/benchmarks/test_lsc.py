@@ -12,7 +12,7 @@ import pytest
 from embedding.evaluation.changeset import Sentences
 from embedding.snapshots.nearness import unit_rows
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
 
 import changesets
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def bench(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks import lsc
+    from embedding.bench import lsc
 
     return lsc
 
@@ -30,7 +30,7 @@ def bench(monkeypatch):
 @pytest.fixture
 def contexts(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks import lsccontexts
+    from embedding.bench import lsccontexts
 
     return lsccontexts
 
@@ -65,7 +65,7 @@ def test_frequent_words_count_less_and_the_mean_is_taken_off(contexts) -> None:
 
 
 def test_names_in_the_training_are_distinct_and_unchanged_by_the_text_pipeline(bench) -> None:
-    from benchmarks.lscours import spelt
+    from embedding.bench.lscours import spelt
     from embedding.text.config import TextConfig
     from embedding.text.pipeline import TextPipeline
 

@@ -1,6 +1,6 @@
 """Rows a second with the tables on a GPU: resident, over the bus, over the wire, and what binds.
 
-    python -m benchmarks.gpu
+    yeoron bench gpu
 
 Push and pull of one row of `dim` float32 move five rows' bytes through the GPU's memory (pull: read
 the row, write the answer; push: read the delta and the row, write the row). At 4.3 TB/s that bounds
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.machine import RESULTS, facts, hardware, keep
+from embedding.bench.results import RESULTS, facts, hardware, keep
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta

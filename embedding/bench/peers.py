@@ -1,6 +1,6 @@
 """gensim as a process of its own: count, train, save, and say how long each took.
 
-python -m benchmarks.peers corpus.txt --out vectors.bin --workers 2
+python -m embedding.bench.peers corpus.txt --out vectors.bin --workers 2
 """
 
 from __future__ import annotations

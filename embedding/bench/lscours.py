@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.lsccontexts import Weighing, context_sums, weighted
-from embedding.commands.train_options import FRESH_NOISE
+from embedding.bench.lsccontexts import Weighing, context_sums, weighted
 from embedding.evaluation.changeset import ChangeSet
 from embedding.kernel.config import validate
 from embedding.kernel.records import CodeArray, FloatArray, IntArray, WindowUnit
@@ -17,6 +16,7 @@ from embedding.models import ModelConfig
 from embedding.models.config import Schedule
 from embedding.snapshots.store import SnapshotStore
 from embedding.training import TrainRequest, train_corpus
+from embedding.training.request import FRESH_NOISE
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import gather
 from embedding.trends.moved import judge_words, pair_in
@@ -102,7 +102,7 @@ def product_scores(store: SnapshotStore, words: IntArray) -> dict[str, Figures]:
     names = {spelt(int(word)): at for at, word in enumerate(words)}
     found = {}
     for name in PRODUCT:
-        config = TrendsConfig(estimator=name, min_count=1)  # type: ignore[arg-type]
+        config = TrendsConfig(estimator=name, min_count=1)
         judged = judge_words(material, pair, config, among=names)
         scores = np.full(len(words), np.nan)
         if judged is not None:
@@ -131,7 +131,7 @@ def _told(data: ChangeSet, store: SnapshotStore, how: Weighing) -> tuple[CodeArr
     last = store.open()
     place = {word: at for at, word in enumerate(last.words)}
     rows = np.array([place.get(spelt(at), -1) for at in range(len(data.words))], dtype=np.int32)
-    every = sum(side.counts(len(data.words)) for side in (data.before, data.after))
+    every = data.before.counts(len(data.words)) + data.after.counts(len(data.words))
     counts = np.zeros(len(last.words), dtype=np.int64)
     counts[rows[rows >= 0]] = every[rows >= 0]
     return rows, weighted(np.asarray(last.vectors), counts, how)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from benchmarks.machine import RESULTS, facts, hardware, keep
+from embedding.bench.results import RESULTS, facts, hardware, keep
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
@@ -81,7 +81,7 @@ def receive(line: socket.socket, into: bytearray) -> None:
 @contextmanager
 def process(*arguments: str) -> Iterator[tuple[psutil.Process, str]]:
     """A part of this file as a process of its own, and the first line that it said."""
-    command = [sys.executable, "-m", "benchmarks.wire", *arguments]
+    command = [sys.executable, "-m", "embedding.bench.wire", *arguments]
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     if child.stdin is None or child.stdout is None:
         raise RuntimeError("a process without pipes")
@@ -263,13 +263,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--serve", type=int, metavar="DIM", help="be the server")
     parser.add_argument("--echo", action="store_true", help="be the plain socket's other end")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
     if given.serve:
         serve(given.serve, given.threads)
     elif given.echo:
         echo()
     else:
-        bench_wire(threads=given.threads)
+        bench_wire(threads=given.threads, results=given.results)
     return 0
 
 

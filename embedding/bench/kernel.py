@@ -1,6 +1,6 @@
 """Kernel against gensim: words a second and quality at equal settings, paired and interleaved.
 
-    python -m benchmarks.kernel CORPUS --words 3000000 --repeats 3 --gold GOLD_DIRECTORY
+    yeoron bench kernel CORPUS --words 3000000 --repeats 3 --gold GOLD_DIRECTORY
 
 CORPUS is plain text, one sentence a line (.xz is read too). gensim trains from a file
 (`corpus_file`), the kernel from row numbers of the same words, lock-free on shared tables from as
@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.corpora import MIN_COUNT, Corpus, cut, encode, sentences
-from benchmarks.machine import RESULTS, ended, facts, keep
+from embedding.bench.corpora import MIN_COUNT, Corpus, cut, encode, sentences
+from embedding.bench.results import RESULTS, ended, facts, keep, need
 from embedding.kernel.records import FloatArray
 from embedding.models import LocalBlock, ModelConfig, make_trainer
 from embedding.models.config import Schedule
@@ -230,6 +230,7 @@ def bench_kernel(
     threads  each is measured with as many gensim workers
     gold     directory with wordsim353.tsv, simlex999.txt, questions-words.txt; None: speed only
     """
+    need("gensim", "the kernel is measured beside it")
     config = config or ModelConfig(sample=0.0, schedule=Schedule.LINEAR)
     lines = list(sentences(corpus, words))
     encoded = encode(lines)

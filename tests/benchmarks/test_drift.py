@@ -19,10 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def bench(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks import driftjudging
+    from embedding.bench import driftjudging
 
     yield driftjudging
-    sys.modules.pop("benchmarks.driftjudging", None)
+    sys.modules.pop("embedding.bench.driftjudging", None)
 
 
 def judged(scores: list[float], flagged: list[bool]) -> Judgement:
@@ -72,7 +72,7 @@ def test_a_training_that_was_kept_is_taken_only_for_the_same_settings(bench, mon
 def test_halves_of_the_same_window_are_judged_by_one_another_alone(
     bench, monkeypatch, tmp_path, capsys
 ):
-    from benchmarks import drift
+    from embedding.bench import drift
 
     corpus = tmp_path / "dated.jsonl"
     corpus.write_text(
@@ -90,7 +90,7 @@ def test_halves_of_the_same_window_are_judged_by_one_another_alone(
         return [bench.Judged("usage", called, 0.0)]
 
     monkeypatch.setattr(drift, "ours", ours)
-    monkeypatch.setattr(drift, "keep", lambda record: records.append(record) or tmp_path)
+    monkeypatch.setattr(drift, "keep", lambda record, *_, **__: records.append(record) or tmp_path)
     call = [str(corpus), "--windows=4", "--no-peers", "--least=1"]
     for null in ("same-window", "shuffled"):
         assert drift.main([*call, f"--null={null}"]) == 0
@@ -104,7 +104,7 @@ def test_halves_of_the_same_window_are_judged_by_one_another_alone(
 
 
 def test_halves_of_an_odd_number_of_windows_are_told(bench, tmp_path, capsys):
-    from benchmarks import drift
+    from embedding.bench import drift
 
     corpus = tmp_path / "dated.jsonl"
     corpus.write_text('{"date": "2020-01-01", "text": "말 글"}\n', encoding="utf-8")
