@@ -25,8 +25,8 @@ RESULTS = Path()
 """Where a user's measurements write: the current folder."""
 FIELDS = ("date", "tree", "hardware", "versions", "command")
 """Of the front matter of a result file, in this order."""
-LONGEST = 100
-"""Rows of a table that is made of a list of figures; longer lists are in the JSON file alone."""
+LONGEST = 12
+"""Values that a cell shows; longer lists are in the JSON file alone."""
 
 
 def facts(
@@ -83,26 +83,26 @@ def page(report: Mapping[str, Any], table: str | None = None) -> str:
 
 
 def as_tables(value: Mapping[str, Any], above: str = "") -> str:
-    """Nested figures as Markdown: single values in one table, then a table for each list."""
-    single = {k: v for k, v in value.items() if not isinstance(v, (Mapping, list, tuple))}
-    parts = []
-    if single:
-        parts.append(_table(("figure", "value"), [(k, _cell(v)) for k, v in single.items()]))
+    """Nested figures as Markdown: values in one table, then a table for each list of figures."""
+    rows, parts = [], []
     for name, under in value.items():
         heading = f"{above} / {name}" if above else str(name)
-        if isinstance(under, Mapping) and under:
-            parts.append(as_tables(under, heading))
-        elif isinstance(under, (list, tuple)) and 0 < len(under) <= LONGEST:
+        if isinstance(under, Mapping):
+            parts += [as_tables(under, heading)] if under else []
+        elif isinstance(under, (list, tuple)) and any(isinstance(one, Mapping) for one in under):
             parts.append(f"**{heading}**\n\n{_list(under)}")
-    body = "\n".join(parts)
-    return f"**{above}**\n\n{body}" if above and single else body
+        else:
+            rows.append((name, _cell(under)))
+    if rows:
+        own = _table(("figure", "value"), rows)
+        parts.insert(0, f"**{above}**\n\n{own}" if above else own)
+    return "\n".join(parts)
 
 
 def _list(values: Sequence[Any]) -> str:
-    if not all(isinstance(one, Mapping) for one in values):
-        return " · ".join(_cell(one) for one in values) + "\n"
-    names = list(dict.fromkeys(name for one in values for name in one))
-    return _table(names, [[_cell(one.get(name)) for name in names] for one in values])
+    named = [one for one in values if isinstance(one, Mapping)]
+    names = list(dict.fromkeys(name for one in named for name in one))
+    return _table(names, [[_cell(one.get(name)) for name in names] for one in named])
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -118,6 +118,8 @@ def _cell(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_cell(one)}" for name, one in value.items())
     if isinstance(value, (list, tuple)):
+        if len(value) > LONGEST:
+            return f"{len(value)} values"
         return ", ".join(_cell(one) for one in value)
     return str(value)
 
