@@ -35,7 +35,7 @@ Peers = Annotated[bool, typer.Option(help="Measure gensim as well.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
+class TrainBenchOptions:
     """What the sides of `bench train` have in common."""
 
     epochs: Epochs = 1
@@ -45,7 +45,7 @@ class Training:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judging:
+class LscOptions:
     """How `bench lsc` trains and judges."""
 
     dim: Dim = 100
@@ -65,7 +65,7 @@ class Judging:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planting:
+class DriftOptions:
     """What `bench drift` makes of a corpus."""
 
     tokenizer: Annotated[str, typer.Option(help="whitespace, kiwi or mecab.")] = "whitespace"
@@ -147,7 +147,7 @@ def kernel(
 
 def train(
     corpus: Corpus,
-    training: Training,
+    training: TrainBenchOptions,
     side: Annotated[
         list[str] | None,
         typer.Option(
@@ -263,7 +263,7 @@ def lsc(
             "*.txt or *.txt.gz, targets.txt, truth/graded.txt, truth/binary.txt."
         ),
     ],
-    judging: Judging,
+    judging: LscOptions,
     tokens: Annotated[
         int | None,
         typer.Option(help="Draw sentences of so many tokens a side, others each seed.", min=1_000),
@@ -292,7 +292,7 @@ def lsc(
 
 def drift(
     corpus: Annotated[Path, typer.Argument(help="Dated JSONL (.xz is read).")],
-    planting: Planting,
+    planting: DriftOptions,
     overlap: Annotated[
         bool, typer.Option("--overlap", help="Train twice on each and compare the rankings.")
     ] = False,
@@ -319,7 +319,7 @@ def drift(
     raise typer.Exit(bench.main([*arguments, f"--results={results}"]))
 
 
-def _given(group: Planting | Judging) -> list[str]:
+def _given(group: DriftOptions | LscOptions) -> list[str]:
     """A group as options; what is None or False is left out."""
     found = []
     for name, value in asdict(group).items():

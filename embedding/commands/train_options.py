@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from embedding.commands.common import sync_settings
+from embedding.commands.common import Json, sync_settings
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError
 
@@ -249,17 +249,18 @@ class ExchangeOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StorageOptions:
-    """What is kept of a training."""
+class OutputOptions:
+    """What is kept and printed of a training."""
 
     out: Out = None
     state_dir: StateDir = None
     checkpoint_every: CheckpointEvery = 30.0
+    as_json: Json = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions:
-    """All options of `yeoron train` but for how it prints."""
+    """All options of `yeoron train`."""
 
     corpus: Path
     model: ModelOptions = ModelOptions()
@@ -267,7 +268,7 @@ class TrainOptions:
     placement: PlacementOptions = PlacementOptions()
     sync: SyncOptions = SyncOptions()
     exchange: ExchangeOptions = ExchangeOptions()
-    storage: StorageOptions = StorageOptions()
+    output: OutputOptions = OutputOptions()
 
 
 Group = TypeVar(
@@ -277,7 +278,7 @@ Group = TypeVar(
     PlacementOptions,
     SyncOptions,
     ExchangeOptions,
-    StorageOptions,
+    OutputOptions,
 )
 
 
@@ -310,16 +311,16 @@ def request_of(
     found = {name: dict(values) for name, values in (settings or {}).items()}
     reading = _settled(options.reading, given, found)
     placement = _settled(options.placement, given, found)
-    storage = _settled(options.storage, given, found)
+    output = _settled(options.output, given, found)
     model = _settled(options.model, given, found)
     sync = _settled(options.sync, given, found)
     exchange = _settled(options.exchange, given, found)
     context, unit = _windows(model.window or [], reading.dated)
     values: dict[str, Any] = {
         "corpus": options.corpus,
-        "out": storage.out,
-        "state_dir": storage.state_dir,
-        "checkpoint_every_s": storage.checkpoint_every,
+        "out": output.out,
+        "state_dir": output.state_dir,
+        "checkpoint_every_s": output.checkpoint_every,
         "nodes": placement.nodes,
         "block_tokens": placement.block_tokens,
         "shards": placement.shards,

@@ -13,7 +13,7 @@ from embedding.commands import train_options as options
 from embedding.commands.common import Json, console, errors, print_json, settings
 from embedding.commands.evaluating import GOLD_FAILED
 from embedding.commands.option_groups import grouped
-from embedding.commands.snapshots import ID_HELP, open_snapshot
+from embedding.commands.store_options import ID_HELP, open_snapshot
 from embedding.commands.train_bar import TrainBar
 
 if TYPE_CHECKING:
@@ -59,13 +59,12 @@ EXAMPLES = """Examples:
 def train(
     context: typer.Context,
     corpus: options.Corpus,
-    storage: options.StorageOptions,
+    output: options.OutputOptions,
     model: options.ModelOptions,
     reading: options.ReadingOptions,
     placement: options.PlacementOptions,
     sync: options.SyncOptions,
     exchange: options.ExchangeOptions,
-    as_json: Json = False,
 ) -> None:
     """Train on a corpus file, through the same nodes and server as the stream.
 
@@ -85,15 +84,15 @@ def train(
         placement=placement,
         sync=sync,
         exchange=exchange,
-        storage=storage,
+        output=output,
     )
     request = options.request_of(chosen, _named(context), taken(given_settings()))
-    result = _train(request, storage.out, storage.state_dir)
-    _say_unreadable(result, storage.out)
-    if as_json:
+    result = _train(request, output.out, output.state_dir)
+    _say_unreadable(result, output.out)
+    if output.as_json:
         print_json(result.to_dict())
     else:
-        _print(result, kept=storage.out is not None)
+        _print(result, kept=output.out is not None)
 
 
 def _named(context: typer.Context) -> set[str]:

@@ -10,9 +10,9 @@ import numpy as np
 from embedding.commands.train_options import (
     ExchangeOptions,
     ModelOptions,
+    OutputOptions,
     PlacementOptions,
     ReadingOptions,
-    StorageOptions,
     SyncOptions,
     TrainOptions,
 )
@@ -46,7 +46,7 @@ GROUPS = {
     "placement": PlacementOptions,
     "sync": SyncOptions,
     "exchange": ExchangeOptions,
-    "storage": StorageOptions,
+    "output": OutputOptions,
 }
 
 
