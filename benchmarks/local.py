@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
-from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table, TimeArray, TokenBlock
+from embedding.exchange.protocol import VERSION, Ack, PullRequest, Push, Rows, VocabularyDelta
+from embedding.exchange.testimony import Attestation
+from embedding.kernel.records import FloatArray, IntArray, Table, TimeArray, TokenBlock
 from embedding.models import ModelConfig, make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import Content
@@ -37,29 +39,37 @@ class Line:
         self._state, self._node = state, node
         self.welcome = state.hello(node, version=VERSION, digest="", clock=0)
 
-    def admit(self, words: list[str], counts: IntArray) -> IntArray:
+    def admit(
+        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+    ) -> IntArray:
+        del testimony
         return self._state.admit(words, counts)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         return self._state.delta(since)
 
-    def pull(
-        self,
-        vectors: IntArray,
-        contexts: IntArray,
-        *,
-        clock: int,
-        score: Sequence[ScorePairs] = (),
-        grams: IntArray | None = None,
-    ) -> Rows:
-        del score
-        rows = self._state.pull(self._node, vectors, contexts, clock, grams=grams)
+    def pull(self, request: PullRequest) -> Rows:
+        ids = (request.vectors, request.contexts)
+        rows = self._state.pull(self._node, *ids, request.clock, grams=request.grams)
         if isinstance(rows, list):
             raise AssertionError("a lone node never waits for others")
         return rows
 
     def push(self, push: Push) -> Ack:
         return self._state.push(push)
+
+    def idle(self) -> None:
+        self._state.idle(self._node)
+
+    def status(self) -> dict[str, Any]:
+        return {}
+
+    def finish(self) -> None: ...
+
+    def figures(self) -> dict[str, Any]:
+        return {}
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from benchmarks.machine import RESULTS, ended, facts, keep
 from benchmarks.policies import HELD_OUT, ONE, PACKAGES, WAYS, read
 from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss, speeds
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.protocol import Ack, Push, Rows
-from embedding.kernel.records import IntArray, ScorePairs, Table, TokenBlock, WindowUnit
+from embedding.exchange.protocol import Ack, PullRequest, Push, Rows
+from embedding.kernel.records import Table, TokenBlock, WindowUnit
 from embedding.models import ModelConfig, make_trainer
 from embedding.models.config import Schedule
 from embedding.server import state as server_state
@@ -63,17 +63,9 @@ class Clock:
 class SimulatedLine(Line):
     """A line whose rows travel as float16, and on which a node may have to wait."""
 
-    def pull(
-        self,
-        vectors: IntArray,
-        contexts: IntArray,
-        *,
-        clock: int,
-        score: Sequence[ScorePairs] = (),
-        grams: IntArray | None = None,
-    ) -> Rows:
-        del score
-        rows = self._state.pull(self._node, vectors, contexts, clock, grams=grams, half=True)
+    def pull(self, request: PullRequest) -> Rows:
+        ids = (request.vectors, request.contexts)
+        rows = self._state.pull(self._node, *ids, request.clock, grams=request.grams, half=True)
         if isinstance(rows, list):
             raise HeldError(rows)
         return rows
@@ -110,7 +102,7 @@ class Node:
         self.learner.stopwatch = self.watch = Watch()
         self.learner.begin(self.line.welcome.clock, 0, 5)
         self.learner.pace = self.line.welcome.pace
-        self.line.pull(NONE, NONE, clock=0)
+        self.line.pull(PullRequest(NONE, NONE, clock=0))
         self.prepared: Prepared | None = None
         self.trained: Trained | None = None
 
@@ -124,7 +116,7 @@ class Node:
 
     def may_read(self) -> bool:
         try:
-            self.line.pull(NONE, NONE, clock=self.learner.clock)
+            self.line.pull(PullRequest(NONE, NONE, clock=self.learner.clock))
         except HeldError:
             return False
         return True

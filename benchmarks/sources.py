@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.machine import facts
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.shards.client import connect
+from embedding.exchange.connecting import connect
 from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig

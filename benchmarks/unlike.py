@@ -20,6 +20,7 @@ import numpy as np
 from embedding.exchange.batch import Result, Task
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.protocol import PullRequest
 from embedding.kernel.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
 from embedding.models import ModelConfig, make_trainer
 from embedding.models.base import BlockLoss, LocalBlock, Trainer
@@ -241,7 +242,7 @@ def _node(
             learner.batch = work
             # All take part from the first clock on.
             none = np.empty(0, dtype=np.int64)
-            client.pull(none, none, clock=welcome.clock)
+            client.pull(PullRequest(none, none, clock=welcome.clock))
             ready.wait(60)
             share = [1.0]
 

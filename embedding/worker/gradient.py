@@ -14,9 +14,9 @@ from typing import Any
 
 import psutil
 
+from embedding.exchange.connecting import connect
 from embedding.exchange.protocol import Welcome
-from embedding.exchange.shards.client import connect
-from embedding.exchange.shards.columns import ColumnsClient
+from embedding.exchange.shards.columns import ColumnsOnShards
 from embedding.kernel.errors import (
     BehindError,
     ExchangeError,
@@ -48,7 +48,7 @@ from embedding.worker.outstanding import Outstanding
 from embedding.worker.paced import PacedLearner
 from embedding.worker.past import PastTexts
 from embedding.worker.pipeline import Pipeline, When
-from embedding.worker.routing import make_route
+from embedding.worker.routing import make_transport, relay_of
 from embedding.worker.securing import secure
 from embedding.worker.spec import NodeSpec
 from embedding.worker.ticks import Close, Learnt
@@ -94,10 +94,11 @@ class GradientProcess:
             config_digest=spec.model.digest(),
             stop=stop,
             life=spec.life,
+            relay=relay_of(spec),
         )
         welcome = self.client.welcome or self.client.hello()
         self._epoch = welcome.epoch
-        self.route = make_route(spec, self.client, welcome, stop)
+        self.transport = make_transport(spec, self.client, welcome, stop)
         self._ahead = welcome.ahead and spec.ring is None
         self._idle = False
         self._warm = False
@@ -112,7 +113,7 @@ class GradientProcess:
         self._closed: int | None = None
         self._over = self._rest_until = 0.0
         self.learner = _kind_of(welcome)(
-            self.route,
+            self.transport,
             make_trainer(spec.model, torch=spec.node.trainer == "torch"),
             replay,
             node=spec.name,
@@ -125,8 +126,10 @@ class GradientProcess:
         self.learner.batch = work
         if isinstance(self.learner, HogwildLearner) and welcome.shared is not None:
             self.learner.tables = MappedTables.attach(welcome.shared, welcome.dim)
-        if isinstance(self.learner, ColumnLearner) and isinstance(self.client, ColumnsClient):
-            self.learner.columns = self.client
+        if isinstance(self.learner, ColumnLearner) and isinstance(
+            self.client.path, ColumnsOnShards
+        ):
+            self.learner.columns = self.client.path
         self.learner.begin(
             welcome.clock,
             welcome.sequence,
@@ -176,7 +179,7 @@ class GradientProcess:
             self._flush()
             self._settle()
             if not self.stop.is_set():
-                self.route.finish()
+                self.transport.finish()
             if self.spec.corpus is not None:
                 # A corpus may be learnt before the first report was due.
                 self._report()
@@ -191,8 +194,7 @@ class GradientProcess:
             self._write_evidence()
             self.stop.set()
             reporter.join(timeout=5)
-            self.route.close()
-            self.client.close()
+            self.transport.close()
 
     def _gather(self) -> Iterator[Sequence[TokenBlock] | Order | Close]:
         """What each tick learns: fresh blocks first; between them, what is worth learning again.
@@ -488,7 +490,7 @@ class GradientProcess:
                     "setup": self.spec.setup.model_dump(mode="json"),
                     "rehearsal": self._rehearsal_figures(),
                     "rehearsed": self._rehearsed,
-                    "topology": self.route.figures(),
+                    "topology": self.transport.figures(),
                     **self.client.rows.figures(),
                     "source_weights": self.learner.mixing.weights,
                     "warm": self._warm,

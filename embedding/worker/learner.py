@@ -20,7 +20,8 @@ import numpy.typing as npt
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.pace import EVERY_BLOCK
 from embedding.exchange.payload import RowDelta, Surroundings, WindowUse
-from embedding.exchange.protocol import Ack, Rows
+from embedding.exchange.protocol import Ack, PullRequest, Rows
+from embedding.exchange.transport import Transport
 from embedding.kernel.errors import AheadError
 from embedding.kernel.records import (
     CodeArray,
@@ -44,7 +45,6 @@ from embedding.worker.deltas import moved, with_own
 from embedding.worker.grams import WordGrams
 from embedding.worker.heldout import HeldOut, HeldPairs
 from embedding.worker.lexicon import Lexicon
-from embedding.worker.line import Server
 from embedding.worker.mixing import Mixing
 from embedding.worker.noise import NoiseWords
 from embedding.worker.outstanding import Outstanding
@@ -77,7 +77,7 @@ class Learner:
 
     def __init__(
         self,
-        server: Server,
+        server: Transport,
         trainer: Trainer,
         replay: ReplayMemory | None,
         *,
@@ -409,7 +409,7 @@ class Learner:
 
     def _vectors(self, clock: int, ids: IntArray) -> FloatArray:
         """Rows float32 [n, dim] of `in` as they are now."""
-        return widen(self.server.pull(ids, ids[:0], clock=clock).vectors)
+        return widen(self.server.pull(PullRequest(ids, ids[:0], clock)).vectors)
 
     def _keep(self, words: IntArray) -> FloatArray:
         return self.lexicon.keep(words, self.model.sample)
@@ -428,11 +428,10 @@ class Learner:
         return self._ask(planned.rows(), scores, self.clock if clock is None else clock)
 
     def _ask(self, ids: Mapping[Table, IntArray], scores: Sequence[ScorePairs], clock: int) -> Rows:
-        asked = (ids[Table.IN], ids[Table.OUT])
-        pull = partial(
-            self.server.pull, *asked, clock=clock, score=scores, grams=ids.get(Table.SUB)
+        request = PullRequest(
+            ids[Table.IN], ids[Table.OUT], clock, score=scores, grams=ids.get(Table.SUB)
         )
-        rows = self._answered(pull)
+        rows = self._answered(partial(self.server.pull, request))
         self._at = max(self._at, rows.clock)  # others go on while this node has nothing to learn
         return rows
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
-from embedding.exchange.protocol import VocabularyDelta
-from embedding.exchange.testimony import Attestation
+from embedding.exchange.transport import Words
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, TimeArray, TokenBlock
 from embedding.models.sampling import NoiseTable, keep_probabilities
@@ -18,20 +16,6 @@ from embedding.worker.listening import Listener
 
 REMEMBERED = 1_000_000
 """Words without a row whose occurrences a node remembers; beyond it, it begins anew."""
-
-
-class VocabularySource(Protocol):
-    """What the lexicon asks the server for."""
-
-    def admit(
-        self, words: list[str], counts: IntArray, testimony: Attestation | None = None
-    ) -> IntArray:
-        """Ids (int64, -1: not admitted yet) of `words`."""
-        ...
-
-    def vocabulary(self, since: int = 0) -> VocabularyDelta:
-        """Words admitted after version `since`, and the counts of all."""
-        ...
 
 
 class Lexicon:
@@ -66,7 +50,7 @@ class Lexicon:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def refresh(self, server: VocabularySource, *, whole: bool = False) -> None:
+    def refresh(self, server: Words, *, whole: bool = False) -> None:
         """Fetch new words and everybody's counts; `whole` fetches every word again."""
         delta = server.vocabulary(0 if whole else self._version)
         if whole:
@@ -82,7 +66,7 @@ class Lexicon:
         self._order(np.array(delta.alive, np.int64), np.array(delta.alive_counts, np.float64))
         self._version = delta.version
 
-    def encode(self, blocks: Sequence[TokenBlock], server: VocabularySource) -> list[IntArray]:
+    def encode(self, blocks: Sequence[TokenBlock], server: Words) -> list[IntArray]:
         """Row id of each word of each block: int64 [W], -1 for words that are not admitted yet.
 
         Words the node does not know are offered to the server with their counts in these blocks.
@@ -130,7 +114,7 @@ class Lexicon:
         blocks: Sequence[TokenBlock],
         tables: Sequence[IntArray],
         occurrences: Sequence[IntArray],
-        server: VocabularySource,
+        server: Words,
     ) -> None:
         """Ask for rows for the words that have none, once for all blocks."""
         read: dict[str, int] = {}
@@ -161,7 +145,7 @@ class Lexicon:
             for at in np.flatnonzero(table < 0).tolist():
                 table[at] = fresh.get(block.words[at], -1)
 
-    def _ask(self, server: VocabularySource, words: list[str], counts: IntArray) -> IntArray:
+    def _ask(self, server: Words, words: list[str], counts: IntArray) -> IntArray:
         if self.listener is None:
             return server.admit(words, counts)
         return server.admit(words, counts, self.listener.testimony(words))

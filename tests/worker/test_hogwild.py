@@ -9,9 +9,9 @@ import pytest
 from in_process import InProcess, make_state
 
 from embedding.exchange.payload import UNITS
-from embedding.exchange.protocol import VERSION, SharedTables
+from embedding.exchange.protocol import VERSION, PullRequest, SharedTables
 from embedding.kernel.errors import ConfigError, RefusedError
-from embedding.kernel.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
+from embedding.kernel.records import FloatArray, Table, TokenBlock, WindowUnit
 from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
 from embedding.server.config import SyncConfig
@@ -83,9 +83,9 @@ def test_a_window_that_closes_is_read_by_the_rows_in_shared_memory(
     asked: list[int] = []
     ask = line.pull
 
-    def pull(vectors: IntArray, contexts: IntArray, **given: Any) -> Any:
-        asked.append(len(vectors) + len(contexts))
-        return ask(vectors, contexts, **given)
+    def pull(request: PullRequest) -> Any:
+        asked.append(len(request.vectors) + len(request.contexts))
+        return ask(request)
 
     monkeypatch.setattr(line, "pull", pull)
     rows = held(state)

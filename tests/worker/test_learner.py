@@ -12,9 +12,9 @@ from in_process import InProcess, make_state
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.protocol import Rows
+from embedding.exchange.protocol import PullRequest, Rows
 from embedding.kernel.errors import RefusedError, YeoronError
-from embedding.kernel.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
+from embedding.kernel.records import FloatArray, Table, TokenBlock, WindowUnit
 from embedding.models.base import BlockLoss, LocalBlock, Trainer, make_trainer
 from embedding.models.config import ModelConfig, Schedule
 from embedding.server.config import ServerConfig, SyncConfig
@@ -95,7 +95,7 @@ def test_words_of_a_topic_come_together(server: ParameterServer, learner: Make) 
         node.learn([topics(seed)])
     words = ["감염", "마스크", "축구", "경기"]
     ids = node.server.admit(words, np.ones(4, dtype=np.int64))
-    rows = node.server.pull(ids, ids[:0], clock=node.clock).vectors.astype(np.float32)
+    rows = node.server.pull(PullRequest(ids, ids[:0], clock=node.clock)).vectors.astype(np.float32)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     cosine = unit @ unit.T
     assert cosine[0, 1] > cosine[0, 2] + 0.3
@@ -121,9 +121,9 @@ def test_all_sources_of_a_tick_are_scored_by_one_request() -> None:
     class Counting(InProcess):
         asked: tuple[list[str], ...] = ()
 
-        def pull(self, vectors: IntArray, contexts: IntArray, **more: Any) -> Rows:
-            self.asked += ([pairs.source for pairs in more["score"]],)
-            return super().pull(vectors, contexts, **more)
+        def pull(self, request: PullRequest) -> Rows:
+            self.asked += ([pairs.source for pairs in request.score],)
+            return super().pull(request)
 
     line = Counting(make_state(dim=16))
     node = Learner(

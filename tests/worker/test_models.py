@@ -14,7 +14,7 @@ import pytest
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.records import FloatArray, Table, TokenBlock, Window, WindowUnit
 from embedding.models.base import make_trainer
 from embedding.models.config import Model, ModelConfig, Optimiser
@@ -171,7 +171,9 @@ def test_what_a_node_learns_is_what_its_trainer_moves(make: Make) -> None:
         planned.block, vectors, contexts, learning_rate=prepared.rate, seed=prepared.seed
     )
     node.push(node.train(prepared))
-    held = node.server.pull(planned.words, planned.contexts, clock=node.clock, grams=planned.grams)
+    held = node.server.pull(
+        PullRequest(planned.words, planned.contexts, clock=node.clock, grams=planned.grams)
+    )
     n = len(planned.words)
     assert held.grams is not None
     assert np.allclose(held.vectors, vectors[:n], atol=1e-6)

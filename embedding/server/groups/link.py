@@ -13,8 +13,14 @@ import numpy as np
 
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.groups.client import Changes, LeaderClient, Seen
-from embedding.exchange.groups.sharded import ShardedLeaderClient
+from embedding.exchange.groups.client import (
+    Changes,
+    LeaderClient,
+    MakeLeaderRows,
+    RowsAtLeader,
+    Seen,
+)
+from embedding.exchange.groups.sharded import RowsOnLeadersShards
 from embedding.exchange.testimony import Attestation
 from embedding.kernel.errors import ExchangeError, PlatformError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, SnapshotRef, Table, Window
@@ -59,7 +65,7 @@ class GroupLink:
         self._group = config.group
         self._stop = threading.Event()
         self._config = config
-        self.client = self._client(LeaderClient)
+        self.client = self._client(RowsAtLeader)
         self._half = config.group.rows == "float16"
         self._rows = max(1, min(ROWS, config.max_message_bytes // (8 * state.dim)))
         self._seen: Seen = ()
@@ -95,21 +101,22 @@ class GroupLink:
 
     def _greet(self) -> None:
         welcome = self.client.hello()
-        if welcome.shards and not isinstance(self.client, ShardedLeaderClient):
+        if welcome.shards and not isinstance(self.client.rows, RowsOnLeadersShards):
             self.client.close()
-            self.client = self._client(ShardedLeaderClient)
+            self.client = self._client(RowsOnLeadersShards)
             welcome = self.client.hello()
         self.state.begin(welcome)
         self._sequence = welcome.sequence
 
-    def _client(self, kind: type[LeaderClient]) -> LeaderClient:
+    def _client(self, rows: MakeLeaderRows) -> LeaderClient:
         config = self._config
-        return kind(
+        return LeaderClient(
             config.group.leader or "",
             node=config.group.name,
             config=leader_line(config),
             config_digest=config.config_digest,
             stop=self._stop,
+            rows=rows,
         )
 
     def start(self) -> None:

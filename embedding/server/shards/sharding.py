@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from embedding.exchange.shards.client import reached
+from embedding.exchange.shards.links import reached
 from embedding.exchange.shards.split import Layout
 from embedding.server.config import ServerConfig
 from embedding.server.flight.credentials import own_line
