@@ -23,6 +23,7 @@ from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.foresight import Foresight
 from embedding.worker.learner import Learner
+from embedding.worker.nodeclock import Start
 
 NODE = "n0"
 REPLAYED = 1_000_000
@@ -104,12 +105,12 @@ class Local:
             model=model,
             config=node,
             unit=server.window,
-        )
-        self.learner.begin(
-            self.state.machine.board.members[NODE].clock,
-            self.state.ledger.of(NODE).accepted,
-            server.min_count,
-            server.young_mentions,
+            start=Start(
+                self.state.machine.board.members[NODE].clock,
+                self.state.ledger.of(NODE).accepted,
+                min_count=server.min_count,
+                young_mentions=server.young_mentions,
+            ),
         )
         self._blocks = 0
 
@@ -125,10 +126,11 @@ class Local:
     def follow(self, blocks: Iterator[TokenBlock], ahead: int) -> None:
         """Learn blocks, looking `ahead` tokens ahead as the node of a corpus does."""
         lexicon = self.learner.lexicon
-        lexicon.foresight = Foresight(ahead, self.learner.unit, lexicon.has, threading.Event())
-        for tick in lexicon.foresight.ticks([block] for block in blocks):
+        foresight = Foresight(ahead, self.learner.unit, threading.Event())
+        lexicon.look_ahead(foresight)
+        for tick in foresight.ticks(([block] for block in blocks), lexicon.has):
             self.learner.learn(tick)
-        lexicon.foresight = None
+        lexicon.look_ahead(None)
 
     def block(
         self,

@@ -38,6 +38,8 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
+from embedding.worker.learner import Extras
+from embedding.worker.nodeclock import Start
 from embedding.worker.paced import PacedLearner
 from embedding.worker.stopwatch import Stopwatch
 from embedding.worker.ticks import Prepared, Trained
@@ -90,6 +92,7 @@ class Node:
     def __init__(self, state: ServerState, at: int, wait: Wait, model: ModelConfig) -> None:
         self.at, self.wait, self.share = at, wait, 1.0
         self.line = SimulatedLine(state, f"node-{at}")
+        self.watch, welcome = Watch(), self.line.welcome
         self.learner = PacedLearner(
             self.line,
             make_trainer(model),
@@ -98,10 +101,9 @@ class Node:
             model=model,
             config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1000, score_pairs=1),
             unit=WindowUnit.DAY,
+            start=Start(welcome.clock, min_count=5, pace=welcome.pace),
+            extras=Extras(stopwatch=self.watch),
         )
-        self.learner.stopwatch = self.watch = Watch()
-        self.learner.begin(self.line.welcome.clock, 0, 5)
-        self.learner.pace = self.line.welcome.pace
         self.line.pull(PullRequest(NONE, NONE, clock=0))
         self.prepared: Prepared | None = None
         self.trained: Trained | None = None

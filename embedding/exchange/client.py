@@ -52,6 +52,7 @@ class ParameterClient:
         relay: Relay | None = None,
         path: MakePath = DirectRows,
     ) -> None:
+        self.location = location
         self.node = node
         self.config = config
         self.log: PushLog[Push] = PushLog(

@@ -20,12 +20,11 @@ from embedding.worker.ticks import Prepared, Trained, check_loss
 
 
 class ColumnLearner(Learner):
-    """A learner that trains on the shards. `columns` is set before the first block."""
+    """A learner that trains on the shards, by `columns`."""
 
-    columns: ColumnsOnShards
-
-    def __init__(self, *args: Any, **more: Any) -> None:
+    def __init__(self, *args: Any, columns: ColumnsOnShards, **more: Any) -> None:
         super().__init__(*args, **more)
+        self.columns = columns
         check_column_model(self.model)
 
     def train(self, prepared: Prepared) -> Trained:
