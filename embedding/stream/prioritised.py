@@ -25,7 +25,7 @@ import numpy as np
 
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
-from embedding.stream.replay import Measure, Sample, check_priority, sample_alike
+from embedding.stream.replaymemory import Measure, Sample, check_priority, sample_alike
 from embedding.stream.ring import SentenceRing
 from embedding.stream.sumtree import SumTree, Weights
 

@@ -8,18 +8,14 @@ answered.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence, Sized
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from embedding.text.eojeols import Analysis, Reading
+from embedding.text.eojeols import FUNCTIONAL, Analysed, Analysis, Reading, ending
 from embedding.text.generations import Generations
 from embedding.text.morphemes import TOUCHES_BEHIND, Morpheme
 from embedding.text.newwords import WordFinder
-
-if TYPE_CHECKING:
-    from embedding.text.readings import Analysed
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -32,13 +28,6 @@ LEAST = 30
 """Product of the occurrences of head and tail below which a reading is not trusted."""
 _SYLLABLE = 0xAC00
 _NOMINAL = frozenset(("NNG", "NNP", "NNB", "NP", "NR", "XSN", "SL", "SH", "SN"))
-_FUNCTIONAL = ("J", "E", "XS", "VC", "VX", "SF", "SP", "SS", "SE")
-
-
-def ending(morpheme: Morpheme) -> str:
-    """What a morpheme at the end of an eojeol shows to the next one: particle, or only its tag."""
-    tag = morpheme.tag
-    return sys.intern(morpheme.form + tag if tag.startswith(_FUNCTIONAL) else tag)
 
 
 def _weigh(_: object, ways: Sized) -> int:
@@ -140,7 +129,7 @@ def _cut(tokens: Sequence[Morpheme]) -> int:
     """Number of morphemes that belong to the head: up to the last content morpheme, and those that
     melt with it (했 is 하 and 었)."""
     at = len(tokens)
-    while at and tokens[at - 1].tag.startswith(_FUNCTIONAL):
+    while at and tokens[at - 1].tag.startswith(FUNCTIONAL):
         at -= 1
     if at == 0:
         return 0

@@ -14,7 +14,7 @@ import numpy as np
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock
 from embedding.models.base import BlockLoss, Track
 from embedding.stream.initial import of_sentences
-from embedding.stream.replay import ReplayMemory, Sample
+from embedding.stream.replaymemory import ReplayMemory, Sample
 from embedding.worker.config import NodeConfig
 from embedding.worker.mixing import Mixing
 from embedding.worker.planning import Part, Plan
