@@ -243,6 +243,8 @@ class ReducingTransport:
             self._ended_with = int(concluded[self._own])
             learnt = np.maximum(learnt, concluded)
         stand, lost = agree(ring, self.replicas, self._stand, learnt)
+        # Who led before and does so no more has replicas that another one brings now; two that
+        # bring the same movement would count it twice.
         self._tells = self._tells and ring.leads
         if ring.leads and not self._tells:
             here = {member.name for member in self.meeting.members}
@@ -309,6 +311,8 @@ class ReducingTransport:
         header = np.asarray([deltas is not None, top, window, behind, wished], dtype=np.int64)
         heads = self.ring.gather(header)
         self.waited_s += time.monotonic() - began
+        # Every node reads the same wish in the same gather, so all leave the ring before any sums.
+        # A leader that left alone would have its peers wait for its part of the sum.
         if heads[:, 4].any():
             raise BrokenRingError("a node wants to come.")
         self._active = int(heads[:, 0].sum())
@@ -319,6 +323,8 @@ class ReducingTransport:
         self._blocks += self._active
         self._choose(int(heads[:, 1].max()))
         rest = self._sum(deltas or ())
+        # Behind the sum: a node that dies within it leaves the others where they stood, and the
+        # block comes again. Had it counted before, `_summed` would take the block for summed.
         for member, tokens in zip(self.meeting.members, heads[:, 3].tolist(), strict=True):
             at = self.names.index(member.name)
             self._stand.summed[at] = max(self._stand.summed[at], tokens)
@@ -338,6 +344,7 @@ class ReducingTransport:
             self._told = self.rounds
             if self.ring.leads:
                 self.settler.bring()
+            # Nobody pushes into the new window before the server has the tables of the old one.
             self.ring.gather(np.zeros(1, dtype=np.int64))
 
     def _choose(self, top: int) -> None:
