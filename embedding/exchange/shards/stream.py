@@ -131,9 +131,9 @@ class ShardStream:
 
     def _introduce(self, channel: Channel) -> None:
         channel.open()
-        # Pushes before `first` are with nobody any more: the shard does not wait for them. Those that
-        # it applied beyond `last` came from a process that died with the primary; their numbers are
-        # given again.
+        # Pushes before `first` are with nobody any more: the shard does not wait for them. Those
+        # that it applied beyond `last` came from a process that died with the primary; their
+        # numbers are given again.
         first, last = self._held()
         header = {"op": "hello", "version": VERSION, "node": self._node}
         header |= {"first": first, "last": last}
