@@ -1,19 +1,56 @@
-"""Replay memory: recent sentences kept as row ids, so that gradients never wait for the crawl."""
+"""Replay memory: recent sentences kept as row ids, so that gradients never wait for the crawl.
+
+Reverb and Ape-X (Horgan et al. 2018) use the same split: one side inserts, the other samples.
+"""
 
 from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.stream.config import StreamConfig
-from embedding.stream.replaymemory import (
-    Measure,
-    ReplayMemory,
-    Sample,
-    check_priority,
-    sample_alike,
-)
+from embedding.stream.prioritised import PrioritisedReplay
 from embedding.stream.ring import SentenceRing
+from embedding.stream.samples import Measure, Sample, check_priority, sample_alike
+
+
+@runtime_checkable
+class ReplayMemory(Protocol):
+    """A bounded memory of sentences. Draws are with replacement."""
+
+    capacity: int
+    measure: Measure
+
+    def add(
+        self, tokens: IntArray, sentences: CodeArray, priority: FloatArray | None = None
+    ) -> IntArray:
+        """Insert sentences: tokens int64 [n], sentences int32 [m+1]; returns keys int64 [m].
+
+        priority  float32 [m] by whoever adds them, 1 for one like any other; None: not known
+        The key of a sentence that was left out (an empty one) is -1.
+        """
+
+    def sample(self, n_tokens: int, since: int | None = None) -> Sample:
+        """Draw sentences of `n_tokens` tokens in all (the last is cut to fit).
+
+        since  draw from those with this key or a later one only, all alike; without any: nothing
+        """
+
+    def update(self, keys: IntArray, priority: FloatArray) -> None:
+        """Set priorities, as `measure` says; keys that are no longer held are passed over."""
+
+    def __len__(self) -> int:
+        """Sentences held."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens held, at most `capacity`."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory taken; does not grow."""
 
 
 class UniformReplay:
@@ -62,8 +99,6 @@ def make_replay(config: StreamConfig, seed: int = 0) -> ReplayMemory:
     """The replay memory that `config` names."""
     if config.replay == "uniform":
         return UniformReplay(config.replay_tokens, seed)
-    from embedding.stream.prioritised import PrioritisedReplay
-
     if config.replay == "gradient":
         return PrioritisedReplay(
             config.replay_tokens,

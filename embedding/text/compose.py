@@ -8,11 +8,13 @@ answered.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence, Sized
+from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
-from embedding.text.eojeols import FUNCTIONAL, Analysed, Analysis, Reading, ending
+from embedding.text.eojeols import Analysis, Reading
 from embedding.text.generations import Generations
 from embedding.text.morphemes import TOUCHES_BEHIND, Morpheme
 from embedding.text.newwords import WordFinder
@@ -28,6 +30,31 @@ LEAST = 30
 """Product of the occurrences of head and tail below which a reading is not trusted."""
 _SYLLABLE = 0xAC00
 _NOMINAL = frozenset(("NNG", "NNP", "NNB", "NP", "NR", "XSN", "SL", "SH", "SN"))
+_FUNCTIONAL = ("J", "E", "XS", "VC", "VX", "SF", "SP", "SS", "SE")
+
+
+def ending(morpheme: Morpheme) -> str:
+    """What a morpheme at the end of an eojeol shows to the next one: particle, or only its tag."""
+    tag = morpheme.tag
+    return sys.intern(morpheme.form + tag if tag.startswith(_FUNCTIONAL) else tag)
+
+
+@dataclass(frozen=True, slots=True)
+class Analysed:
+    """Morphemes of one eojeol in its sentence.
+
+    tokens  its morphemes; words  by morpheme, the words kept that begin with it
+    base    where in the analysed text the eojeol begins
+    """
+
+    tokens: Sequence[Morpheme]
+    words: Sequence[Analysis]
+    base: int
+
+    def reading(self) -> Reading:
+        """What is kept of it, and the ending it shows."""
+        last = ending(self.tokens[-1]) if self.tokens else ""
+        return Reading(tuple(chain.from_iterable(self.words)), last)
 
 
 def _weigh(_: object, ways: Sized) -> int:
@@ -129,7 +156,7 @@ def _cut(tokens: Sequence[Morpheme]) -> int:
     """Number of morphemes that belong to the head: up to the last content morpheme, and those that
     melt with it (했 is 하 and 었)."""
     at = len(tokens)
-    while at and tokens[at - 1].tag.startswith(FUNCTIONAL):
+    while at and tokens[at - 1].tag.startswith(_FUNCTIONAL):
         at -= 1
     if at == 0:
         return 0

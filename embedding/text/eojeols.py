@@ -10,17 +10,12 @@ decides: 있다 is an auxiliary verb in 살고 있는 and a main verb in 집이 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from embedding.text.generations import Generations
-from embedding.text.morphemes import Morpheme, Piece
+from embedding.text.morphemes import Piece
 
 Analysis = tuple[Piece, ...]
-
-FUNCTIONAL = ("J", "E", "XS", "VC", "VX", "SF", "SP", "SS", "SE")
-"""Tags of particles, endings and marks begin so."""
 
 _ENTRY = 360
 _PIECE = 88
@@ -81,30 +76,6 @@ def _weigh(eojeol: str, slot: _Slot) -> int:
     """Bytes of an eojeol and what is known of it (CPython 3.11)."""
     size = sys.getsizeof(eojeol) + _PIECE * len(slot.reading.pieces) + _ENTRY
     return size + _CONTEXT * len(slot.contexts) if slot.contexts is not None else size
-
-
-@dataclass(frozen=True, slots=True)
-class Analysed:
-    """Morphemes of one eojeol in its sentence.
-
-    tokens  its morphemes; words  by morpheme, the words kept that begin with it
-    base    where in the analysed text the eojeol begins
-    """
-
-    tokens: Sequence[Morpheme]
-    words: Sequence[Analysis]
-    base: int
-
-    def reading(self) -> Reading:
-        """What is kept of it, and the ending it shows."""
-        last = ending(self.tokens[-1]) if self.tokens else ""
-        return Reading(tuple(chain.from_iterable(self.words)), last)
-
-
-def ending(morpheme: Morpheme) -> str:
-    """What a morpheme at the end of an eojeol shows to the next one: particle, or only its tag."""
-    tag = morpheme.tag
-    return sys.intern(morpheme.form + tag if tag.startswith(FUNCTIONAL) else tag)
 
 
 class EojeolCache:

@@ -14,8 +14,9 @@ from typing import Any
 
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import batched
+from embedding.text.compose import Analysed
 from embedding.text.config import TextConfig
-from embedding.text.eojeols import Analysed, Analysis, Reading
+from embedding.text.eojeols import Analysis, Reading
 from embedding.text.morphemes import make_select, pieces
 from embedding.text.passages import Passage, linked
 from embedding.text.readings import Readings

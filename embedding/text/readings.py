@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from embedding.text.compose import Composer
+from embedding.text.compose import Analysed, Composer
 from embedding.text.config import TextConfig
-from embedding.text.eojeols import Analysed, EojeolCache, Reading
+from embedding.text.eojeols import EojeolCache, Reading
 from embedding.text.morphemes import (
     MARKS,
     TOUCHES_BEFORE,

@@ -24,8 +24,7 @@ from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
 from embedding.models.objective import MODELS, Objective
 from embedding.stream.config import StreamConfig
-from embedding.stream.replay import make_replay
-from embedding.stream.replaymemory import ReplayMemory
+from embedding.stream.replay import ReplayMemory, make_replay
 from embedding.worker.planning import Plan
 from embedding.worker.rehearsal import Rehearsal
 from embedding.worker.ticks import hash_seed

@@ -34,7 +34,7 @@ from embedding.kernel.records import (
 )
 from embedding.models.base import BlockLoss, Trainer
 from embedding.models.config import Model, ModelConfig
-from embedding.stream.replaymemory import ReplayMemory
+from embedding.stream.replay import ReplayMemory
 from embedding.worker.authors import Authors
 from embedding.worker.batch import BatchWork
 from embedding.worker.combining import Steps, share, steps_of

@@ -10,7 +10,7 @@ import numpy as np
 from embedding.exchange.protocol import Rows
 from embedding.kernel.records import TokenBlock
 from embedding.models.base import BlockLoss
-from embedding.stream.replaymemory import ReplayMemory
+from embedding.stream.replay import ReplayMemory
 from embedding.worker.batch import BatchWork, Remembers
 from embedding.worker.config import NodeConfig
 from embedding.worker.convergence import Order

@@ -12,7 +12,7 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.protocol import PullRequest
 from embedding.kernel.errors import FencedError
-from embedding.server.recovery.fences import FENCED, Fences
+from embedding.server.ledger.fences import FENCED, Fences
 from embedding.server.service import running_server
 
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.text.compose import Composer
+from embedding.text.compose import Analysed, Composer
 from embedding.text.config import TextConfig
-from embedding.text.eojeols import Analysed, EojeolCache, Reading
+from embedding.text.eojeols import EojeolCache, Reading
 from embedding.text.generations import Generations
 from embedding.text.kiwi import _gaps
 from embedding.text.morphemes import Piece

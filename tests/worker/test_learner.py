@@ -19,8 +19,7 @@ from embedding.models.base import BlockLoss, LocalBlock, Trainer, make_trainer
 from embedding.models.config import ModelConfig, Schedule
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
-from embedding.stream.replay import UniformReplay
-from embedding.stream.replaymemory import ReplayMemory
+from embedding.stream.replay import ReplayMemory, UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learner import Learner
 from embedding.worker.nodeclock import Start

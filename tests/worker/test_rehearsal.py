@@ -15,8 +15,7 @@ from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
-from embedding.stream.replay import make_replay
-from embedding.stream.replaymemory import ReplayMemory
+from embedding.stream.replay import ReplayMemory, make_replay
 from embedding.worker import rehearsal
 from embedding.worker.config import NodeConfig
 from embedding.worker.learner import Learner
