@@ -9,7 +9,6 @@ PACKAGES = ("embedding", "embedding_airflow")
 SERVER = "embedding.server"
 KNOWN = (
     {f"{SERVER}.shards.progress", f"{SERVER}.shards.state"},
-    {"embedding.exchange.shards.client", "embedding.exchange.shards.columns"},
     {
         f"{SERVER}.state",
         f"{SERVER}.flight.greeting",
