@@ -23,9 +23,9 @@ from benchmarks.corpora import Corpus, cut, encode, sentences
 from benchmarks.kernel import Timing, quality
 from benchmarks.machine import RESULTS, ended, facts, keep
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.models import LocalBlock, ModelConfig, make_trainer
-from embedding.models.base import BlockLoss
-from embedding.models.config import Schedule
+from embedding.models.base import BlockLoss, LocalBlock
+from embedding.models.config import ModelConfig, Schedule
+from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable
 from embedding.worker.combining import Usual, share, steps_of
 

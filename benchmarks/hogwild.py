@@ -21,7 +21,7 @@ from benchmarks.machine import RESULTS, ended, facts, keep
 from benchmarks.policies import HELD_OUT, read
 from benchmarks.unlike import Text, held_out_loss
 from embedding.kernel.records import FloatArray
-from embedding.models import ModelConfig
+from embedding.models.config import ModelConfig
 from embedding.snapshots.store import SnapshotStore
 
 WAYS = ((1, "ssp"), (1, "hogwild"), (2, "hogwild"), (4, "hogwild"), (4, "ssp"), (4, "asp"))

@@ -34,8 +34,7 @@ from benchmarks.machine import RESULTS, ended, facts, keep
 from embedding.commands.train_options import FRESH_NOISE
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock, WindowUnit
-from embedding.models import ModelConfig
-from embedding.models.config import Schedule
+from embedding.models.config import ModelConfig, Schedule
 from embedding.models.sampling import NoiseTable
 from embedding.server.config import ServerConfig
 from embedding.training.request import TrainRequest

@@ -10,7 +10,8 @@ import numpy as np
 
 from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table, TimeArray, TokenBlock
-from embedding.models import ModelConfig, make_trainer
+from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import Content
 from embedding.server.recovery.restoring import assemble, collect, restore

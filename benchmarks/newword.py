@@ -30,7 +30,7 @@ from benchmarks.dated import documents
 from benchmarks.local import FRESH_ROWS, Local, Sentences, Words, nearest_ranks, ticks
 from benchmarks.machine import RESULTS, ended, facts, keep
 from embedding.kernel.errors import InputError
-from embedding.models import ModelConfig
+from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import Content
 from embedding.worker.config import NodeConfig

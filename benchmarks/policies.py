@@ -24,8 +24,7 @@ from benchmarks.corpora import cut, encode, sentences
 from benchmarks.machine import RESULTS, ended, facts, hardware, keep
 from benchmarks.unlike import Text, speeds, train
 from embedding.kernel.errors import ConfigError
-from embedding.models import ModelConfig
-from embedding.models.config import Schedule
+from embedding.models.config import ModelConfig, Schedule
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 HELD_OUT = 100_000

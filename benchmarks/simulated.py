@@ -31,8 +31,8 @@ from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss, speeds
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.protocol import Ack, Push, Rows
 from embedding.kernel.records import IntArray, ScorePairs, Table, TokenBlock, WindowUnit
-from embedding.models import ModelConfig, make_trainer
-from embedding.models.config import Schedule
+from embedding.models.config import ModelConfig, Schedule
+from embedding.models.making import make_trainer
 from embedding.server import state as server_state
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer

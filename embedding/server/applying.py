@@ -11,7 +11,7 @@ from embedding.exchange.protocol import Push
 from embedding.kernel.records import IntArray, Table
 from embedding.server.figures.meters import Meters
 from embedding.server.flight.validation import check_buckets
-from embedding.server.policies import Apply, Instruction
+from embedding.server.policies.board import Apply, Instruction
 from embedding.server.recovery.sequence import Ledger
 from embedding.server.rows.averaging import averaged
 from embedding.server.rows.changing import Changes, Step

@@ -29,7 +29,8 @@ from embedding.server.flight.greeting import acknowledgement, welcome
 from embedding.server.flight.validation import check_words, checked
 from embedding.server.groups.leading import LedGroups
 from embedding.server.lbfgs.rounds import Rounds
-from embedding.server.policies import Ticket
+from embedding.server.policies.board import Ticket
+from embedding.server.policies.traits import POLICIES
 from embedding.server.recovery.journal import Journal
 from embedding.server.recovery.sequence import Ledger, Verdict
 from embedding.server.rows.changing import Changes
@@ -318,8 +319,8 @@ class ServerState(AppliesPushes, HoldsRows):
             before = self.machine.config
             if shares(sync) is not shares(before):
                 raise RefusedError(
-                    f"configure: from {before.policy} to {sync.policy}: hogwild keeps its tables "
-                    "in shared memory from the start; start the server with that policy."
+                    f"configure: from {before.policy} to {sync.policy}: tables lie in memory that "
+                    "nodes share from the start or never; start the server with that policy."
                 )
             now = time.monotonic()
             self.rounds.configure(sync)
@@ -369,4 +370,4 @@ class ServerState(AppliesPushes, HoldsRows):
 
 def shares(sync: SyncConfig) -> bool:
     """Whether the nodes write to the tables themselves."""
-    return sync.policy == "hogwild"
+    return POLICIES.traits(sync.policy).needs_shared_memory

@@ -14,7 +14,8 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.topology import TopologyConfig
 from embedding.kernel.config import Config
 from embedding.kernel.records import SnapshotRef, WindowUnit
-from embedding.models.config import Model, ModelConfig
+from embedding.models.config import ModelConfig
+from embedding.models.traits import COUNT_MODELS
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
@@ -127,7 +128,7 @@ class TrainRequest(Config):
         Left to itself it does for plain text that is read as a whole; where a morpheme analyser
         or a JSON reader would do its work twice, the vocabulary grows. SPPMI-SVD always does.
         """
-        if self.model.model is Model.SPPMI:
+        if self.model.model in COUNT_MODELS:
             return True
         if self.vocabulary is not None:
             return self.vocabulary == "counted"

@@ -26,8 +26,7 @@ from embedding.kernel.errors import (
 )
 from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.kernel.stopping import stop_on_signals
-from embedding.models.base import make_trainer
-from embedding.models.config import Model
+from embedding.models.making import make_trainer
 from embedding.snapshots.readability import reference_losses
 from embedding.stream.faults import PeerLost, QueueClosed
 from embedding.stream.queue import BlockQueue
@@ -507,7 +506,7 @@ class GradientProcess:
 def _convergence(spec: NodeSpec, welcome: Welcome) -> Convergence:
     """What is rehearsed, where sentences are learnt and nodes are not in lockstep by their sums."""
     corpus = spec.corpus
-    learns = spec.model.model in (Model.SGNS, Model.CBOW, Model.FASTTEXT)
+    learns = spec.model.traits.weighs_sentences and spec.model.traits.draws_noise
     apart = spec.ring is None and not spec.aggregator and welcome.split != "columns"
     windows = corpus is None or corpus.window is not None
     passes = spec.node.rehearsal_passes if learns and apart and windows else 0.0

@@ -9,6 +9,7 @@ from embedding.exchange.allreduce.density import threshold
 from embedding.exchange.allreduce.meeting import Meeting
 from embedding.exchange.allreduce.reducing import ReducingRoute
 from embedding.exchange.client import ParameterClient
+from embedding.exchange.compression.whole import entry_type
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.relay import Relay
 from embedding.exchange.route import Route
@@ -49,7 +50,7 @@ def make_route(
         tokens=lambda place: Place.of(place).tokens,
         dim=welcome.dim,
         buckets=spec.model.gram_rows,
-        half=spec.exchange.compression == "fp16",
+        half=entry_type(spec.exchange) == "float16",
         least=least,
         sequence=welcome.sequence,
         place=welcome.place,

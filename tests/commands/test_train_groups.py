@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 QUICK = ("--dim", "16", "--sample", "0", "--min-count", "1", "--learning-rate", "0.05")
 UNTRAINED = 6 * np.log(2)
 PAST = "its nodes change rows past the pushes that groups tell each other of;"
-PUSHING = "asp, auto, averaging, backup, bsp, easgd, ssp are accepted"
+PUSHING = "bsp, backup, ssp, asp, easgd, averaging, auto are accepted"
 
 
 @pytest.fixture(scope="module")

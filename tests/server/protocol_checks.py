@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from embedding.exchange.protocol import Push, Rows
 from embedding.kernel.records import Table
-from embedding.server.policies import Drop, Instruction
+from embedding.server.policies.board import Drop, Instruction
 from embedding.server.state import ServerState
 
 DIM = 2

@@ -18,6 +18,7 @@ import numpy as np
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.compression.halves import narrow, widen
+from embedding.exchange.compression.whole import entry_type
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Push, Rows
 from embedding.exchange.shards.client import ShardedClient
@@ -88,8 +89,7 @@ class ColumnsClient(ShardedClient):
         if rows.at is None:
             raise RefusedError("pull: the server did not say what its shards have to hold.")
         outputs = block.examples.outputs
-        kind = np.float16 if self.config.compression == "fp16" else np.float32
-        slopes: FloatArray | HalfArray = np.empty(outputs.shape, kind)
+        slopes: FloatArray | HalfArray = np.empty(outputs.shape, entry_type(self.config))
         losses = np.empty(len(outputs), np.float32)
         header = {"op": "open", "at": list(rows.at), "rows": self.config.rows}
         message = Message({**header, "batch": minibatch_header(block)}, minibatch_arrays(block))
@@ -100,7 +100,7 @@ class ColumnsClient(ShardedClient):
             found, losses[start:stop] = slopes_of(scores, outputs[start:stop])
             if weights is not None:
                 found *= weights[start:stop, None]
-            slopes[start:stop] = narrow(found) if kind is np.float16 else found
+            slopes[start:stop] = narrow(found) if slopes.dtype == np.float16 else found
             message = Message({"op": "step"}, {"slopes": slopes[start:stop]})
         self._learnt = replace(block, slopes=slopes)
         return self._learnt, losses

@@ -8,7 +8,7 @@ from embedding.exchange.protocol import Ack, Push
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from embedding.server.flight.validation import check_buckets, check_words, checked
-from embedding.server.policies import Ticket
+from embedding.server.policies.board import Ticket
 from embedding.server.recovery.sequence import Verdict
 from embedding.server.state import ServerState
 from embedding.server.words.accounting import Arrival

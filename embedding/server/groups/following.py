@@ -18,11 +18,12 @@ from embedding.exchange.protocol import VocabularyDelta, Welcome
 from embedding.exchange.testimony import Attestation
 from embedding.kernel.errors import ConfigError, RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
+from embedding.server.compatibility import SERVER_GROUPS
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groups.config import PAST_PUSHES, PUSHING, check_pace
+from embedding.server.groups.config import check_pace
 from embedding.server.groups.drift import Drift, Moved
 from embedding.server.groups.taking import Cut, Moves, Taken, Told, compose
-from embedding.server.policies import Instruction
+from embedding.server.policies.board import Instruction
 from embedding.server.state import ServerState
 from embedding.server.words.accounting import Accounts, Arrival
 from embedding.server.words.vocabulary import Admission, Vocabulary
@@ -49,11 +50,7 @@ def following_config(config: ServerConfig) -> ServerConfig:
 def check_follows(sync: SyncConfig, every_s: float) -> None:
     """ConfigError for what does not go with server groups that exchange every so many seconds."""
     check_pace(every_s, sync.liveness_timeout_s)
-    if sync.policy in PAST_PUSHES:
-        raise ConfigError(
-            f"policy {sync.policy} with server groups: its nodes change rows past the "
-            f"pushes that groups tell each other of; {', '.join(PUSHING)} are accepted."
-        )
+    SERVER_GROUPS.check(sync.policy)
 
 
 class PassingAccounts(Accounts):

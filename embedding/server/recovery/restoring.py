@@ -13,7 +13,7 @@ from embedding.exchange.expressions import phrase_header
 from embedding.kernel.errors import ConfigError, UnavailableError
 from embedding.kernel.records import Phrase, Table
 from embedding.server.figures.reports import lasting
-from embedding.server.policies import Member
+from embedding.server.policies.board import Member
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.checkpointer import Checkpointer
 from embedding.server.recovery.fences import Fences

@@ -20,7 +20,7 @@ from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting.quality import Drawn, Scored
-from embedding.server.policies import Apply, Instruction
+from embedding.server.policies.board import Apply, Instruction
 from embedding.server.rows.composing import Bags, mean
 from embedding.server.shards.link import ShardLinks
 from embedding.server.shards.log import Change, CopyRows, ShardLog
