@@ -200,4 +200,8 @@ def _cell(value: object) -> str:
         return "yes" if value else ""
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: `{each}`" for name, each in value.items())
+    if callable(value):
+        return f"`{getattr(value, '__name__', value)}`"
     return "" if value in (None, 0, "") else str(value)

@@ -19,6 +19,7 @@ from embedding.models.traits import COUNT_MODELS, MODELS, TORCH_MODEL
 from embedding.server.policies.traits import POLICIES
 from embedding.server.shards.unsplit import check_column_policy, check_pushing
 from embedding.text.tokenizer import make_tokenizer
+from embedding.text.tokenizers import AUTO, TOKENIZERS
 from embedding.training.request import TrainRequest
 from embedding.training.sources import SourceCount
 from embedding.worker.corpus import Stretch, dated_line, stretches
@@ -67,7 +68,8 @@ def check_options(request: TrainRequest) -> None:
         _check_torch(request)
     if request.dated is not None:
         _check_dated(request)
-    if request.text.tokenizer == "mecab":
+    tokenizer = request.text.tokenizer
+    if tokenizer != AUTO and not TOKENIZERS.traits(tokenizer).always_runs:
         make_tokenizer(request.text)
 
 

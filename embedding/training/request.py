@@ -19,6 +19,7 @@ from embedding.models.traits import COUNT_MODELS
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
+from embedding.text.tokenizers import as_written
 from embedding.worker.config import NodeConfig
 from embedding.worker.spec import check_rounds
 
@@ -138,7 +139,7 @@ class TrainRequest(Config):
     @property
     def quickly_counted(self) -> bool:
         """Whether Arrow can count the words without the text pipeline."""
-        plain = self.text.tokenizer == "whitespace" and not self.text.mask
+        plain = as_written(self.text.tokenizer) and not self.text.mask
         return plain and not self.lines_are_dated
 
 

@@ -301,7 +301,10 @@ SGNS_DRAWS = draws_of(SGNS)
         (opening(rate="x"), "`rate` must be"),
         (opening(draws={}), "`draws` must have"),
         (opening(draws={**SGNS_DRAWS, "window": 0}), "no settings of a model"),
-        (opening(draws={**SGNS_DRAWS, "model": "glove"}), "glove: it is not learnt by one number an example"),
+        (
+            opening(draws={**SGNS_DRAWS, "model": "glove"}),
+            "glove: it is not learnt by one number",
+        ),
         (opening(draws={**SGNS_DRAWS, "window": 1000, "negative": 1000}), "has to be smaller"),
         (Message(OPEN), "learnt where columns lie"),
         (Message({**OPEN, "batch": [1]}), "must be an object"),
