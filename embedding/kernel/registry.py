@@ -134,6 +134,7 @@ class Registry(Generic[T, S]):
                     "uninstall that package."
                 ) from error
             if name not in self._known:
+                self._known = before
                 raise ConfigError(
                     f"{where}: its module registers no {name!r}; the decorator and the entry "
                     "point have to name the same."

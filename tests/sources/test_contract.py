@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,8 @@ def build(kind: str, web: Any, folder: Path, **more: Any) -> Adapter:
             ]
             path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
             extra = {"path": path, "author": "author"}
+        case _:  # of another package
+            web.pages[f"{BASE}/list"] = sys.modules[SOURCES.get(kind).__module__].EXAMPLE
     return make_adapter(source(kind, **{**extra, **more}), Pseudonyms(b"key"))
 
 
