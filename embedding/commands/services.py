@@ -16,6 +16,7 @@ from embedding.commands.common import (
     settings,
     sync_settings,
 )
+from embedding.commands.naming import NamingCommand
 from embedding.kernel.config import validate
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ ExchangeEvery = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    app.command()(serve)
+    app.command(cls=NamingCommand)(serve)
     app.command()(node)
     app.command()(web)
     app.command()(simweb)
@@ -63,7 +64,7 @@ def serve(
     exchange_every: ExchangeEvery = None,
     policy: Annotated[
         str | None,
-        typer.Option(help="bsp, backup, ssp, asp, easgd, averaging, sandblaster, auto or hogwild."),
+        typer.Option(help="One of {policies}."),
     ] = None,
     sync_setting: SyncSetting = None,
     token_file: Annotated[Path | None, typer.Option(help="File with the shared secret.")] = None,

@@ -28,9 +28,7 @@ Corpus = Annotated[Path, typer.Argument(help="Text (a sentence a line) or dated 
 Out = Annotated[
     Path | None, typer.Option(help="Folder for the snapshots, new or empty; none: not kept.")
 ]
-Model = Annotated[
-    str, typer.Option(help="sgns, cbow, fasttext, glove or sppmi (the count baseline).")
-]
+Model = Annotated[str, typer.Option(help="One of {models} (sppmi is counted, by no node).")]
 Dim = Annotated[int, typer.Option(help="Length of the vectors.")]
 Window = Annotated[
     list[str] | None,
@@ -55,9 +53,8 @@ BlockTokens = Annotated[
 Sync = Annotated[
     str,
     typer.Option(
-        help="How nodes are kept in step: bsp, backup, ssp, asp, easgd, averaging, sandblaster "
-        "(rounds of L-BFGS on what was read), auto, or hogwild (tables in memory that the nodes "
-        "share)."
+        help="How nodes are kept in step: {policies}. sandblaster: rounds of L-BFGS on what was "
+        "read; hogwild: tables in memory that the nodes share."
     ),
 ]
 SyncSetting = Annotated[
@@ -101,8 +98,8 @@ ExchangeEvery = Annotated[
 Compression = Annotated[
     str,
     typer.Option(
-        help="How what was learnt is sent: none (float32), fp16, threshold (multiples of a step), "
-        "onebit (a bit a number) or topk (what moved farthest)."
+        help="How what was learnt is sent: {compressions}. none: float32; threshold: multiples of "
+        "a step; onebit: a bit a number; topk: what moved farthest."
     ),
 ]
 Threshold = Annotated[float, typer.Option(help="threshold and changes: the least step.")]
@@ -135,7 +132,7 @@ Directions = Annotated[
     ),
 ]
 TopShare = Annotated[float, typer.Option(help="topk: the share of the numbers that is sent.")]
-Tokenizer = Annotated[str, typer.Option(help="whitespace, kiwi, mecab, script or auto.")]
+Tokenizer = Annotated[str, typer.Option(help="One of {tokenizers}.")]
 Vocabulary = Annotated[
     str | None,
     typer.Option(

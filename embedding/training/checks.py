@@ -120,7 +120,7 @@ def _check_columns(request: TrainRequest) -> None:
             f"groups {request.topology.groups} with split columns: nodes have no rows that could "
             "be added up; groups 0 is accepted."
         )
-    if request.topology.kind != "ps":
+    if request.topology.traits.sums:
         raise ConfigError(
             f"topology {request.topology.kind} with split columns: replicas hold whole rows, and "
             "nodes would have none; ps is accepted."
@@ -229,7 +229,7 @@ def check_memory(request: TrainRequest, words: int) -> None:
     block = min(words, 2 * request.node_config.block_tokens)
     grams = request.model.gram_rows
     rows = 4 * words + 2 * grams + request.nodes * (4 * block + 3 * grams)
-    if request.topology.kind == "allreduce":
+    if request.topology.traits.replicas:
         # Each node's replica and the sums; one remembers what it has told the server.
         rows += request.nodes * (4 * words + 2 * grams) + 2 * words + grams
     needed, free = 4 * rows * request.model.width, free_memory()

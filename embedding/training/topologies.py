@@ -20,10 +20,9 @@ def check_topology(request: TrainRequest) -> None:
     """Raises ConfigError for a topology that does not go with the other options."""
     topology, sync = request.topology, request.sync
     check_server_groups(request)
-    if topology.kind == "ps" and not topology.groups:
-        return
-    if topology.kind == "ps":
-        _check_groups(request)
+    if not topology.traits.sums:
+        if topology.groups:
+            _check_groups(request)
         return
     where = f"topology {topology.kind}"
     if topology.groups:
@@ -87,7 +86,7 @@ def check_server_groups(request: TrainRequest) -> None:
         )
     for is_so, what, why, accepted in (
         (
-            topology.kind != "ps",
+            topology.traits.sums,
             f"topology {topology.kind}",
             "nodes push to the server of their group, and sums go past it",
             "topology ps",

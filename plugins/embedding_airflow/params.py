@@ -8,12 +8,12 @@ from typing import Any
 from airflow.sdk import Param
 
 from embedding.exchange.compression.traits import COMPRESSIONS
+from embedding.exchange.topologies import SERVERS, TOPOLOGIES
 from embedding.models.traits import MODELS
 from embedding.server.policies.traits import POLICIES
 from embedding_airflow.windows import LABEL
 
 UNITS = ["auto", "hour", "day", "week", "month"]
-TOPOLOGIES = ["ps", "allreduce", "hybrid", "servers"]
 WAYS = "Which way rows travel; servers: two server groups, each with all rows."
 
 
@@ -138,7 +138,7 @@ def training_params() -> dict[str, Param]:
             COMPRESSIONS.names(),
             "How what nodes learnt is written when it is sent.",
         ),
-        "topologies": _choices("Topologies", ["ps"], TOPOLOGIES, WAYS),
+        "topologies": _choices("Topologies", ["ps"], (*TOPOLOGIES, SERVERS), WAYS),
         "models": _choices("Models", ["sgns"], MODELS.names(), "Which model is trained."),
         "dims": Param(
             [64],

@@ -100,8 +100,14 @@ def kill_group(pid: int) -> int:
         (("--server-groups", "2", "--topology", "allreduce"), "topology allreduce"),
         (("--server-groups", "2", "--groups", "1"), "groups 1"),
         (("--server-groups", "2", "--split", "columns"), "with any number of shards, is accepted"),
-        (("--server-groups", "2", "--sync", "hogwild"), f"hogwild: {PAST} {PUSHING}"),
-        (("--server-groups", "2", "--sync", "sandblaster"), f"sandblaster: {PAST} {PUSHING}"),
+        (
+            ("--server-groups", "2", "--sync", "hogwild"),
+            f"hogwild with server_groups 2: {PAST} {PUSHING}",
+        ),
+        (
+            ("--server-groups", "2", "--sync", "sandblaster"),
+            f"sandblaster with server_groups 2: {PAST} {PUSHING}",
+        ),
         (("--server-groups", "2", "--sync", "none"), "policy 'none': one of asp, auto, "),
         (("--shards", "2", "--sync", "hogwild"), f"tables of one process; {PUSHING}, or 1 shard."),
         (
