@@ -108,7 +108,7 @@ def kill_group(pid: int) -> int:
             ("--server-groups", "2", "--sync", "sandblaster"),
             f"sandblaster with server_groups 2: {PAST} {PUSHING}",
         ),
-        (("--server-groups", "2", "--sync", "none"), "policy 'none': one of asp, auto, "),
+        (("--server-groups", "2", "--sync", "none"), "policy 'none': one of bsp, backup, "),
         (("--shards", "2", "--sync", "hogwild"), f"tables of one process; {PUSHING}, or 1 shard."),
         (
             ("--shards", "2", "--sync", "sandblaster"),
