@@ -12,7 +12,7 @@ from embedding.server.compatibility import (
     SUMS_COMPRESSION,
     SUMS_POLICY,
 )
-from embedding.server.groups.config import check_pace
+from embedding.server.groupconfig import check_pace
 from embedding.training.request import TrainRequest
 
 

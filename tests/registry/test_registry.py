@@ -123,3 +123,10 @@ def test_the_table_names_all_traits(fruits) -> None:
         "| --- | --- | --- |",
         "| `apple` | yes |  |",
     ]
+
+
+def test_the_documentation_shows_the_traits_that_are_declared() -> None:
+    from registry.tables import MARK, PAGE, tables
+
+    shown = PAGE.read_text(encoding="utf-8").partition(MARK)[2]
+    assert shown == tables(), "run python -m tests.registry.tables"

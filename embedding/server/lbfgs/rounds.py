@@ -109,7 +109,7 @@ class Rounds:
         ConfigError when it needs rounds and this server cannot; then nothing changes.
         """
         if POLICIES.traits(sync.policy).needs_rounds:
-            _check(self._holder)
+            _check(self._holder, sync.policy)
         if self._running is not None:
             self._finish(self._running, "another policy began")
         self._gathering = _Gathering()
@@ -301,7 +301,7 @@ class Rounds:
         return Task(self.number, evaluation, *name, vectors, contexts, material)
 
 
-def _check(holder: Holder) -> None:
+def _check(holder: Holder, policy: str) -> None:
     """ConfigError where a server cannot lead rounds of L-BFGS."""
     config, models = holder.config, " or ".join(ROUNDS_MODEL.accepted)
     for unfit, what, accepted in (
@@ -311,4 +311,4 @@ def _check(holder: Holder) -> None:
         (config.optimizer != "sum", f"optimizer {config.optimizer}", "sum: its step is whole"),
     ):
         if unfit:
-            raise ConfigError(f"policy sandblaster with {what}: it works with {accepted}.")
+            raise ConfigError(f"policy {policy} with {what}: it works with {accepted}.")

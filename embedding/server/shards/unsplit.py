@@ -52,3 +52,11 @@ def check_column_policy(sync: SyncConfig) -> None:
             f"n_push {sync.n_push}, n_fetch {sync.n_fetch} with split columns: nodes have no rows "
             "of their own; 1 is accepted."
         )
+
+
+def without_rows(config: ServerConfig) -> ServerConfig:
+    """As a primary uses it. By columns no node has whole rows, to infer vectors of words from or
+    to add contexts up by."""
+    if config.split == "rows":
+        return config
+    return config.model_copy(update={"young_mentions": 0, "usage": False})
