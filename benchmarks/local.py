@@ -12,7 +12,8 @@ import numpy as np
 from embedding.exchange.protocol import VERSION, Ack, PullRequest, Push, Rows, VocabularyDelta
 from embedding.exchange.testimony import Attestation
 from embedding.kernel.records import FloatArray, IntArray, Table, TimeArray, TokenBlock
-from embedding.models import ModelConfig, make_trainer
+from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import Content
 from embedding.server.recovery.restoring import assemble, collect, restore

@@ -33,8 +33,8 @@ from embedding.bench.results import ended, facts, keep
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.protocol import Ack, PullRequest, Push, Rows
 from embedding.kernel.records import Table, TokenBlock, WindowUnit
-from embedding.models import ModelConfig, make_trainer
-from embedding.models.config import Schedule
+from embedding.models.config import ModelConfig, Schedule
+from embedding.models.making import make_trainer
 from embedding.server import state as server_state
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer

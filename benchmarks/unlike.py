@@ -22,8 +22,9 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import PullRequest
 from embedding.kernel.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
-from embedding.models import ModelConfig, make_trainer
 from embedding.models.base import BlockLoss, LocalBlock, Trainer
+from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.models.objective import Objective
 from embedding.models.sampling import NoiseTable
 from embedding.server.config import ServerConfig, SyncConfig

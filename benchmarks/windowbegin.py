@@ -26,7 +26,8 @@ from embedding.bench.wire import process
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.records import TokenBlock, WindowUnit
-from embedding.models import ModelConfig, make_trainer
+from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learner import Extras, Learner

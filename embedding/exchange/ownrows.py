@@ -117,7 +117,7 @@ class OwnRows:
                 rows = widen(found[table])
                 self.feedback.add_to(table, ids, rows, sequence)
                 found[table] = rows
-        elif self.feedback.kind == "none":
+        elif self.feedback.dtype == "float32":
             # A delta travels in the type of its rows, unless it is told otherwise.
             found = {
                 table: rows if rows.dtype == np.float32 else widen(rows)
@@ -147,7 +147,7 @@ class OwnRows:
         """What is held, JSON-safe; may be asked for by any thread."""
         return {
             "compression": {
-                "kind": self.feedback.kind,
+                "kind": self.config.compression,
                 "residual_rows": self.feedback.rows,
                 "residual_bytes": self.feedback.nbytes,
             },

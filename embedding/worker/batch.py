@@ -22,7 +22,7 @@ from embedding.kernel.errors import RoundError, UnavailableError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
-from embedding.models.objective import MODELS, Objective
+from embedding.models.objective import Objective
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import ReplayMemory, make_replay
 from embedding.worker.planning import Plan
@@ -98,7 +98,7 @@ class BatchWork:
     def take_part(self, learner: Remembers, pace: Pace) -> None:
         """Until the round is over; UnavailableError when told to stop meanwhile."""
         kept: dict[tuple[str, int], Objective] = {}
-        if self.model.model in MODELS:
+        if self.model.traits.minibatches:
             for number, (plan, seed) in enumerate(self._recall(learner, pace)):
                 kept[self.node, number] = self._offer(number, plan, seed)
         self.line.batch(ready(learner.learning_rate))

@@ -19,7 +19,7 @@ from embedding.exchange.protocol import SharedTables
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models.base import BlockLoss, LocalBlock
-from embedding.models.config import Model, Optimiser
+from embedding.models.config import Optimiser
 from embedding.worker.learner import Learner
 from embedding.worker.planning import Part, Plan, offsets
 from embedding.worker.ticks import Prepared, Trained, check_loss
@@ -101,7 +101,7 @@ class HogwildLearner(Learner):
 
     def _ids(self) -> IntArray | None:
         """A row's id is its place; needed where the trainer keeps state between blocks."""
-        kept = self.model.model is Model.GLOVE or self.model.optimiser is Optimiser.ADAGRAD
+        kept = self.model.traits.keeps_state or self.model.optimiser is Optimiser.ADAGRAD
         return np.arange(len(self.tables.contexts), dtype=np.int64) if kept else None
 
     def _rowed(self, planned: Plan) -> RowCounts:

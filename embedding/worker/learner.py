@@ -33,7 +33,7 @@ from embedding.kernel.records import (
     WindowUnit,
 )
 from embedding.models.base import BlockLoss, Trainer
-from embedding.models.config import Model, ModelConfig
+from embedding.models.config import ModelConfig
 from embedding.stream.replay import ReplayMemory
 from embedding.worker.authors import Authors
 from embedding.worker.batch import BatchWork
@@ -204,7 +204,7 @@ class Learner:
             noise = self.words.noise(parts, seed)
             scores = self._sampler.of_blocks(blocks, fresh, noise, self.unit, seed)
             # GloVe learns counted cells: it scores with noise words but does not train on them.
-            pool = noise[:0] if self.model.model is Model.GLOVE else noise
+            pool = noise if self.model.traits.draws_noise else noise[:0]
             sentences = sentences.paced(
                 pacing(blocks, self.model, self.unit), sum(len(p.sentences) - 1 for p in parts)
             )

@@ -9,7 +9,7 @@ from embedding.exchange.protocol import Welcome
 from embedding.exchange.shards.columns import ColumnsOnShards
 from embedding.exchange.transport import Transport
 from embedding.kernel.records import WindowUnit
-from embedding.models.base import make_trainer
+from embedding.models.making import make_trainer
 from embedding.stream.replay import make_replay
 from embedding.worker.batch import BatchWork
 from embedding.worker.columns import ColumnLearner

@@ -9,7 +9,6 @@ from collections import deque
 from typing import Any
 
 from embedding.exchange.protocol import Welcome
-from embedding.models.config import Model
 from embedding.snapshots.readability import reference_losses
 from embedding.worker.convergence import Convergence, Order
 from embedding.worker.spec import NodeSpec
@@ -107,7 +106,7 @@ class Rehearsals:
 def rehearsals_of(spec: NodeSpec, welcome: Welcome) -> Rehearsals:
     """What is rehearsed, where sentences are learnt and nodes are not in lockstep by their sums."""
     corpus = spec.corpus
-    learns = spec.model.model in (Model.SGNS, Model.CBOW, Model.FASTTEXT)
+    learns = spec.model.traits.weighs_sentences and spec.model.traits.draws_noise
     apart = spec.ring is None and not spec.aggregator and welcome.split != "columns"
     windows = corpus is None or corpus.window is not None
     passes = spec.node.rehearsal_passes if learns and apart and windows else 0.0

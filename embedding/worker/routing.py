@@ -8,6 +8,7 @@ import threading
 from embedding.exchange.allreduce.density import threshold
 from embedding.exchange.allreduce.meeting import Meeting
 from embedding.exchange.allreduce.reducing import ReducingTransport
+from embedding.exchange.compression.whole import entry_type
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.relay import Relay
 from embedding.exchange.transport import Transport
@@ -53,7 +54,7 @@ def make_transport(
         tokens=lambda place: Place.of(place).tokens,
         dim=welcome.dim,
         buckets=spec.model.gram_rows,
-        half=spec.exchange.compression == "fp16",
+        half=entry_type(spec.exchange) == "float16",
         least=least,
         sequence=welcome.sequence,
         place=welcome.place,

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.codec import encode_push
-from embedding.exchange.compression.base import PACKING
+from embedding.exchange.compression.base import packing
+from embedding.exchange.compression.traits import COMPRESSIONS
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
@@ -25,7 +26,7 @@ from embedding.server.service import running_server
 from generated import examples
 
 DIM, WORDS = 16, 20
-KINDS = [*sorted(PACKING), "none", "fp16"]
+KINDS = sorted(COMPRESSIONS)
 FUZZ = settings(
     deadline=None,
     max_examples=examples(40),
@@ -78,19 +79,19 @@ def test_a_node_sees_all_that_it_learnt_and_in_the_end_the_server_has_it(server,
         seen = client.pull(PullRequest(ids[:1], ids, clock=clock)).contexts
         assert np.allclose(seen, learnt, atol=2e-3)
     kept = float(np.abs(contexts(server, ids) - learnt).max())
-    if kind in PACKING:
+    if kind in packing():
         assert kept > 4e-3
         assert client.settle(clock, 9).sequence > 8
     assert client.settle(clock, 99) is None
     # What was kept back comes in steps of half of its size.
-    last = 2e-3 + 0.5 * kept if kind in PACKING else 2e-3
+    last = 2e-3 + 0.5 * kept if kind in packing() else 2e-3
     assert np.allclose(contexts(server, ids), learnt, atol=last)
     told = client.status()["bytes"]["pushed_per_entry"]
     assert 0 < told < {"none": 5.5, "fp16": 3.5}.get(kind, 3.0)
     client.close()
 
 
-@pytest.mark.parametrize("kind", sorted(PACKING))
+@pytest.mark.parametrize("kind", sorted(packing()))
 def test_after_a_crash_of_the_server_the_same_bytes_come_again(tmp_path, kind):
     config = ServerConfig(min_count=1, half_life_tokens=None, state_dir=tmp_path / "before")
     sync = SyncConfig(policy="asp")
@@ -113,7 +114,7 @@ def test_after_a_crash_of_the_server_the_same_bytes_come_again(tmp_path, kind):
         client.close()
 
 
-@pytest.mark.parametrize("kind", sorted(PACKING))
+@pytest.mark.parametrize("kind", sorted(packing()))
 def test_a_refused_push_is_taken_back_with_its_residual(server, kind):
     client, ids = open_client(server, kind)
     rng = np.random.default_rng(7)
@@ -130,7 +131,7 @@ def test_a_refused_push_is_taken_back_with_its_residual(server, kind):
     client.close()
 
 
-@pytest.fixture(params=sorted(PACKING))
+@pytest.fixture(params=sorted(packing()))
 def victim(server, request):
     """A server, a stream to it, and a push as this compressor packs it."""
     client, ids = open_client(server, request.param)

@@ -21,7 +21,7 @@ from rawgrpc import exchange, flight_data, greeting, ipc, parts
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_pull, encode_push
-from embedding.exchange.compression.base import PACKING, compressor
+from embedding.exchange.compression.base import compressor, packing
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import PullRequest, Push
@@ -183,7 +183,7 @@ MESSAGES = {
             ),
         )
     ),
-    **{kind: packed(kind) for kind in PACKING},
+    **{kind: packed(kind) for kind in packing()},
 }
 
 

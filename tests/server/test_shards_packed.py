@@ -14,7 +14,7 @@ from named import QUICK, named
 from threads import fleet, sharded
 
 from embedding.exchange.client import ParameterClient
-from embedding.exchange.compression.base import PACKING
+from embedding.exchange.compression.base import packing
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.connecting import connect as greet
 from embedding.exchange.payload import RowDelta
@@ -74,7 +74,7 @@ def test_what_is_packed_moves_the_same_rows_however_many_shards(connect, kind):
     assert 0 < others[-1] < 2.0, "float16 takes more than 2 bytes an entry"
 
 
-@pytest.mark.parametrize("kind", sorted(PACKING))
+@pytest.mark.parametrize("kind", sorted(packing()))
 def test_a_node_sees_what_it_learnt_and_in_the_end_the_shards_have_it(connect, kind):
     with sharded(settings(3), ASP, dim=DIM) as server:
         node = connect(server, config=config(kind, cache_bytes=1 << 20))

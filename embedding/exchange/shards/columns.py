@@ -17,6 +17,7 @@ import numpy as np
 
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.compression.halves import narrow, widen
+from embedding.exchange.compression.whole import entry_type
 from embedding.exchange.protocol import Ack, PullRequest, Push, Rows, Welcome
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.rowpath import pull_from_server
@@ -121,8 +122,7 @@ class ColumnsOnShards:
         if rows.at is None:
             raise RefusedError("pull: the server did not say what its shards have to hold.")
         outputs = block.examples.outputs
-        kind = np.float16 if self._session.config.compression == "fp16" else np.float32
-        slopes: FloatArray | HalfArray = np.empty(outputs.shape, kind)
+        slopes: FloatArray | HalfArray = np.empty(outputs.shape, entry_type(self._session.config))
         losses = np.empty(len(outputs), np.float32)
         header = {"op": "open", "at": list(rows.at), "rows": self._session.config.rows}
         message = Message({**header, "batch": minibatch_header(block)}, minibatch_arrays(block))
@@ -133,7 +133,7 @@ class ColumnsOnShards:
             found, losses[start:stop] = slopes_of(scores, outputs[start:stop])
             if weights is not None:
                 found *= weights[start:stop, None]
-            slopes[start:stop] = narrow(found) if kind is np.float16 else found
+            slopes[start:stop] = narrow(found) if slopes.dtype == np.float16 else found
             message = Message({"op": "step"}, {"slopes": slopes[start:stop]})
         self._learnt = replace(block, slopes=slopes)
         return self._learnt, losses

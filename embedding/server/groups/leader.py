@@ -18,11 +18,12 @@ from embedding.exchange.groups.client import LeaderClient
 from embedding.exchange.groups.sharded import RowsOnLeadersShards
 from embedding.exchange.protocol import Push, Welcome
 from embedding.exchange.testimony import Attestation
-from embedding.kernel.errors import ConfigError, UnavailableError
+from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import IntArray
+from embedding.server.compatibility import SERVER_GROUPS
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.credentials import own_line
-from embedding.server.groupconfig import PAST_PUSHES, PUSHING, check_pace
+from embedding.server.groupconfig import check_pace
 from embedding.server.groups.taking import Told
 from embedding.server.words.accounting import Accounts, Arrival
 from embedding.server.words.vocabulary import Vocabulary
@@ -49,11 +50,7 @@ def following_config(config: ServerConfig) -> ServerConfig:
 def check_follows(sync: SyncConfig, every_s: float) -> None:
     """ConfigError for what does not go with server groups that exchange every so many seconds."""
     check_pace(every_s, sync.liveness_timeout_s)
-    if sync.policy in PAST_PUSHES:
-        raise ConfigError(
-            f"policy {sync.policy} with server groups: its nodes change rows past the "
-            f"pushes that groups tell each other of; {', '.join(PUSHING)} are accepted."
-        )
+    SERVER_GROUPS.check(sync.policy)
 
 
 class PassingAccounts(Accounts):
