@@ -228,8 +228,8 @@ def test_a_gradient_of_another_shape_is_refused_and_nothing_changes() -> None:
     ("config", "more", "what"),
     [
         ({"optimizer": "adagrad"}, {}, "adagrad"),
-        ({}, {"buckets": 50}, "fasttext"),
-        ({}, {"biases": 1}, "glove"),
+        ({}, {"buckets": 50}, "rows of n-grams"),
+        ({}, {"biases": 1}, "biases in rows"),
     ],
 )
 def test_servers_that_cannot_are_told_so_at_the_start_and_while_they_run(
