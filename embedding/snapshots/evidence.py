@@ -2,8 +2,9 @@
 
 A word's documents are sampled by the smallest values of a hash of address and word (bottom-k,
 Cohen and Kaplan 2007), so that nodes sample alike without asking each other, a document read twice
-counts once, and no document is listed with all its words. Parquet files sorted by word, one folder
-for each month:
+counts once, and no document is listed with all its words. An address is that of a page: what names
+one comment on it is cut off, because a comment is one person's. Parquet files sorted by word, one
+folder for each month:
 
     <folder>/2020-02/<node>-<number>.parquet    word, source, day int32, hash int64, url,
                                                 published float64 (Unix seconds)
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +43,26 @@ PER_DAY = 3
 MOST_PARTS = 8
 """Files of one writer and month; beyond it, they are joined."""
 DAY = 86_400
+_COMMENT = re.compile(r"(?:^|[_-])(?:comment|cmt|cmmt|reply|rpl|answer)", re.IGNORECASE)
+_PARENT = re.compile(r"(?:page|sort|order|view|list|count|size)$", re.IGNORECASE)
+
+
+def page_of(url: str) -> str:
+    """The address of the page: without its fragment and without parameters that name a comment.
+
+    A fragment that begins with `!` or `/` is kept: sites of one script name their pages so.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url.partition("#")[0]
+    fragment = parts.fragment if parts.fragment.startswith(("!", "/")) else ""
+    kept = [
+        pair
+        for pair in parts.query.split("&")
+        if not _COMMENT.search(name := pair.partition("=")[0]) or _PARENT.search(name)
+    ]
+    return parts._replace(query="&".join(kept), fragment=fragment).geturl()
 
 
 @dataclass(frozen=True)
@@ -63,6 +85,7 @@ class EvidenceStore:
 
         writer  name of the node, of which no two are the same
         """
+        table = _of_pages(table)
         month = _months(table.column("day").to_numpy())
         for label in sorted(set(month.tolist())):
             part = sampled(table.filter(pa.array(month == label)))
@@ -73,7 +96,8 @@ class EvidenceStore:
         """At most n documents published in [start, end) that hold `word`: newest first, sources in
         turn. Raises SnapshotError when a file cannot be read.
         """
-        tables = [self._read(path, word, start, end) for path in self._files(start, end)]
+        # Files of before comments were cut off hold their addresses still.
+        tables = [_of_pages(self._read(path, word, start, end)) for path in self._files(start, end)]
         found = [table for table in tables if table.num_rows]
         if not found:
             return []
@@ -136,6 +160,14 @@ def sampled(table: pa.Table) -> pa.Table:
     start = np.searchsorted(kept, first)
     own = np.searchsorted(first, kept, side="right") - 1
     return table.take(pa.array(kept[np.arange(len(kept)) - start[own] < PER_DAY]))
+
+
+def _of_pages(table: pa.Table) -> pa.Table:
+    """The same rows with addresses of pages."""
+    found = pc.dictionary_encode(table.column("url").combine_chunks())
+    pages = pa.array([page_of(url) for url in found.dictionary.to_pylist()], pa.string())
+    at = table.schema.get_field_index("url")
+    return table.set_column(at, SCHEMA.field("url"), pages.take(found.indices))
 
 
 def _codes(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
