@@ -35,6 +35,7 @@ from embedding.server.recovery.seeding import NOTHING, check_rollback
 from embedding.server.shards.leading import LeadingState
 from embedding.server.shards.sharding import Shards
 from embedding.server.state import ServerState
+from embedding.server.words.digests import WordDigests
 from embedding.snapshots.store import SnapshotStore
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class ParameterServer:
         if config.state_dir is not None:
             folder = CheckpointFolder(config.state_dir, keep=config.keep_checkpoints)
         epoch = None if folder is None else folder.next_epoch()
+        digests = WordDigests(None if folder is None else folder.waiting_key())
         alone = config.shards == 1 and config.split == "rows"
         kinds = (FollowingState, ShardedFollowing) if follows else (ServerState, LeadingState)
         self.state: ServerState = kinds[0 if alone else 1](
@@ -87,6 +89,7 @@ class ParameterServer:
             dim=dim,
             seed=seed,
             epoch=epoch,
+            digests=digests,
             buckets=buckets,
             biases=biases,
         )

@@ -37,6 +37,7 @@ from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import Optimizer, Tables, pick_device
 from embedding.server.shards.holding import HoldsRows
 from embedding.server.words.accounting import Accounts, Arrival, by_source
+from embedding.server.words.digests import WordDigests
 from embedding.server.words.overlay import Overlay
 from embedding.server.words.vocabulary import Vocabulary
 from embedding.server.words.witnesses import Witnesses
@@ -58,6 +59,7 @@ class ServerState(AppliesPushes, HoldsRows):
         dim: int,
         seed: int,
         epoch: int | None = None,
+        digests: WordDigests | None = None,
         buckets: int = 0,
         biases: int = 0,
     ) -> None:
@@ -77,7 +79,7 @@ class ServerState(AppliesPushes, HoldsRows):
             shared=shares(sync),
             buckets=0 if self.leads else buckets,
         )
-        self.vocabulary = Vocabulary.of(config, version=self.epoch << 20)
+        self.vocabulary = Vocabulary.of(config, version=self.epoch << 20, digests=digests)
         self.accounts = Accounts(config, self.vocabulary, dim)
         self.witnesses = Witnesses.of(config, self.accounts.meters.sources)
         self.young = Overlay.of(config, self.vocabulary)

@@ -4,6 +4,7 @@
     journal-00000007.jsonl words admitted after it
     epoch                  number of the last life of the server
     identity               random name of this training, where rows lie on shards
+    waiting.key            key of the digests of words without a row (mode 600)
     lock                   held by the running server
 
 Plain npy and Arrow files with a SHA-256 of each in the manifest; nothing is pickled. This file
@@ -30,6 +31,8 @@ import pyarrow as pa
 
 from embedding.kernel.durable import replaced, sha256, sync
 from embedding.kernel.errors import ConfigError, PlatformError
+from embedding.kernel.private import ensure_secret
+from embedding.server.words.digests import KEY_BYTES
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +100,24 @@ class CheckpointFolder:
             with replaced(file) as fresh:
                 fresh.write(secrets.token_hex(16).encode())
         return file.read_text()
+
+    def waiting_key(self) -> bytes:
+        """The key of the digests of words without a row, made once.
+
+        ConfigError when it is no key; without the file a new one is made, and what waits starts
+        from nothing.
+        """
+        file = self.path / "waiting.key"
+        try:
+            ensure_secret(file, secrets.token_hex(KEY_BYTES))
+            key = bytes.fromhex(file.read_text(encoding="utf-8").strip())
+        except (OSError, ValueError) as error:
+            self.close()
+            raise ConfigError(f"{file}: {2 * KEY_BYTES} hex digits are expected.") from error
+        if len(key) != KEY_BYTES:
+            self.close()
+            raise ConfigError(f"{file}: {2 * KEY_BYTES} hex digits are expected.")
+        return key
 
     def numbers(self) -> list[int]:
         """Numbers of the checkpoints that are there, oldest first."""
