@@ -110,6 +110,41 @@ class EvidenceStore:
             by_source.setdefault(row["source"], []).append(one)
         return _in_turn(list(by_source.values()), n)
 
+    def erase(
+        self,
+        *,
+        word: str | None = None,
+        source: str | None = None,
+        page: str | None = None,
+        before: float | None = None,
+        dry: bool = False,
+    ) -> int:
+        """Remove rows of a word, a source, a page, or published before a time (Unix seconds); how
+        many there are. Each file changes at once or not at all. No node may be writing.
+
+        dry  only count
+        """
+        found = 0
+        for path in sorted(self.folder.glob("*/*.parquet")):
+            table = _of_pages(_whole(path))
+            gone = np.zeros(table.num_rows, dtype=bool)
+            for name, wanted in (("word", word), ("source", source), ("url", page)):
+                if wanted is not None:
+                    gone |= pc.equal(table[name], wanted).to_numpy(zero_copy_only=False)
+            if before is not None:
+                gone |= table["published"].to_numpy() < before
+            n = int(gone.sum())
+            found += n
+            if dry or not n:
+                continue
+            if n == table.num_rows:
+                path.unlink()
+                continue
+            with replaced(path) as file:
+                kept = table.filter(pa.array(~gone))
+                pq.write_table(kept, file, compression="zstd", row_group_size=20_000)
+        return found
+
     def _files(self, start: datetime, end: datetime) -> list[Path]:
         first, last = f"{start:%Y-%m}", f"{end:%Y-%m}"
         if not self.folder.is_dir():
@@ -160,6 +195,13 @@ def sampled(table: pa.Table) -> pa.Table:
     start = np.searchsorted(kept, first)
     own = np.searchsorted(first, kept, side="right") - 1
     return table.take(pa.array(kept[np.arange(len(kept)) - start[own] < PER_DAY]))
+
+
+def _whole(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path, partitioning=None)
+    except (pa.ArrowException, OSError) as error:
+        raise SnapshotError(f"evidence {path}: cannot be read: {error}.") from error
 
 
 def _of_pages(table: pa.Table) -> pa.Table:

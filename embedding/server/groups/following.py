@@ -25,6 +25,7 @@ from embedding.server.groups.taking import Cut, Moves, Taken, Told, compose
 from embedding.server.policies import Instruction
 from embedding.server.state import ServerState
 from embedding.server.words.accounting import Accounts, Arrival
+from embedding.server.words.digests import WordDigests
 from embedding.server.words.vocabulary import Admission, Vocabulary
 
 Ask = Callable[[Sequence[str], IntArray, Attestation | None], IntArray]
@@ -104,12 +105,20 @@ class Follows(ServerState):
         dim: int,
         seed: int,
         epoch: int | None = None,
+        digests: WordDigests | None = None,
         buckets: int = 0,
         biases: int = 0,
     ) -> None:
         check_follows(sync, config.group.every_s)
         super().__init__(
-            config, sync, dim=dim, seed=seed, epoch=epoch, buckets=buckets, biases=biases
+            config,
+            sync,
+            dim=dim,
+            seed=seed,
+            epoch=epoch,
+            digests=digests,
+            buckets=buckets,
+            biases=biases,
         )
         self.accounts: PassingAccounts = PassingAccounts(config, self.vocabulary, dim)
         self.meters = self.accounts.meters

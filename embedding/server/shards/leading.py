@@ -32,6 +32,7 @@ from embedding.server.shards.unsplit import (
     check_pushing,
 )
 from embedding.server.state import ServerState
+from embedding.server.words.digests import WordDigests
 from embedding.server.words.vocabulary import Admission
 
 _PIECE_BYTES = 8 * 1024 * 1024
@@ -56,6 +57,7 @@ class LeadingState(ServerState):
         dim: int,
         seed: int,
         epoch: int | None = None,
+        digests: WordDigests | None = None,
         buckets: int = 0,
         biases: int = 0,
     ) -> None:
@@ -69,7 +71,14 @@ class LeadingState(ServerState):
             changes |= {"young_mentions": 0, "usage": False}
         small = config.model_copy(update=changes)
         super().__init__(
-            small, sync, dim=dim, seed=seed, epoch=epoch, buckets=buckets, biases=biases
+            small,
+            sync,
+            dim=dim,
+            seed=seed,
+            epoch=epoch,
+            digests=digests,
+            buckets=buckets,
+            biases=biases,
         )
         self.config = config
         self.log = ShardLog(self.epoch, config.max_message_bytes)
