@@ -33,7 +33,7 @@ app = typer.Typer(
 YOUNG = 50_000
 """Objects made between two looks for garbage: imports make hundreds of thousands, and none."""
 
-_GROUPS = "operate services live sources training snapshots trends rollback bench"
+_GROUPS = "operate services live sources training snapshots trends rollback forgetting bench"
 for _group in _GROUPS.split():
     import_module(f"embedding.commands.{_group}").register(app)
 

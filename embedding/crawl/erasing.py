@@ -24,6 +24,7 @@ def erase_source(frontier: str, source: str, *, dry: bool = False) -> int:
                 connection.execute(sa.delete(table).where(table.c.source == source))
             return n
     finally:
+        _scrub(engine, dry)
         engine.dispose()
 
 
@@ -66,6 +67,7 @@ def erase_address(frontier: str, url: str, *, dry: bool = False) -> int:
                 )
             return n
     finally:
+        _scrub(engine, dry)
         engine.dispose()
 
 
@@ -89,6 +91,17 @@ def erase_before(frontier: str, before: float, *, dry: bool = False) -> int:
             return n
     finally:
         engine.dispose()
+
+
+def _scrub(engine: sa.Engine, dry: bool) -> None:
+    """SQLite leaves what was deleted in free pages and in its log: write the file anew."""
+    if dry or engine.dialect.name != "sqlite":
+        return
+    with engine.connect() as connection:
+        raw = connection.connection.cursor()
+        raw.execute("VACUUM")
+        raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        raw.close()
 
 
 def _count(connection: sa.Connection, these: sa.ColumnElement[bool]) -> int:

@@ -80,7 +80,9 @@ class ParameterServer:
         if config.state_dir is not None:
             folder = CheckpointFolder(config.state_dir, keep=config.keep_checkpoints)
         epoch = None if folder is None else folder.next_epoch()
-        digests = WordDigests(None if folder is None else folder.waiting_key())
+        digests = WordDigests()
+        if folder is not None:
+            digests = WordDigests(folder.waiting_key(), folder.refused())
         alone = config.shards == 1 and config.split == "rows"
         kinds = (FollowingState, ShardedFollowing) if follows else (ServerState, LeadingState)
         self.state: ServerState = kinds[0 if alone else 1](

@@ -38,6 +38,14 @@ def finish(root: Path) -> None:
             whole.rename(target)
 
 
+def sweep(root: Path) -> None:
+    """Finish, and clear away what is left of what was erased. Nobody else may be erasing."""
+    finish(root)
+    for name in (_DRAFT, _OLD, WHOLE):
+        for left in root.glob(f"{name}*"):
+            shutil.rmtree(left)
+
+
 def holds(folder: Path, *, word: str | None = None, source: str | None = None) -> bool:
     """Whether a snapshot's files hold a word or a source."""
     manifest = _manifest(folder)
@@ -94,7 +102,8 @@ def erase(folder: Path, *, word: str | None = None, source: str | None = None) -
     old = folder.with_name(f"{_OLD}{folder.name}")
     shutil.rmtree(old, ignore_errors=True)
     folder.rename(old)
-    whole.rename(folder)
+    # Whoever opened the store in between has done so already.
+    finish(folder.parent)
     sync(folder.parent)
     shutil.rmtree(old, ignore_errors=True)
     return True

@@ -126,7 +126,10 @@ class EvidenceStore:
         """
         found = 0
         for path in sorted(self.folder.glob("*/*.parquet")):
-            table = _of_pages(_whole(path))
+            try:
+                table = _of_pages(_whole(path))
+            except FileNotFoundError:
+                continue  # joined with others by its writer in the meantime
             gone = np.zeros(table.num_rows, dtype=bool)
             for name, wanted in (("word", word), ("source", source), ("url", page)):
                 if wanted is not None:
@@ -200,6 +203,8 @@ def sampled(table: pa.Table) -> pa.Table:
 def _whole(path: Path) -> pa.Table:
     try:
         return pq.read_table(path, partitioning=None)
+    except FileNotFoundError:
+        raise
     except (pa.ArrowException, OSError) as error:
         raise SnapshotError(f"evidence {path}: cannot be read: {error}.") from error
 

@@ -5,6 +5,7 @@
     epoch                  number of the last life of the server
     identity               random name of this training, where rows lie on shards
     waiting.key            key of the digests of words without a row (mode 600)
+    refused                digests of words that get no row, in hex, one a line
     lock                   held by the running server
 
 Plain npy and Arrow files with a SHA-256 of each in the manifest; nothing is pickled. This file
@@ -118,6 +119,23 @@ class CheckpointFolder:
             self.close()
             raise ConfigError(f"{file}: {2 * KEY_BYTES} hex digits are expected.")
         return key
+
+    def refused(self) -> list[bytes]:
+        """Digests of words that get no row; ConfigError when a line is none."""
+        file = self.path / "refused"
+        try:
+            return [bytes.fromhex(line) for line in file.read_text("utf-8").split()]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError) as error:
+            self.close()
+            raise ConfigError(f"{file}: hex digits are expected, a digest a line.") from error
+
+    def refuse(self, digest: bytes) -> None:
+        """Add one; raises OSError."""
+        lines = sorted({*(one.hex() for one in self.refused()), digest.hex()})
+        with replaced(self.path / "refused") as file:
+            file.write("".join(f"{line}\n" for line in lines).encode())
 
     def numbers(self) -> list[int]:
         """Numbers of the checkpoints that are there, oldest first."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.wire import text_array
@@ -208,6 +209,22 @@ class WindowCounts:
         """Set a window's counts, as a checkpoint has them: a (source, word) may be repeated."""
         self._tables[window] = [table.cast(_SCHEMA)]
         self._pending[window] = table.num_rows
+
+    def erase(self, *, word: str | None, hidden: str, source: str | None) -> None:
+        """Forget what was counted of a word (`hidden`: as a checkpoint writes it) or a source."""
+        self.settle()
+        words = pa.array([word, hidden], pa.string())
+        for window, tables in self._tables.items():
+            kept = []
+            for table in tables:
+                gone = pc.is_in(table["word"], value_set=words)
+                if source is not None:
+                    gone = pc.or_(gone, pc.equal(table["source"], source))
+                kept.append(table.filter(pc.invert(gone)))
+            self._tables[window] = kept
+        for held in (self.tokens, self.documents):
+            for by_source in held.values():
+                by_source.pop(source or "", None)
 
     def free(self, window: int) -> None:
         """Forget a window: its snapshot was cut."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,10 +23,20 @@ _MARK = "\0"
 
 
 class WordDigests:
-    """Digests of words under one key of `KEY_BYTES` bytes; without one it is random."""
+    """Digests of words under one key of `KEY_BYTES` bytes; without one it is random.
 
-    def __init__(self, key: bytes | None = None) -> None:
+    refused  digests of words that get no row: somebody asked for them to be forgotten
+    """
+
+    def __init__(self, key: bytes | None = None, refused: Collection[bytes] = ()) -> None:
         self._key = key or secrets.token_bytes(KEY_BYTES)
+        self._refused = frozenset(refused)
+
+    def allowed(self, words: Sequence[str]) -> list[str]:
+        """Those of words that may get a row."""
+        if not self._refused:
+            return list(words)
+        return [word for word in words if self.of(word) not in self._refused]
 
     def of(self, word: str) -> bytes:
         """The digest of a word, `DIGEST_BYTES` bytes."""
@@ -42,7 +52,7 @@ class WordDigests:
         is_shown = pc.is_in(names, value_set=shown)
         found: list[str] = []
         for piece in pieces(zip(names.to_pylist(), is_shown.to_pylist(), strict=True)):
-            found += [word if known else self._hidden(word) for word, known in piece]
+            found += [word if known else self.written(word) for word, known in piece]
         return pa.chunked_array([pa.array(found, pa.string()).take(encoded.indices)])
 
     def revealed(self, table: pa.Table, words: Sequence[str]) -> pa.Table:
@@ -50,9 +60,10 @@ class WordDigests:
         column = table["word"]
         if not pc.any(pc.starts_with(column, _MARK)).as_py():
             return table
-        known = {self._hidden(word): word for word in words}
+        known = {self.written(word): word for word in words}
         shown = pa.array([known.get(word, word) for word in column.to_pylist()], pa.string())
         return table.set_column(table.schema.get_field_index("word"), "word", shown)
 
-    def _hidden(self, word: str) -> str:
+    def written(self, word: str) -> str:
+        """A word as `hidden` writes it."""
         return word if word.startswith(_MARK) else f"{_MARK}{self.of(word).hex()}"

@@ -217,7 +217,7 @@ class Vocabulary:
             for word, offered in zip(words, counts.tolist(), strict=True)
             if word not in index and candidates.of(word) / weight + offered >= least
         }
-        return list(fresh)
+        return candidates.digests.allowed(list(fresh))
 
     def victims(self, n: int) -> IntArray:
         """Ids int64, increasing, that must go before `n` more words (at most max_words) come in.
