@@ -6,6 +6,7 @@ MLflow's server must not be running where a word or a source is taken out.
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -21,7 +22,6 @@ from embedding.snapshots.format import MANIFEST, VECTORS, parse_manifest
 _DATABASE = "mlflow.db"
 _ARTIFACTS = "artifacts"
 _PLOTS = "plots"
-_SOURCES = "yeoron.sources"
 
 
 def erase(
@@ -128,20 +128,19 @@ def _without(path: Path, source: str) -> None:
 
 
 def _tags(database: Path, source: str) -> None:
-    """Take a source out of the database's tags and figures."""
+    """Take a source out of the database's tags, parameters and figures."""
     if not database.is_file():
         return
     with closing(sqlite3.connect(database, timeout=30)) as connection:
         there = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-        for table in ("tags", "model_version_tags"):
+        for table in ("tags", "model_version_tags", "params"):
             if table not in there:
                 continue
-            query = f"SELECT rowid, value FROM {table} WHERE key = ?"  # noqa: S608
-            for row, value in connection.execute(query, (_SOURCES,)).fetchall():
-                kept = ",".join(name for name in str(value).split(",") if name != source)
+            query = f"SELECT rowid, value FROM {table} WHERE instr(value, ?)"  # noqa: S608
+            for row, value in connection.execute(query, (source,)).fetchall():
                 connection.execute(
                     f"UPDATE {table} SET value = ? WHERE rowid = ?",  # noqa: S608
-                    (kept, row),
+                    (_value_without(str(value), source), row),
                 )
         for table in ("metrics", "latest_metrics"):
             if table in there:
@@ -151,6 +150,18 @@ def _tags(database: Path, source: str) -> None:
                     connection.execute(query, (name, name))
         connection.commit()
         connection.execute("VACUUM")
+
+
+def _value_without(value: str, source: str) -> str:
+    """A list of sources, or an object by source, without one; any other text as it is."""
+    try:
+        held = json.loads(value)
+    except ValueError:
+        return ",".join(name for name in value.split(",") if name != source)
+    if not isinstance(held, dict):
+        return value
+    kept = {name: one for name, one in held.items() if name != source}
+    return json.dumps(kept, ensure_ascii=False)
 
 
 def _local(home: Path, uri: str) -> Path | None:
