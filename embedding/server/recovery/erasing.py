@@ -96,7 +96,7 @@ def erase_state(
         accounts.usage.erase(np.empty(0, dtype=np.int64), source)
         accounts.meters.sources.pop(source, None)
         accounts.tracker.sources.pop(source, None)
-        state.reports.clear()
+        state.reports.last.clear()
     recovery.start()
     failed = recovery.request(wait=True)
     recovery.stop()

@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from embedding.server.recovery.gentle import pieces
+from embedding.server.words.gentle import pieces
 
 KEY_BYTES = 32
 DIGEST_BYTES = 8
