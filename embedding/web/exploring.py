@@ -13,7 +13,6 @@ from starlette.responses import HTMLResponse, Response
 from embedding.kernel.errors import InputError
 from embedding.snapshots.store import LATEST
 from embedding.trends import comparisons, table
-from embedding.trends.bias import SourceBias
 from embedding.trends.history import WordHistory
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
@@ -172,7 +171,6 @@ def _between(
         now=now,
         notes=brief.say(report.notes, report.snapshot.label, site.words(request)),
         rows=site.config.front_rows,
-        limit=site.config.trends.false_discovery,
     )
 
 
@@ -202,17 +200,8 @@ def _sources(site: Site, request: Request, a: str, b: str, id: str) -> HTMLRespo
         manifest=manifest,
         found=found,
         sentence=sentence,
-        bias=_bias(site, manifest.id),
         rows=site.config.front_rows,
     )
-
-
-def _bias(site: Site, id: str) -> SourceBias | None:  # noqa: A002
-    """None where there are no losses of two sources to set against each other."""
-    try:
-        return site.answers.bias(id)
-    except InputError:
-        return None
 
 
 def _unfit(names: Sequence[str], chosen: Sequence[str], t: Words) -> str:
@@ -251,5 +240,5 @@ def _watch(site: Site, request: Request, asked: Sequence[str] | None) -> HTMLRes
         lines=lines,
         chosen=asked is not None,
         passed_over=words[WATCHED:],
-        label=formats.window_name(lines[0].label, site.words(request).language) if lines else "",
+        label=site.words(request).window(lines[0].label) if lines else "",
     )
