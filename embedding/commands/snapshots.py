@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embedding.commands.common import Json, console, errors, print_json, settings
+from embedding.commands.common import Json, console, errors, print_json, settings_of
 
 if TYPE_CHECKING:
     from embedding.snapshots.snapshot import Snapshot
@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 def _store(folder: Path | None) -> SnapshotStore:
     from embedding.snapshots.store import SnapshotStore
 
-    return SnapshotStore(str(folder or settings().paths.snapshots))
+    return SnapshotStore(str(folder or settings_of().paths.snapshots))
 
 
 def open_snapshot(what: str, folder: Path | None) -> Snapshot:

@@ -42,7 +42,7 @@ def headline(report: TrendReport) -> list[str]:
 
 
 def lede(report: TrendReport, t: Words) -> list[str]:
-    """Where no story leads: the surest word of each kind in two sentences, or that there is none."""
+    """Where no story leads: the surest word of each kind in sentences, or that there is none."""
     if report.compared_with is None or report.significant_stories():
         return []
     said = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from embedding.trends.dating import ChangeDate, WordChange
-from embedding.web import formats
 from embedding.web.text import Words
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -20,6 +21,7 @@ from embedding.web.axisview import said
 from embedding.web.mapview import map_view
 from embedding.web.pages import computing, csv_file, latest_known, unknown
 from embedding.web.pairview import pair_view
+from embedding.web.plain import plain_report, plain_rows
 from embedding.web.site import Site
 from embedding.web.text import Words
 from embedding.web.watchview import watch_line
@@ -166,7 +168,7 @@ def _between(
         request,
         "windows.html",
         refs=site.reader.listing().refs,
-        report=report,
+        report=plain_report(report),
         then=then,
         now=now,
         notes=brief.say(report.notes, report.snapshot.label, site.words(request)),
@@ -198,7 +200,7 @@ def _sources(site: Site, request: Request, a: str, b: str, id: str) -> HTMLRespo
         names=names,
         chosen=chosen,
         manifest=manifest,
-        found=found,
+        found=found and replace(found, rows=plain_rows(found.rows)),
         sentence=sentence,
         rows=site.config.front_rows,
     )

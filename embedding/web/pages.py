@@ -18,9 +18,10 @@ from embedding.trends.bias import SourceBias
 from embedding.trends.history import HistoryPoint
 from embedding.trends.rows import RANKINGS, Story, TrendReport
 from embedding.trends.stories import Sightings
-from embedding.web import brief, formats
+from embedding.web import brief
 from embedding.web.changeview import change_view
 from embedding.web.differing import SOON_S, compared
+from embedding.web.plain import plain_report
 from embedding.web.site import Site
 from embedding.web.timeline import findings_of, timeline
 from embedding.web.wordview import said_of, word_view
@@ -120,6 +121,7 @@ def _brief(
     broken: Sequence[str] = (),
 ) -> HTMLResponse:
     t = site.words(request)
+    report = plain_report(report)
     notes = brief.say(report.notes, report.snapshot.label, t)
     if newer is not None:
         notes.insert(0, t("note_older_report", window=t.window(newer)))

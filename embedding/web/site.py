@@ -99,7 +99,7 @@ class Site:
         return Links(str(request.scope.get("root_path", "")).rstrip("/"), self.version)
 
     def words(self, request: Request, unit: str | None = None) -> Words:
-        """The texts in the reader's language; the unit is that of the store's windows if not given."""
+        """The texts in the reader's language, for windows of `unit`: the store's if not given."""
         return Words(
             choose(
                 request.query_params.get("lang"),

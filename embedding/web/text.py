@@ -2,8 +2,8 @@
 
 A catalogue gives the text of each key. Its places `{name}` are filled by whoever asks; the words
 for a window (`{unit}`, `{this}`, `{before}`, …) are filled here, by the unit of the windows shown.
-`{name:을/를}` is the Korean particle that follows what `name` holds. A file more is a language more;
-what it does not say is said in English.
+`{name:을/를}` is the Korean particle that follows what `name` holds. A file more is a language
+more; what it does not say is said in English.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from gettext import c2py
 from pathlib import Path
@@ -38,8 +38,12 @@ def unit_of(label: str) -> str:
         return "hour" if one[4] else "day" if one[3] else "month"
     if two is None:
         return "period"
-    first, last = (datetime.strptime(end, "%Y%m%dT%H%M") for end in two.groups())
+    first, last = map(_moment, two.groups())
     return "week" if last - first == timedelta(days=7) else "period"
+
+
+def _moment(text: str) -> datetime:
+    return datetime.strptime(text, "%Y%m%dT%H%M").replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,8 @@ def catalogue(language: str, folder: Path = LOCALE) -> Catalogue:
     for message in found:
         if not message.id:
             continue
-        said = message.string if isinstance(message.string, tuple) else (message.string,)
-        key = message.id[0] if isinstance(message.id, tuple) else message.id
+        said = [message.string] if isinstance(message.string, str) else message.string
+        key = message.id if isinstance(message.id, str) else message.id[0]
         if all(said):
             forms[key] = tuple(map(str, said))
     return Catalogue(forms, found.plural_expr)
@@ -115,7 +119,7 @@ class Words:
         two = _RANGE.fullmatch(label)
         if two is None:
             return label
-        first, last = (datetime.strptime(end, "%Y%m%dT%H%M") for end in two.groups())
+        first, last = map(_moment, two.groups())
         whole = not (first.hour or first.minute or last.hour or last.minute)
         last -= timedelta(days=1 if whole else 0)
         ends = (f"{end:%Y-%m-%d}" if whole else f"{end:%Y-%m-%dT%H}" for end in (first, last))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from embedding.trends.history import HistoryPoint, ShiftFigure, WordHistory
 from embedding.web import formats
 from embedding.web.charts import Line, lines
+from embedding.web.plain import topical
 from embedding.web.text import Words
 
 
@@ -128,7 +129,7 @@ def _lines(
     there = {n.word for n in other.neighbours} if other is not None else set()
     return tuple(
         NearLine(n.word, n.similarity, state if there and n.word not in there else "")
-        for n in point.neighbours
+        for n in topical(point.neighbours)
     )
 
 

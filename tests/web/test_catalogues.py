@@ -1,4 +1,4 @@
-"""The catalogues say everything that the pages ask for, and nothing else; a file adds a language."""
+"""Catalogues say all that the pages ask for, and nothing else; a file adds a language."""
 
 from __future__ import annotations
 
@@ -15,26 +15,18 @@ from embedding.web.text import LANGUAGES, LOCALE, UNIT_WORDS, UNITS, Words, part
 
 CODE = Path(web.__file__).parent
 AUTOMATIC = {*UNIT_WORDS, *(name.capitalize() for name in UNIT_WORDS)}
+NOTES = re.findall(
+    r'Note\(\s*"(\w+)"',
+    "".join(p.read_text() for p in Path(trends.__file__).parent.glob("*.py")),
+)
 NAMES = {
-    *(
-        f"note_{code}"
-        for code in re.findall(
-            r'Note\(\s*"(\w+)"',
-            "".join(p.read_text() for p in Path(trends.__file__).parent.glob("*.py")),
-        )
-    ),
+    *(f"note_{code}" for code in NOTES),
     *(f"{name}_{unit}" for name in (*UNIT_WORDS, "span") for unit in UNITS),
-    *(
-        f"{form}{name}{since}"
-        for form in ("role_", "said_")
-        for name in RANKINGS
-        for since in ("",)
-    ),
+    *(f"{form}_{name}" for form in ("role", "said") for name in RANKINGS),
+    *(f"{name}_{of}" for of in ("about", "between") for name in RANKINGS),
     *(f"said_{name}_since" for name in RANKINGS),
-    *(f"{name}_about" for name in RANKINGS),
-    *(f"{name}_between" for name in RANKINGS if name != "moved"),
     *RANKINGS,
-}
+} - {"moved_between"}
 """Keys that are put together from the names of something."""
 
 
@@ -55,20 +47,21 @@ def places(text: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(text) if name} - AUTOMATIC
 
 
+def code() -> str:
+    """All that makes the pages."""
+    return "\n".join(p.read_text() for p in (*CODE.glob("*.py"), *CODE.glob("templates/*.html")))
+
+
 def asked_for() -> set[str]:
-    """Every word in quotes in the code that makes the pages."""
-    sources = [p for p in (*CODE.glob("*.py"), *CODE.glob("templates/*.html"))]
-    code = "\n".join(p.read_text() for p in sources)
+    """Every word in quotes there."""
     # The glossary's terms are named without their prefix.
-    named = set(re.findall(r"['\"]([a-z][a-z_0-9]*)['\"]", code))
+    named = set(re.findall(r"['\"]([a-z][a-z_0-9]*)['\"]", code()))
     return named | {f"gloss_{name}" for name in named}
 
 
 def called() -> set[str]:
     """What the code surely asks a catalogue for: `t("key"` with the key written out."""
-    sources = [p for p in (*CODE.glob("*.py"), *CODE.glob("templates/*.html"))]
-    code = "\n".join(p.read_text() for p in sources)
-    return set(re.findall(r"\bt\(\s*['\"]([a-z][a-z_0-9]*)['\"]\s*[,)]", code))
+    return set(re.findall(r"\bt\(\s*['\"]([a-z][a-z_0-9]*)['\"]\s*[,)]", code()))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
