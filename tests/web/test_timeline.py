@@ -17,15 +17,15 @@ from embedding.web.reader import Reader
 from embedding.web.timeline import findings_of, timeline
 
 BORN = 3
-"""The window that brings the only news, of six."""
+"""The window that brings the only news, of eight."""
 
 
 @pytest.fixture(scope="module")
 def quiet(planted, tmp_path_factory) -> WebConfig:
-    """Six windows with their reports; one word is new in the fourth, nothing happens later."""
+    """Eight windows with their reports; one word is new in the fourth."""
     root: Path = tmp_path_factory.mktemp("line")
     plan = planted.Plan(
-        windows=6, fillers=120, moved={}, risen={}, lone={}, born={"신천지": ("바이러스", BORN)}
+        windows=8, fillers=120, moved={}, risen={}, lone={}, born={"신천지": ("바이러스", BORN)}
     )
     store = planted.make_store(str(root / "snapshots"), plan)
     for ref in store.list():
@@ -38,7 +38,7 @@ def test_every_window_says_what_it_brought(quiet: WebConfig) -> None:
     ids = [ref.id for ref in SnapshotStore(quiet.snapshots).list()]
     times = timeline(reader, ids[-1])
     assert [one.id for one in times.line] == ids
-    assert [one.shown for one in times.line] == [False] * 5 + [True]
+    assert [one.shown for one in times.line] == [False] * 7 + [True]
     assert [one.findings for one in times.line] == [
         findings_of(reader.report(one, wait_s=60)) for one in ids
     ]
