@@ -14,8 +14,8 @@ import torch
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import VERSION, Push
 from embedding.kernel.records import Table, TokenBlock, Window, WindowUnit
-from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting.cutter import Cutter
 from embedding.server.state import ServerState

@@ -15,8 +15,9 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Rows
 from embedding.kernel.errors import RefusedError, YeoronError
 from embedding.kernel.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
-from embedding.models.base import BlockLoss, LocalBlock, Trainer, make_trainer
+from embedding.models.base import BlockLoss, LocalBlock, Trainer
 from embedding.models.config import ModelConfig, Schedule
+from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.replay import ReplayMemory, UniformReplay

@@ -16,8 +16,8 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import FloatArray, Table, TokenBlock, Window, WindowUnit
-from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig, Optimiser
+from embedding.models.making import make_trainer
 from embedding.models.subwords import Subwords
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server

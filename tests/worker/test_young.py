@@ -9,10 +9,10 @@ from in_process import InProcess, make_state
 from embedding.exchange.payload import Surroundings, summed
 from embedding.exchange.protocol import VERSION
 from embedding.kernel.records import Table, TokenBlock, WindowUnit
-from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
 from embedding.models.contextbags import Bags, added_up
 from embedding.models.inference import SHARE, Frame, directions
+from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable
 from embedding.server.config import SyncConfig
 from embedding.server.cutting.live import LiveModel
