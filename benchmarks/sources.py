@@ -21,7 +21,7 @@ from pathlib import Path
 
 from embedding.bench.results import facts
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.shards.client import connect
+from embedding.exchange.connecting import connect
 from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
 from embedding.models.making import make_trainer

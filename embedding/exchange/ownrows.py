@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -139,7 +140,10 @@ class OwnRows:
         elif push.keeps:
             self.cache.learnt(unpacked(push), push.sequence)
 
-    def figures(self) -> dict[str, dict[str, object]]:
+    def refused(self) -> None:
+        """The server refused a push: it has changed nothing that is kept."""
+
+    def figures(self) -> dict[str, dict[str, Any]]:
         """What is held, JSON-safe; may be asked for by any thread."""
         return {
             "compression": {

@@ -24,6 +24,8 @@ _JSON_NAMES = {
     "title": "title",
     "published": "date_published",
     "updated": "date_modified",
+    "author": "author",
+    "authors": "authors",
 }
 _JSON_VERSION = "https://jsonfeed.org/version/"
 _ENCODING = re.compile(r"^(\s*<\?xml[^>]*?)\s+encoding\s*=\s*(['\"])[^'\"]*\2", re.IGNORECASE)
@@ -80,7 +82,15 @@ def _reference(entry: Any, base: str, links: re.Pattern[str], zone: str) -> Refe
         return None
     times = (parse_time(entry.get(name), zone) for name in ("published", "created", "updated"))
     when = next((time for time in times if time is not None), None)
-    return Reference(link, when, _text(entry.get("title")))
+    return Reference(link, when, _text(entry.get("title")), _authors(entry))
+
+
+def _authors(entry: Any) -> tuple[str, ...]:
+    """Names of the authors as the entry gives them."""
+    several = entry.get("authors")
+    found = [entry.get("author"), *(several if isinstance(several, list) else ())]
+    names = (one.get("name") if isinstance(one, Mapping) else one for one in found[:20])
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name.strip()))
 
 
 def _xml_entries(text: str, url: str) -> Sequence[Mapping[str, Any]] | None:

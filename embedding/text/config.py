@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, field_validator
 from embedding.kernel.config import Config
 from embedding.text.morphemes import CONTENT_TAGS, TAGS
 from embedding.text.tokenizers import check_tokenizer
+from embedding.text.voices import UnknownAuthors
 
 TokenizerName = Annotated[str, AfterValidator(check_tokenizer)]
 """auto, or the name of a registered tokenizer."""
@@ -54,6 +55,13 @@ class TextConfig(Config):
 
     phrase_voices: int = Field(default=5, ge=2, le=100)
     """Authors who must have written a phrase before it is joined."""
+
+    unknown_authors: UnknownAuthors = "one"
+    """Who wrote the texts of a source whose authors are unknown, where it is asked how many people
+    used a word or a phrase. one: all of them count as one author, as nobody can say that they were
+    more; then a word that only such sources use needs as many sources as it needs authors
+    (`server.min_authors`). each: every text counts as an author of its own; then a name that stands
+    in a few texts of one person gets a row. Texts of a corpus file always count each."""
 
     phrase_npmi: float = Field(default=0.3, ge=0, le=1)
     """How much the parts of a phrase keep together at least: normalised pointwise mutual

@@ -28,7 +28,7 @@ from embedding.text.sentences import split_sentences
 from embedding.text.statistics import VocabularyStatistics
 from embedding.text.tokenizer import Tokenizer, make_tokenizer
 from embedding.text.tokenizers import AUTO
-from embedding.text.voices import voices
+from embedding.text.voices import contributors, voices
 
 log = logging.getLogger(__name__)
 
@@ -84,12 +84,13 @@ class TextPipeline:
             )
         if self._tokenizer.renew():
             self.digest = self._make_digest()
-        who = voices(documents)
+        who = voices(documents, self._config.unknown_authors)
         published = [document.published_at.timestamp() for document in documents]
         passages = [self._sentences(document) for document in documents]
         found: tuple[Phrase, ...] = ()
         if self._phrases is not None:
-            sentences, found = self._phrases.read(passages, who, published)
+            wrote = contributors(who, documents[0].source)
+            sentences, found = self._phrases.read(passages, wrote, published)
         else:
             sentences = [[passage.words for passage in document] for document in passages]
         block = TokenBlock.build(
@@ -182,7 +183,8 @@ class TextPipeline:
         config = self._config
         if self._phrases is None:
             return ()
-        return PHRASES_VERSION, config.phrases, config.phrase_voices, config.phrase_npmi
+        rule = (config.phrase_voices, config.phrase_npmi, config.unknown_authors)
+        return PHRASES_VERSION, config.phrases, *rule
 
     def _leaving_out(self) -> tuple[object, ...]:
         """What decides which sentences are boilerplate."""

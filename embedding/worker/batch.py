@@ -43,9 +43,20 @@ class Line(Protocol):
 class Remembers(Protocol):
     """A learner, as far as a round needs it."""
 
-    pace: Pace
-    learning_rate: float
-    rehearsal: Rehearsal | None
+    @property
+    def pace(self) -> Pace:
+        """Of the policy."""
+        ...
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the last block."""
+        ...
+
+    @property
+    def rehearsal(self) -> Rehearsal | None:
+        """What it remembers."""
+        ...
 
     def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> Plan:
         """Remembered text with noise words of its own."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.shards.columns import ColumnsClient
+from embedding.exchange.shards.columns import ColumnsOnShards
 from embedding.exchange.shards.minibatches import LARGEST_RATE, Minibatches, draws_of
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import CodeArray, FloatArray, Table
@@ -21,12 +21,11 @@ from embedding.worker.ticks import Prepared, Trained, check_loss
 
 
 class ColumnLearner(Learner):
-    """A learner that trains on the shards. `columns` is set before the first block."""
+    """A learner that trains on the shards, by `columns`."""
 
-    columns: ColumnsClient
-
-    def __init__(self, *args: Any, **more: Any) -> None:
+    def __init__(self, *args: Any, columns: ColumnsOnShards, **more: Any) -> None:
         super().__init__(*args, **more)
+        self.columns = columns
         check_column_model(self.model)
 
     def train(self, prepared: Prepared) -> Trained:

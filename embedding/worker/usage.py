@@ -65,6 +65,10 @@ class UsageReader:
             return None
         return cls(model.window, past)
 
+    def go_back(self, closed: int | None) -> None:
+        """The server has heard of no window after `closed`: what was closed since is read again."""
+        self.closed = closed
+
     def keep(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         """Remember fresh text; tables: for each block int64 [W], the row id of each word."""
         self.past.add(blocks, tables)

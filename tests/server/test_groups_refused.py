@@ -133,7 +133,7 @@ def raw(leader) -> Iterator[Callable[..., Message]]:
     client.admit(["봄", "여름"], ints(5, 5))
 
     def send(header: dict, arrays: dict | None = None) -> Message:
-        return client._request(Message(header, arrays or {}, {"words": text_array([])}))
+        return client.session.request(Message(header, arrays or {}, {"words": text_array([])}))
 
     yield send
     client.close()

@@ -14,7 +14,7 @@ import pytest
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.records import FloatArray, Table, TokenBlock, Window, WindowUnit
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.making import make_trainer
@@ -27,6 +27,7 @@ from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.hogwild import HogwildLearner, MappedTables
 from embedding.worker.learner import Learner
+from embedding.worker.nodeclock import Start
 from embedding.worker.pipeline import Pipeline, When
 
 DIM, BUCKETS = 16, 3000
@@ -72,12 +73,15 @@ class World:
             )
         )
 
-    def learner(self, name: str = "n0", *, replay: float = 0.0, **settings: object) -> Learner:
+    def learner(
+        self, name: str = "n0", *, replay: float = 0.0, active: int = 1, **settings: object
+    ) -> Learner:
         client = ParameterClient(self.server.location, node=name, config=LINE)
         self._stack.callback(client.close)
         welcome = client.hello()
-        kind = Learner if welcome.shared is None else HogwildLearner
-        learner = kind(
+        shared = welcome.shared
+        more = {} if shared is None else {"tables": MappedTables.attach(shared, welcome.dim)}
+        return (Learner if shared is None else HogwildLearner)(
             client,
             make_trainer(self.model),
             UniformReplay(10_000, 1) if replay else None,
@@ -85,11 +89,9 @@ class World:
             model=self.model,
             config=NodeConfig(replay_ratio=replay, **settings),  # type: ignore[arg-type]
             unit=WindowUnit.DAY,
+            start=Start(min_count=welcome.min_count, active=active),
+            **more,
         )
-        learner.min_count = welcome.min_count
-        if isinstance(learner, HogwildLearner) and welcome.shared is not None:
-            learner.tables = MappedTables.attach(welcome.shared, welcome.dim)
-        return learner
 
     def table(self, table: Table) -> FloatArray:
         state = self.server.state
@@ -171,7 +173,9 @@ def test_what_a_node_learns_is_what_its_trainer_moves(make: Make) -> None:
         planned.block, vectors, contexts, learning_rate=prepared.rate, seed=prepared.seed
     )
     node.push(node.train(prepared))
-    held = node.server.pull(planned.words, planned.contexts, clock=node.clock, grams=planned.grams)
+    held = node.server.pull(
+        PullRequest(planned.words, planned.contexts, clock=node.clock, grams=planned.grams)
+    )
     n = len(planned.words)
     assert held.grams is not None
     assert np.allclose(held.vectors, vectors[:n], atol=1e-6)
@@ -253,8 +257,7 @@ def test_several_nodes_push_shares_of_their_n_gram_deltas(make: Make) -> None:
     moved = {}
     for curvature in (0.0, 10.0):
         world = make(config("fasttext"))
-        node = world.learner(curvature=curvature)
-        node.active = 2
+        node = world.learner(curvature=curvature, active=2)
         before = world.table(Table.SUB)
         node.push(node.train(node.prepare([topics(0)])))
         moved[curvature] = world.table(Table.SUB) - before
@@ -267,7 +270,7 @@ def test_replayed_words_keep_their_n_grams_after_the_vocabulary_was_read_anew(ma
     world = make(config("fasttext"))
     node = world.learner(replay=1.0)
     node.learn([topics(0)])
-    node.forget_words()
+    node.words.forget()
     only = block([["축구", "축구", "경기장", "경기장"]] * 3, "few")
     prepared = node.prepare([only])
     hashed = [

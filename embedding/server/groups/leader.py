@@ -9,12 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.groups.client import LeaderClient
-from embedding.exchange.groups.sharded import ShardedLeaderClient
+from embedding.exchange.groups.sharded import RowsOnLeadersShards
 from embedding.exchange.protocol import Push, Welcome
 from embedding.exchange.testimony import Attestation
 from embedding.kernel.errors import UnavailableError
@@ -115,9 +116,9 @@ class Leader:
     def greet(self) -> Welcome:
         """Greet it; ConfigError when it is of another model, UnavailableError while it is away."""
         welcome = self.client.hello()
-        if welcome.shards and not isinstance(self.client, ShardedLeaderClient):
+        if welcome.shards and not isinstance(self.client.rows, RowsOnLeadersShards):
             self.client.close()
-            self.client = self._connected(ShardedLeaderClient)
+            self.client = self._connected(partial(LeaderClient, rows=RowsOnLeadersShards))
             welcome = self.client.hello()
         if welcome.liveness_s:
             check_pace(self._config.group.every_s, welcome.liveness_s, "the leader's ")
