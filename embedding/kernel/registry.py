@@ -187,7 +187,7 @@ class Need:
 def table_of(registry: Registry[Any, Any]) -> str:
     """All traits of a registry as a table in Markdown, for the documentation."""
     names = registry.names()
-    head = [field.name for field in fields(registry.traits(names[0]))]
+    head = [each.name for each in fields(registry.traits(names[0])) if each.repr]
     lines = [[registry.kind, *head], ["---"] * (1 + len(head))]
     lines += [
         [f"`{name}`", *(_cell(getattr(registry.traits(name), each)) for each in head)]
