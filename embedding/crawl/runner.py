@@ -18,6 +18,7 @@ from embedding.crawl.arrivals import Arrival
 from embedding.crawl.extract import Extracted, digest
 from embedding.crawl.fetcher import Answer
 from embedding.crawl.frontier import Claim
+from embedding.crawl.patience import Patience
 from embedding.crawl.report import SourceCounters
 from embedding.crawl.rows import Fetched
 from embedding.crawl.services import Services, document_of
@@ -68,7 +69,6 @@ class SourceRunner:
         self._services = services
         self._frontier = services.frontier
         self._config = services.config
-        self._patience = services.patience
         self._web = SourceWeb(
             adapter.source,
             services.fetcher,
@@ -90,6 +90,10 @@ class SourceRunner:
     def watch(self) -> YieldWatch:
         """What is noticed of the source."""
         return self._watching.watch
+
+    @property
+    def _patience(self) -> Patience:
+        return self._services.patience
 
     async def poll_forever(self) -> None:
         """Poll at each turn. Without a browser a rendered source ends here."""
