@@ -242,7 +242,7 @@ class Cutter:
         return [start for start in self._state.accounts.windows.windows() if low <= start < high]
 
     def _copy(self, window: Window) -> Copied:
-        """Everything the snapshot needs, consistent; rows follow (see rowcopy.py)."""
+        """Everything the snapshot needs, consistent; rows follow (see rows/copying.py)."""
         state, vocabulary = self._state, self._state.vocabulary
         with state.lock:
             state.changes.check()
