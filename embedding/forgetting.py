@@ -21,6 +21,8 @@ from embedding.crawl.rewinding import block
 from embedding.evaluation import erasing as mlflow
 from embedding.kernel.errors import InputError
 from embedding.server.recovery.erasing import Erased, check_erasable, erase_state
+from embedding.server.state import ServerState
+from embedding.server.words.digests import WordDigests
 from embedding.settings import Settings
 from embedding.snapshots import erasing as snapshots
 from embedding.snapshots.evidence import EvidenceStore, page_of
@@ -99,24 +101,26 @@ def forget(settings: Settings, wish: Wish, *, dry: bool = False) -> list[str]:
 
 def _state(settings: Settings, wish: Wish, *, dry: bool) -> Erased:
     server = settings.server
-    state = server.model_copy(
+    config = server.model_copy(
         update={
             "state_dir": server.state_dir or settings.paths.checkpoints,
             "config_digest": server.config_digest or settings.digest(),
         }
     )
     model = settings.model
-    return erase_state(
-        state,
-        settings.sync,
-        dim=model.width,
-        seed=model.seed,
-        buckets=model.gram_rows,
-        biases=model.biases,
-        word=wish.word,
-        source=wish.source,
-        dry=dry,
-    )
+
+    def make(digests: WordDigests) -> ServerState:
+        return ServerState(
+            config,
+            settings.sync,
+            dim=model.width,
+            seed=model.seed,
+            digests=digests,
+            buckets=model.gram_rows,
+            biases=model.biases,
+        )
+
+    return erase_state(config, make, word=wish.word, source=wish.source, dry=dry)
 
 
 def _in_frontier(settings: Settings, wish: Wish, verb: str, *, dry: bool) -> str:

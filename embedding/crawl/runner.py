@@ -44,8 +44,6 @@ _LOOK = 2.0
 """Seconds after which an idle source looks at the frontier again."""
 _PATIENT_POLLS = 5
 """Polls after which inline texts that a crash lost, and no listing shows, are given up."""
-_NAMED = 5_000
-"""Addresses whose authors are known from a listing; of too many the first are forgotten."""
 _TAKEN = 32
 """Inline texts that are looked up at once."""
 
@@ -79,8 +77,6 @@ class SourceRunner:
             services.patience,
         )
         self._claims: deque[Claim] = deque()
-        # Names are kept in memory alone: the frontier has no place for them.
-        self._named: dict[str, tuple[str, ...]] = {}
         self._wake = asyncio.Event()
         self._look_at = 0.0
         self._started = time.time()
@@ -147,9 +143,7 @@ class SourceRunner:
             (canonical(one.url), one.published_at.timestamp() if one.published_at else None)
             for one in found
         ]
-        self._named |= {canonical(one.url): one.authors for one in found if one.authors}
-        while len(self._named) > _NAMED:
-            del self._named[next(iter(self._named))]
+        self._services.named.note((canonical(one.url), one.authors) for one in found)
         ask, now = self._patience.ask, time.time()
         new = await ask(self._frontier.discover, self.source.name, rows, now) if rows else 0
         self.counters.listed += new
@@ -279,7 +273,7 @@ class SourceRunner:
                 answer,
                 self.source.timezone,
                 self._config.min_chars,
-                self._named.pop(claim.key, ()),
+                self._services.named.take(claim.key),
             )
         except FetchError as error:
             await self._failed(claim, error)

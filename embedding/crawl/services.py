@@ -13,6 +13,7 @@ from embedding.crawl.extract import Extracted
 from embedding.crawl.extractor import Extractor
 from embedding.crawl.fetcher import Fetcher
 from embedding.crawl.frontier import Frontier
+from embedding.crawl.named import NamedAuthors
 from embedding.crawl.patience import Patience
 from embedding.crawl.replay import ReplayClock
 from embedding.crawl.shingles import NearDuplicates
@@ -55,6 +56,7 @@ class Services:
         )
         self.replay = ReplayClock(config.replay_clock_url, config.replay_clock_every)
         self.queue = DocumentQueue(config.queue)
+        self.named = NamedAuthors()
         self.turns = PollTurns(config, frontier.polls(), self.patience)
         self.arrivals = Arrivals(
             frontier, NearDuplicates(config.near_threshold, config.near_window), self.patience

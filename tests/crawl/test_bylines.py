@@ -16,6 +16,7 @@ from embedding.crawl.crawler import Crawler
 from embedding.crawl.extract import extract
 from embedding.crawl.extract_worker import decode, encode
 from embedding.crawl.frontier import Frontier
+from embedding.crawl.named import NamedAuthors
 from embedding.crawl.services import make_pseudonyms
 from embedding.kernel.records import Document
 from embedding.simweb.sources import sources_toml
@@ -305,6 +306,13 @@ async def test_no_name_of_an_author_of_the_simulated_web_becomes_a_word(
                       "(?:고래|두루미|너구리|다람쥐|거북|참새|수달|제비|여우|부엉이)")  # fmt: skip
     assert [word for word in words if name.search(word)] == []
     assert not any(name.search(f"{one.title} {one.text}") for one in found)
+
+
+def test_authors_of_a_listing_are_kept_until_the_page_is_read_and_are_bounded() -> None:
+    named = NamedAuthors(most=2)
+    named.note([("a", ("홍길동",)), ("b", ()), ("c", ("김철수",)), ("d", ("이영희",))])
+    assert [named.take(key) for key in "abcd"] == [(), (), ("김철수",), ("이영희",)]
+    assert named.take("d") == ()
 
 
 async def test_an_author_is_a_pseudonym_that_other_sources_do_not_share(quick: Any) -> None:

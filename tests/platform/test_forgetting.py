@@ -21,6 +21,7 @@ from embedding.cli import app
 from embedding.crawl.erasing import erase_address, erase_before
 from embedding.crawl.frontier import Frontier
 from embedding.crawl.rewinding import blocked
+from embedding.evaluation.config import EvaluationConfig
 from embedding.evaluation.tracking import track_snapshot
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
@@ -140,11 +141,9 @@ def fill(settings: Settings) -> None:
 def track(settings: Settings) -> None:
     paths = settings.paths
     paths.mlflow.mkdir(parents=True)
-    track_snapshot(
-        SnapshotStore(paths.snapshots),
-        tracking_uri=f"sqlite:///{paths.mlflow.resolve() / 'mlflow.db'}",
-        device="cpu",
-    )
+    uri = f"sqlite:///{paths.mlflow.resolve() / 'mlflow.db'}"
+    config = EvaluationConfig(tracking_uri=uri, device="cpu")
+    track_snapshot(SnapshotStore(paths.snapshots), "latest", config)
 
 
 def holding(folder: Path, wanted: str) -> list[str]:

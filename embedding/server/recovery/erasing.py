@@ -8,6 +8,7 @@ removes what is left.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from embedding.kernel.errors import ConfigError, PlatformError
 from embedding.kernel.records import Table
-from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.state import ServerState
@@ -47,17 +48,16 @@ def check_erasable(config: ServerConfig, word: str | None) -> None:
 
 def erase_state(
     config: ServerConfig,
-    sync: SyncConfig,
+    make: Callable[[WordDigests], ServerState],
     *,
-    dim: int,
-    seed: int,
-    buckets: int,
-    biases: int,
     word: str | None = None,
     source: str | None = None,
     dry: bool = False,
 ) -> Erased:
     """Take a word or a source out of `config.state_dir`; a word gets no row again.
+
+    make  an empty state of `config` with these digests
+    dry   only say what is there
 
     ConfigError when a server is running there or the folder cannot be used, PlatformError when the
     new checkpoint cannot be written.
@@ -73,9 +73,7 @@ def erase_state(
         folder.close()
         return Erased(False, False, names)
     digests = WordDigests(folder.waiting_key(), folder.refused())
-    state = ServerState(
-        config, sync, dim=dim, seed=seed, digests=digests, buckets=buckets, biases=biases
-    )
+    state = make(digests)
     recovery = Recovery(state, folder, every_s=3600.0)
     found = Erased(
         word is not None and int(state.vocabulary.ids([word])[0]) >= 0,
