@@ -1,6 +1,6 @@
 """How long the ticks of a node take when a window begins and the past is read again.
 
-    python -m benchmarks.windowbegin
+    python -m benchmarks windowbegin
 
 A real client and a parameter server in a process of its own, on loopback. A node learns Zipf
 tokens of one month until it remembers `--past` of them, then blocks that come every so many
@@ -13,22 +13,25 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.machine import RESULTS, facts, hardware, keep
-from benchmarks.wire import process
+from benchmarks.kept import RESULTS
+from embedding.bench.results import facts, hardware, keep
+from embedding.bench.wire import process
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.records import TokenBlock, WindowUnit
-from embedding.models import ModelConfig, make_trainer
+from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
+from embedding.worker.learner import Extras, Learner
+from embedding.worker.nodeclock import Start
 from embedding.worker.past import PastTexts
 from embedding.worker.usage import UsageReader
 
@@ -73,14 +76,18 @@ def learner_of(client: ParameterClient, given: argparse.Namespace) -> Learner:
     model, config = ModelConfig(dim=given.dim, seed=1), NodeConfig()
     replay = UniformReplay(200_000, 1)
     unit = WindowUnit.MONTH
-    learner = Learner(
-        client, make_trainer(model), replay, node="bench", model=model, config=config, unit=unit
-    )
-    welcome = client.hello()
-    learner.begin(welcome.clock, welcome.sequence, welcome.min_count, welcome.young_mentions)
     past = PastTexts(unit, given.past, config.past_windows)
-    learner.usage = UsageReader.of(model, unit, True, past)
-    return learner
+    return Learner(
+        client,
+        make_trainer(model),
+        replay,
+        node="bench",
+        model=model,
+        config=config,
+        unit=unit,
+        start=Start.of(client.hello()),
+        extras=Extras(usage=UsageReader.of(model, True, past)),
+    )
 
 
 def measure(given: argparse.Namespace) -> dict[str, Any]:
@@ -131,7 +138,7 @@ def summary(ticks: Sequence[Tick]) -> dict[str, float]:
     return found
 
 
-def main(results: Path = RESULTS) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--past", type=int, default=2_000_000, help="tokens that are remembered")
     parser.add_argument("--words", type=int, default=50_000, help="of the Zipf text")
@@ -140,7 +147,7 @@ def main(results: Path = RESULTS) -> None:
     parser.add_argument("--every", type=float, default=1.0, help="seconds between two blocks")
     parser.add_argument("--dim", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=3)
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     load = hardware()
     runs = [measure(given) for _ in range(given.repeats)]
     for run in runs:
@@ -148,10 +155,11 @@ def main(results: Path = RESULTS) -> None:
     print(
         keep(
             {**facts("windowbegin", PACKAGES, load), "setting": vars(given), "runs": runs},
-            results=results,
+            results=RESULTS,
         )
     )
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

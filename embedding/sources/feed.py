@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-import feedparser
-
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import Item, Listing, Page, Reference, Web
+from embedding.sources.base import Item, Listing, Page, Pseudonyms, Reference, Web
 from embedding.sources.config import SourceConfig
+from embedding.sources.kinds import COMMON, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
@@ -32,12 +31,27 @@ _DEFECTS = (ValueError, TypeError, LookupError, AttributeError, AssertionError, 
 """What feedparser raises for some feeds instead of reading what it can."""
 
 
+@SOURCES.register(
+    "feed",
+    SourceTraits(
+        settings=(*COMMON, *WEB, "links"),
+        noun="a feed",
+        listing=True,
+        discoverable=True,
+    ),
+)
 class FeedAdapter:
     """Lists the entries of one RSS, Atom or JSON feed."""
 
-    def __init__(self, source: SourceConfig) -> None:
+    def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
+        del pseudonyms  # a listing of articles names no author
         self.source = source
         self.complete = False
+
+    @staticmethod
+    def listing(source: SourceConfig, page: Page) -> Listing:
+        """See `read_feed`."""
+        return read_feed(source, page)
 
     async def poll(self, web: Web) -> AsyncIterator[Item]:
         """Entries of the feed; nothing when it has not changed."""
@@ -74,6 +88,8 @@ def _xml_entries(text: str, url: str) -> Sequence[Mapping[str, Any]] | None:
     # The page is decoded already: an encoding in its prolog can only be wrong now.
     plain = _ENCODING.sub(r"\1", text, count=1).encode()
     try:
+        import feedparser  # slow; settings name feeds where none is read
+
         feed = feedparser.parse(
             plain, response_headers={"content-type": "application/xml; charset=utf-8"}
         )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from embedding.kernel.config import Config
 from embedding.text.morphemes import CONTENT_TAGS, TAGS
+from embedding.text.tokenizers import check_tokenizer
 
-TokenizerName = Literal["auto", "kiwi", "mecab", "script", "whitespace"]
+TokenizerName = Annotated[str, AfterValidator(check_tokenizer)]
+"""auto, or the name of a registered tokenizer."""
 
 
 class TextConfig(Config):
@@ -17,7 +19,8 @@ class TextConfig(Config):
 
     tokenizer: TokenizerName = "auto"
     """auto: Kiwi morphemes for Korean and words by script for the rest; or one for everything:
-    kiwi, mecab (when python-mecab-ko is installed), script, whitespace (words as they stand)."""
+    kiwi, mecab (when python-mecab-ko is installed), script, whitespace (words as they stand), or
+    one that another package adds (docs/extending.md)."""
 
     cache_mb: int = Field(default=256, ge=0)
     """Megabytes of analysed whitespace-delimited words and their parts kept in front of the

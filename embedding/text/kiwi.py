@@ -14,12 +14,14 @@ from typing import Any
 
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import batched
+from embedding.text.compose import Analysed
 from embedding.text.config import TextConfig
 from embedding.text.eojeols import Analysis, Reading
 from embedding.text.morphemes import make_select, pieces
 from embedding.text.passages import Passage, linked
-from embedding.text.readings import Analysed, Readings
+from embedding.text.readings import Readings
 from embedding.text.sentences import eojeols
+from embedding.text.tokenizers import TOKENIZERS, TokenizerTraits
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +57,7 @@ def shared_kiwi(workers: int = 1, user_words: tuple[str, ...] = ()) -> Any:
         return kiwi
 
 
+@TOKENIZERS.register("kiwi", TokenizerTraits(always_runs=True))
 class KiwiTokenizer:
     """Content words by Kiwi (see `morphemes`).
 

@@ -27,6 +27,7 @@ from embedding.text.phrases import Phrases
 from embedding.text.sentences import split_sentences
 from embedding.text.statistics import VocabularyStatistics
 from embedding.text.tokenizer import Tokenizer, make_tokenizer
+from embedding.text.tokenizers import AUTO
 from embedding.text.voices import voices
 
 log = logging.getLogger(__name__)
@@ -132,7 +133,7 @@ class TextPipeline:
         return [passage for passage in found if passage.words]
 
     def _tokenize(self, sentences: list[str], text: str, language: str | None) -> list[Passage]:
-        if self._config.tokenizer != "auto":
+        if self._config.tokenizer != AUTO:
             return _passages(self._tokenizer, sentences)
         if not is_korean(text, language):
             return _passages(self._script, sentences)
@@ -193,7 +194,7 @@ class TextPipeline:
         config = self._config
         parts = (
             self._tokenizer.digest,
-            self._script.digest if config.tokenizer == "auto" else "",
+            self._script.digest if config.tokenizer == AUTO else "",
             NORMALISER_VERSION,
             MASK_VERSION if config.mask else "",
             config.run_length,

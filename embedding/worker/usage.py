@@ -27,7 +27,7 @@ from embedding.exchange.compression.halves import narrow
 from embedding.exchange.payload import TIMES, UNITS, ContextSums, WindowUse
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, TokenBlock
-from embedding.models.config import Model, ModelConfig
+from embedding.models.config import ModelConfig
 from embedding.snapshots.nearness import unit_rows
 from embedding.worker.contexts import add_contexts, without_repeats
 from embedding.worker.contextshift import context_shift
@@ -60,10 +60,14 @@ class UsageReader:
 
     @classmethod
     def of(cls, model: ModelConfig, wanted: bool, past: PastTexts | None) -> UsageReader | None:
-        """None when the server does not want it, or a word has no row of its own (fastText)."""
-        if not wanted or past is None or model.model is Model.FASTTEXT:
+        """None when the server does not want it, or the model's rows do not say it."""
+        if not wanted or past is None or not model.traits.usage:
             return None
         return cls(model.window, past)
+
+    def go_back(self, closed: int | None) -> None:
+        """The server has heard of no window after `closed`: what was closed since is read again."""
+        self.closed = closed
 
     def keep(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         """Remember fresh text; tables: for each block int64 [W], the row id of each word."""
@@ -84,7 +88,6 @@ class UsageReader:
         ]
         if not any(time == 1 for time, _ in read):
             return WindowUse()
-        # Of a passage that stands in several documents the oldest one keeps it. The window is last.
         read.sort(key=lambda each: -each[0])
         whole = joined([stretch for _, stretch in read])
         place = np.zeros(int(whole.ids.max(initial=-1)) + 2, dtype=np.int32)
@@ -97,7 +100,10 @@ class UsageReader:
         place[ids] = np.arange(len(ids))
         tokens = place[whole.ids]
         bits = int(np.clip(np.ceil(np.log2(2.0 * len(tokens))), *_BITS))
-        tokens = without_repeats(tokens, whole.sentences, whole.documents, bits)
+        # Any document that holds a passage may keep it, whenever it was written: if the oldest one
+        # always did, the last window would have less text, and the times would not be exchangeable.
+        order = np.random.default_rng(window).permutation(len(whole.documents) - 1)
+        tokens = without_repeats(tokens, whole.sentences, whole.documents, order, bits)
         vectors = [rows(ids[at : at + PULLED]) for at in range(0, len(ids), PULLED)]
         model = np.concatenate(vectors).astype(np.float32)
         older = sum(len(stretch.units) for time, stretch in read if time > 1)

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from nodes_in_step import DIM, Block, Line, learn
 
 from embedding.exchange.allreduce.meeting import Meeting, Member, Standing, decide, depart
-from embedding.exchange.allreduce.reducing import ReducingRoute
+from embedding.exchange.allreduce.reducing import ReducingTransport
 from embedding.exchange.allreduce.ring import Ring, rendezvous
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.records import Table
 from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.flight.greeting import lost
 from embedding.server.state import ServerState
 from generated import examples
 
@@ -77,7 +76,7 @@ class World:
     running: list[Future[None]] = field(default_factory=list)
     started: Event = field(default_factory=Event)
     state: ServerState = field(init=False)
-    routes: list[ReducingRoute] = field(default_factory=list)
+    routes: list[ReducingTransport] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         settings_ = ServerConfig(min_count=1, half_life_tokens=None, device="cpu", initial_rows=4)
@@ -99,7 +98,7 @@ class World:
             except DiedError:
                 name = self.names[rank]
                 depart(spec, name, str(life))
-                lost(self.state, name, self.state.ledger.of(name).session)
+                self.state.lost(name, self.state.ledger.of(name).session)
                 if self.late:
                     self.started.wait()
                     wait([each for i, each in enumerate(self.running) if i != rank])
@@ -120,7 +119,7 @@ class World:
 
         meeting.form = forming  # type: ignore[method-assign]
         try:
-            route = ReducingRoute(
+            route = ReducingTransport(
                 line,
                 meeting,
                 self.names,

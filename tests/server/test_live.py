@@ -18,6 +18,7 @@ from embedding.evaluation.best import NearestRows
 from embedding.evaluation.gold import AnalogyGold, PairGold
 from embedding.exchange.channel import Channel
 from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import PullRequest
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import ScorePairs, Table
 from embedding.server.config import ServerConfig
@@ -321,7 +322,7 @@ def test_questions_to_shards_have_the_answers_of_one_table(connect, shards, spli
             pairs = ScorePairs("x", ids[:9], ids[9:18], ids[18:27, None], np.zeros(9, np.int64))
             if split == "columns":
                 # Rows start alike; what a block adds to columns is tested with the columns.
-                one.client.pull(ids, ids, clock=0, score=[pairs])
+                one.client.pull(PullRequest(ids, ids, clock=0, score=[pairs]))
             else:
                 steps = np.random.default_rng(1).normal(size=(len(ids), DIM)).astype(np.float32)
                 one.pull(contexts=ids, score=[pairs])
@@ -338,10 +339,10 @@ def test_questions_to_shards_have_the_answers_of_one_table(connect, shards, spli
 
 
 def test_a_question_while_a_shard_is_away_is_unavailable_not_wrong(connect, monkeypatch):
-    monkeypatch.setattr("embedding.server.shards.leading._SETTLE_S", 0.3)
+    monkeypatch.setattr("embedding.server.shards.rows._SETTLE_S", 0.3)
     with sharded(ServerConfig(min_count=2, device="cpu", shards=2), dim=DIM) as server:
         connect(server).words(*WORDS[:10])
-        server.state.links.settle(60)
+        server.state.rows.links.settle(60)
         fleet(server).crash(1)
         with pytest.raises(UnavailableError, match="shard 1 did not answer within"):
             LiveModel(server.state).neighbours("w7", 5)

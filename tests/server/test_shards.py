@@ -15,10 +15,11 @@ from named import QUICK, named
 from threads import crash_primary, fleet, sharded
 
 from embedding.exchange.channel import Channel
+from embedding.exchange.connecting import connect as greet
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push
-from embedding.exchange.shards.client import ShardedClient, reached
-from embedding.exchange.shards.client import connect as greet
+from embedding.exchange.protocol import PullRequest, Push
+from embedding.exchange.shards.links import reached
+from embedding.exchange.shards.rows import PushBacklog, RowsOnShards
 from embedding.exchange.shards.stream import ShardStream
 from embedding.kernel.errors import (
     AheadError,
@@ -33,10 +34,11 @@ from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groups.config import GroupConfig
+from embedding.server.groupconfig import GroupConfig
+from embedding.server.processes import ProcessKeeper
 from embedding.server.service import ParameterServer
-from embedding.server.shards.fleet import ShardKeeper, shard_specs
-from embedding.server.shards.following import FollowingShard
+from embedding.server.shards.fleet import shard_specs
+from embedding.server.shards.following import following_shard
 from embedding.server.shards.log import Admit
 from embedding.server.shards.spec import ShardSpec
 from embedding.snapshots.store import SnapshotStore
@@ -78,7 +80,7 @@ def server(shards):
 
 
 def test_the_client_is_of_the_kind_that_the_server_needs(server, join, shards):
-    assert isinstance(join(server).client, ShardedClient) is (shards > 1)
+    assert isinstance(join(server).client.path, RowsOnShards) is (shards > 1)
     assert len(server.status()["shards"]) == (0 if shards == 1 else shards)
 
 
@@ -172,7 +174,7 @@ def test_bsp_shows_the_sum_or_mean_of_a_clock_and_none_of_the_next(shards, join,
         reader.join(60)
         assert found[0].tolist() == [[value] * DIM] * 3
         with pytest.raises(AheadError):
-            one.client.pull(ids, ids, clock=one.clock + 1)
+            one.client.pull(PullRequest(ids, ids, clock=one.clock + 1))
 
 
 def test_an_evicted_word_has_a_row_of_zeros_and_what_is_pushed_to_it_is_dropped(shards, join):
@@ -316,7 +318,7 @@ def test_a_shard_that_crashed_gets_what_it_lost_and_nothing_twice(tmp_path, join
         one.client.checkpoint()
         assert one.client.durable() == one.sequence
         assert len(one.client.log) == 0
-        until(lambda: len(server.state.log) == 0)
+        until(lambda: len(server.state.rows.log) == 0)
 
 
 def test_primary_and_shards_that_crashed_together_go_on(tmp_path, join):
@@ -334,7 +336,7 @@ def test_primary_and_shards_that_crashed_together_go_on(tmp_path, join):
             one.pull(contexts=ids)
             one.push((delta(Table.OUT, [*ids, late]),), named(["나중"]))
         # One shard is ahead of the primary's checkpoint, the other is not.
-        server.state.links.links[0].checkpoint()
+        server.state.rows.links.links[0].checkpoint()
         crash_primary(server)
     with sharded(chosen) as server:
         rows = one.pull(ids, np.array([*ids, late])).contexts
@@ -396,7 +398,7 @@ def test_a_shard_that_lost_its_folder_is_not_used_and_said_so(tmp_path, join):
         node.push((delta(Table.OUT, ids),))
         node.client.checkpoint()
         assert node.client.durable() == 1
-        until(lambda: len(server.state.log) == 0)
+        until(lambda: len(server.state.rows.log) == 0)
         fleet(server).crash(1)
         shutil.rmtree(tmp_path / "state" / "shard-1")
         fleet(server).restart(1)
@@ -420,12 +422,12 @@ def test_shards_ask_for_the_servers_token_over_its_tls(tmp_path):
     chosen = settings(2, token_file=token, tls_cert=cert, tls_key=key)
     trusted = QUICK.model_copy(update={"tls_ca": cert, "token_file": token})
     with sharded(chosen) as server:
-        assert all(each.startswith("grpc+tls://") for each in server.state.locations())
+        assert all(each.startswith("grpc+tls://") for each in server.state.rows.locations())
         with greet(server.location, node="n0", config=trusted) as client:
             ids = client.admit(list("가나다"), np.full(3, 5))
-            rows = client.pull(ids, ids, clock=0)
+            rows = client.pull(PullRequest(ids, ids, clock=0))
             assert np.array_equal(rows.vectors, first_vectors(ids, DIM, 3))
-        bare = Channel(server.state.locations()[0], QUICK.model_copy(update={"tls_ca": cert}))
+        bare = Channel(server.state.rows.locations()[0], QUICK.model_copy(update={"tls_ca": cert}))
         with pytest.raises(RefusedError, match="token is missing or wrong"):
             bare.action("ping", {})
         bare.close()
@@ -453,18 +455,19 @@ def test_a_shard_that_fails_at_something_leaves_no_thread_of_its_node_behind(joi
             failing.set()
             raise ExchangeError("the server failed: ValueError")
 
-        monkeypatch.setattr(client, "_look", failed)
+        links = client.path.links
+        monkeypatch.setattr(links, "_look", failed)
         ids = node.words(*"가나다")
-        monkeypatch.setattr(ShardedClient, "_unsafe", property(lambda client: True))
+        monkeypatch.setattr(PushBacklog, "__len__", lambda backlog: 1)
         assert failing.wait(120)
         time.sleep(0.1)
-        assert client._keeper.is_alive(), "it looks again"
+        assert links._keeper.is_alive(), "it looks again"
         node.push((delta(Table.OUT, ids),))
         client.log.add(Push("n0", 2, 0))
         client.close()
-        assert not client._keeper.is_alive()
-        assert client._pool is None
-        assert client._channel is None
+        assert not links._keeper.is_alive()
+        assert links._pool is None
+        assert client.session._channel is None
 
 
 def test_a_checkpoint_during_which_a_shard_was_started_again_is_none(tmp_path, join, monkeypatch):
@@ -475,8 +478,8 @@ def test_a_checkpoint_during_which_a_shard_was_started_again_is_none(tmp_path, j
         node.push((delta(Table.OUT, ids),))
         node.client.checkpoint()
         node.push((delta(Table.OUT, ids),))
-        node.client._closed.set()  # it looks after its shards when it is asked
-        first, _ = server.state.links.links
+        node.client.path.links._closed.set()  # it looks after its shards when it is asked
+        first, _ = server.state.rows.links.links
         write = first.checkpoint
 
         def slowly() -> int:
@@ -498,7 +501,7 @@ def test_a_checkpoint_during_which_a_shard_was_started_again_is_none(tmp_path, j
 def test_a_copy_whose_end_a_shard_did_not_hear_goes_with_the_next(join, monkeypatch):
     with sharded(settings(2)) as server:
         join(server).words(*"가나다")
-        (link, _), held = server.state.links.links, fleet(server).servers[0].state._copies
+        (link, _), held = server.state.rows.links.links, fleet(server).servers[0].state._copies
         fetch = link._fetch
 
         def broken(message: object) -> object:
@@ -506,7 +509,7 @@ def test_a_copy_whose_end_a_shard_did_not_hear_goes_with_the_next(join, monkeypa
 
         for lost in (True, False):
             with server.state.lock:
-                copy = server.state.copy_rows()
+                copy = server.state.rows.copy()
             copy.finish(server.state.lock)
             assert len(held) == (1 if lost else 2)
             monkeypatch.setattr(link, "_fetch", broken if lost else fetch)
@@ -537,9 +540,9 @@ def test_ports_that_shards_can_have_reach_them():
 
 
 def test_a_process_that_ends_its_output_and_hangs_did_not_start(monkeypatch):
-    monkeypatch.setattr("embedding.server.shards.fleet._ENDING_S", 1.0)
+    monkeypatch.setattr("embedding.server.processes._ENDING_S", 1.0)
     (spec,) = shard_specs(ServerConfig(), dim=4, seed=0, identity="x")
-    keeper = ShardKeeper(spec)
+    keeper = ProcessKeeper(spec)
     keeper._process = subprocess.Popen(
         [sys.executable, "-c", "import os, time; os.close(1); time.sleep(60)"],
         stdin=subprocess.PIPE,
@@ -555,7 +558,7 @@ def test_a_shard_of_a_group_may_be_told_twice_where_it_stands():
     """The answer was lost; meanwhile the leader may have taken another entry."""
     group = GroupConfig(leader="grpc://h:1", name="b")
     (spec,) = shard_specs(ServerConfig(group=group), dim=4, seed=0, identity="x")
-    shard = FollowingShard(spec)
+    shard = following_shard(spec)
     shard.lead(3, "x")
     for at in (5, 5, 7):
         shard.stand(shard.epoch, (3, at), {"n1": at}, 2)

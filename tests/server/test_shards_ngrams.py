@@ -16,9 +16,9 @@ from threads import crash_primary, fleet, sharded
 
 from embedding.evaluation.gold import PairGold
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.connecting import connect as greet
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push
-from embedding.exchange.shards.client import connect as greet
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import ScorePairs, Table, Window
@@ -101,8 +101,8 @@ def test_a_bucket_out_of_range_is_refused_and_changes_no_shard(server, connect, 
 
 def test_a_shard_refuses_buckets_that_are_not_its_own_and_bags_that_do_not_fit():
     with sharded(settings(2), buckets=BUCKETS) as server:
-        link, state = server.state.links.links[1], server.state
-        at = (state.log.number, state.log.position)
+        link, state = server.state.rows.links.links[1], server.state
+        at = (state.rows.log.number, state.rows.log.position)
         with pytest.raises(RefusedError, match="bucket mod 2 = 1"):
             link.rows(Table.SUB, ints(1, 2), at)
         for offsets in (ints(), ints(0), ints(1, 2), ints(0, 2, 1), ints(0, 1, 5)):
@@ -184,7 +184,7 @@ def test_an_evicted_word_is_nothing_and_a_new_one_has_its_n_grams(connect):
         (new,) = node.words("확진자").tolist()
         node.pull(NONE)
         assert new >= 2, "it took the place of the one that was read less"
-        rows = state.live_rows(Table.IN, np.array([ids[0], ids[1], new]))
+        rows = state.rows.live(Table.IN, np.array([ids[0], ids[1], new]))
         assert not rows[0].any()
         assert (rows[1:] > 0.5).all(), "the mean of what n-grams have learnt"
 
@@ -287,7 +287,7 @@ def test_a_killed_shard_loses_nothing(tmp_path):
         with greet(location, node=name, config=line) as client:
             clock, sequence = client.welcome.clock, 0
             while not stop.is_set():
-                clock = client.pull(NONE, NONE, clock=clock, grams=every[::7]).clock
+                clock = client.pull(PullRequest(NONE, NONE, clock=clock, grams=every[::7])).clock
                 sequence += 1
                 push = Push(name, sequence, clock, (grams(*range(BUCKETS)),), tokens=0)
                 clock = client.push(push).clock
@@ -314,7 +314,9 @@ def test_a_killed_shard_loses_nothing(tmp_path):
                 trainer.join(90)
         total = sum(pushed.values())
         with greet(server.location, node="n0", config=line) as client:
-            rows = client.pull(NONE, NONE, clock=client.welcome.clock, grams=every).grams
+            rows = client.pull(
+                PullRequest(NONE, NONE, clock=client.welcome.clock, grams=every)
+            ).grams
             status = client.status()
     assert np.allclose(rows - first_rows(), total, atol=1e-2)
     assert [shard["lost_pushes"] for shard in status["shards"]] == [0, 0]

@@ -1,0 +1,174 @@
+"""Control calls: what can be asked of a running server beside the streams of its nodes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Protocol
+
+from embedding.evaluation.gold import read_gold
+from embedding.kernel.config import validate
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Window
+from embedding.server.config import SyncConfig
+from embedding.server.cutting.cutter import Cutter
+from embedding.server.cutting.live import LiveModel, read_gold_set
+from embedding.server.flight.limits import check_node, check_report
+from embedding.server.flight.shell import Control
+from embedding.server.groups.leading import LedGroups
+from embedding.server.groups.link import GroupLink
+from embedding.server.policies.traits import POLICIES
+from embedding.server.state import ServerState
+
+
+class Controlled(Protocol):
+    """What the calls act on."""
+
+    state: ServerState
+    cutter: Cutter
+
+    groups: LedGroups
+
+    @property
+    def link(self) -> GroupLink | None:
+        """The line to the leading group, where there is another."""
+        ...
+
+    def checkpoint(self, *, wait: bool) -> None:
+        """Have all that is here in a checkpoint, at once or soon; UnavailableError: it is not."""
+        ...
+
+    def status(self) -> dict[str, Any]:
+        """The status JSON."""
+        ...
+
+    def roll_back(self, to: str) -> None:
+        """End, and begin anew from a snapshot."""
+        ...
+
+
+class Controls:
+    """The calls of one server; each takes a JSON object and returns a JSON-safe value."""
+
+    def __init__(self, server: Controlled) -> None:
+        self._server = server
+        self._live = LiveModel(server.state)
+
+    def calls(self) -> dict[str, Control]:
+        """The calls by name."""
+        return {
+            "ping": self.ping,
+            "status": self.status,
+            "report": self.report,
+            "idle": self.idle,
+            "fence": self.fence,
+            "cut": self.cut,
+            "configure": self.configure,
+            "checkpoint": self.checkpoint,
+            "rollback": self.rollback,
+            "neighbours": self.neighbours,
+            "evaluate": self.evaluate,
+        }
+
+    def ping(self, body: dict[str, Any]) -> bool:
+        """Whether the server takes requests."""
+        del body
+        return not self._server.state.closing
+
+    def status(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The status, as /status gives it."""
+        del body
+        return self._server.status()
+
+    def report(self, body: dict[str, Any]) -> dict[str, int | None]:
+        """Figures of a node: {"node", "report"}; what it may close: {"closing": window or null}."""
+        report = body.get("report")
+        if not isinstance(report, dict):
+            raise RefusedError("report: a JSON object is accepted.")
+        node = _node(body)
+        check_report(self._server.state, node, report)
+        self._server.state.report(node, report)
+        return {"closing": self._server.cutter.closing}
+
+    def idle(self, body: dict[str, Any]) -> None:
+        """A node has nothing to learn at the moment: {"node"}."""
+        node = _node(body)
+        check_node(self._server.state, node)
+        self._server.state.idle(node)
+
+    def fence(self, body: dict[str, Any]) -> dict[str, int | str]:
+        """Another node takes what a dead one read: {"node", "life"}.
+
+        It goes on behind `place`, what the node said with the last push that was taken: that is
+        number `sequence`, and `durable` the last one in a checkpoint.
+        """
+        node, life = _node(body), body.get("life")
+        if not isinstance(life, str) or not life:
+            raise RefusedError("fence: the mark of a life is needed.", kind="control")
+        check_node(self._server.state, node)
+        if self._server.link is not None:
+            self._server.link.fence(node, life)
+        entry = self._server.state.fence(node, life)
+        if entry.accepted > entry.durable:
+            self._server.checkpoint(wait=False)
+        return {"sequence": entry.accepted, "durable": entry.durable, "place": entry.place}
+
+    def cut(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Publish the snapshot of a window: {"start", "end"} in ISO 8601."""
+        try:
+            bounds = [datetime.fromisoformat(str(body[name])) for name in ("start", "end")]
+        except (KeyError, ValueError) as error:
+            raise RefusedError("cut: start and end in ISO 8601 are accepted.") from error
+        if self._server.link is not None:
+            return dict(self._server.link.cut(Window(*bounds)).to_dict())
+        self._server.groups.settle()
+        return dict(self._server.cutter.cut(Window(*bounds)).to_dict())
+
+    def configure(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Change the policy or its settings from now on."""
+        state = self._server.state
+        with state.lock:  # two at once would each leave what the other changed as it was
+            before = state.machine.config.model_dump()
+            sync = validate(SyncConfig, {**before, **body}, "configure")
+            POLICIES.get(sync.policy)
+            self._server.groups.check(sync)
+            state.configure(sync)
+        return sync.model_dump(mode="json")
+
+    def checkpoint(self, body: dict[str, Any]) -> None:
+        """Write a checkpoint; with {"wait": false} only begin to."""
+        self._server.checkpoint(wait=body.get("wait", True) is True)
+
+    def rollback(self, body: dict[str, Any]) -> None:
+        """Go back to a snapshot and start anew from there: {"to": id, or "nothing"}.
+
+        Answers before the server ends; its next life has another epoch. Refused while nodes are
+        training: they would go on with what is to be forgotten.
+        """
+        to = body.get("to")
+        if not isinstance(to, str) or not to:
+            raise RefusedError("rollback: `to` with a snapshot's id is accepted.", kind="control")
+        self._server.roll_back(to)
+
+    def neighbours(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+        """Words nearest to one in the tables as they are now: {"word", "n": 10}."""
+        word, n = body.get("word"), body.get("n", 10)
+        if not isinstance(word, str) or type(n) is not int:
+            raise RefusedError(
+                "neighbours: a `word` and a whole number `n` are accepted.", kind="control"
+            )
+        return [each.__dict__ for each in self._live.neighbours(word, n)]
+
+    def evaluate(self, body: dict[str, Any]) -> dict[str, float]:
+        """Quality of the tables as they are now, on their device: {"gold": …} or {}."""
+        gold = read_gold_set(body)
+        path = self._server.state.config.gold
+        if gold is None and path is not None:
+            gold = read_gold(path)
+        return self._live.evaluate(gold)
+
+
+def _node(body: dict[str, Any]) -> str:
+    node = body.get("node")
+    if not isinstance(node, str) or not node:
+        raise RefusedError("a node's name is needed.")
+    return node

@@ -1,0 +1,116 @@
+"""What a group that follows may ask on its stream."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from math import isfinite
+from typing import Any
+
+from embedding.exchange.codec import string, whole
+from embedding.exchange.groups.entry import MERGE, PIECE, Pieces, decode_entry, decode_piece
+from embedding.exchange.together import PLACES, joined_texts
+from embedding.exchange.wire import Array, Message
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import Table
+from embedding.server.figures.meters import Meters
+from embedding.server.flight.limits import check_nodes, check_push, check_report, check_rows
+from embedding.server.flight.shell import Call, Who
+from embedding.server.groups.leading import LedGroups
+from embedding.server.rows.transfer import as_sent
+from embedding.server.state import ServerState
+
+MOST_NODES = 10_000
+"""Nodes that one group may tell of."""
+MOST_MESSAGES = 8
+"""Largest messages that the end of an entry, what was read, may take together."""
+
+
+class GroupCalls:
+    """See Extra: the calls of one stream; `who` says which group greeted on it."""
+
+    def __init__(self, groups: LedGroups, state: ServerState, who: Who) -> None:
+        self._groups = groups
+        self._state = state
+        self._who = who
+        self._pieces = Pieces()
+
+    def meters(self) -> Meters | None:
+        """See Extra."""
+        return self._groups.meters(self._who()[0])
+
+    def calls(self) -> dict[str, Call]:
+        """See Extra."""
+        return {
+            PIECE: self._piece,
+            MERGE: self._merge,
+            "changes": self._changes,
+            "rows": self._rows,
+        }
+
+    def _piece(self, message: Message) -> Message:
+        """Rows of an entry whose end is yet to come."""
+        tables, words = self._state.tables, self._state.vocabulary.rows
+        # Twice as many as there are here: the group may not have heard yet which were evicted.
+        most = 4 * words + tables.buckets + 1
+        most_bytes = MOST_MESSAGES * self._state.config.max_message_bytes
+        decode_piece(message, self._pieces, dim=tables.dim, most_rows=most, most_bytes=most_bytes)
+        return Message({"status": "ok"})
+
+    def _merge(self, message: Message) -> Message:
+        group, session = self._who()
+        entry = decode_entry(message, group, self._pieces)
+        check_nodes(self._state.ledger.nodes, [part.node for part in entry.parts])
+        for part in entry.parts:
+            check_push(self._state, part)
+        ack = self._groups.merge(group, session, entry)
+        return Message({"status": "ok", **asdict(ack), "pace": ack.pace.to_dict()})
+
+    def _changes(self, message: Message) -> Message:
+        group, _ = self._who()
+        header, told = message.header, _told(self._state, message.header.get("told"))
+        seen = whole(header, "seen", least=-1)
+        facts, ids = self._groups.changes(group, seen, whole(header, "epoch"), told)
+        arrays: dict[str, Array] = {str(t): each for t, each in ids.items()}
+        nodes = facts["nodes"]
+        arrays[PLACES], sizes = joined_texts([reached.place for reached in nodes.values()])
+        told_nodes = {name: reached._replace(place="") for name, reached in nodes.items()}
+        return Message({"status": "ok", **facts, "nodes": told_nodes, PLACES: sizes}, arrays)
+
+    def _rows(self, message: Message) -> Message:
+        group, _ = self._who()
+        if group not in self._groups.groups:
+            raise RefusedError("rows: `changes` comes first, by which a group is known.")
+        ids = message.array("ids", "i8", 1)
+        half = message.header.get("rows") == "float16"
+        try:
+            table = Table(string(message.header, "table"))
+        except ValueError as error:
+            raise RefusedError("rows: `table` must be in, out or sub.") from error
+        state = self._state
+        check_rows(len(ids), state.dim, state.config.max_message_bytes, half=half)
+        with state.lock:
+            slots = state.rows.slots(table, ids, "rows")
+            rows = as_sent(state.tables.gather(table, slots), half)
+            self._groups.sent(group, len(ids))
+        return Message({"status": "ok"}, {"rows": rows})
+
+
+def _told(state: ServerState, told: object) -> dict[str, Any]:
+    """What a group says of itself and its nodes; RefusedError when it cannot be shown."""
+    nodes = told.get("nodes", {}) if isinstance(told, dict) else None
+    if not isinstance(told, dict) or not isinstance(nodes, dict) or len(nodes) > MOST_NODES:
+        raise RefusedError(f"changes: `told` must be an object of at most {MOST_NODES} nodes.")
+    check_nodes(state.reports.last, nodes)
+    for name, node in nodes.items():
+        report = node.get("report", {}) if isinstance(node, dict) else None
+        if not isinstance(report, dict):
+            raise RefusedError(f"changes: node {name} must be an object, and its `report` too.")
+        check_report(state, name, report)
+    figures = told.get("figures", {})
+    if not isinstance(figures, dict) or not all(map(_figure, figures.values())):
+        raise RefusedError("changes: `figures` must be an object of numbers.")
+    return told
+
+
+def _figure(value: object) -> bool:
+    return type(value) in (int, float) and isfinite(value)  # type: ignore[arg-type]

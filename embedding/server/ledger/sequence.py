@@ -1,0 +1,126 @@
+"""What became of each node's pushes: taken once, applied in order, durable after a checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from embedding.kernel.errors import FencedError, RefusedError, ReplacedError
+from embedding.server.ledger.fences import Fences
+
+
+class Verdict(Enum):
+    """What to do with a push of some sequence number."""
+
+    TAKE = "take"
+    DUPLICATE = "duplicate"
+
+
+@dataclass
+class NodeLedger:
+    """One node's pushes: accepted ≥ applied ≥ durable.
+
+    A node keeps its pushes above `durable` and sends those above `accepted` again when it connects.
+    So after a crash each is taken once: `accepted` starts where the checkpoint ends, and nothing
+    between is gone from the node's memory.
+
+    life    mark of the process that greeted last
+    place, applied_place  where the node's reader goes on behind the push accepted last, and
+                          behind the one applied last
+    """
+
+    accepted: int = 0
+    applied: int = 0
+    durable: int = 0
+    tokens: int = 0
+    session: int = 0
+    life: str = ""
+    place: str = ""
+    applied_place: str = ""
+
+
+@dataclass
+class Ledger:
+    """All nodes' pushes.
+
+    fences  lives that may not push any more
+    """
+
+    nodes: dict[str, NodeLedger] = field(default_factory=dict)
+    fences: Fences = field(default_factory=Fences)
+    keeps_checkpoints: bool = True
+
+    def of(self, node: str) -> NodeLedger:
+        """The node's entry, made when it is new."""
+        return self.nodes.setdefault(node, NodeLedger())
+
+    def keep_fences(self, path: Path) -> None:
+        """Go on with the fences of a file, and note new ones there."""
+        self.fences = Fences(path)
+
+    def greet(self, node: str, life: str) -> None:
+        """A process connects in the node's name; FencedError when what it held is others' now."""
+        entry = self.of(node)
+        if self.fences.holds(node, life):
+            raise FencedError(f"node {node}: its sources were given to others; it starts anew.")
+        entry.session += 1
+        entry.life = life
+
+    def check(self, node: str, session: int) -> None:
+        """ReplacedError when the node has connected again since: two processes use one name."""
+        entry = self.of(node)
+        if entry.session == session:
+            return
+        if self.fences.holds(node, entry.life):
+            raise FencedError(f"node {node}: its sources were given to others; it starts anew.")
+        raise ReplacedError(f"node {node}: another process has connected under this name.")
+
+    def fence(self, node: str, life: str) -> bool:
+        """No push of this life is taken from now on; whether it was connected."""
+        if not self.fences.add(node, life):
+            return False
+        entry = self.nodes.get(node)
+        if entry is None or entry.life != life:
+            return False
+        # A push of it that is on its way comes by a stream of the session before, and is refused.
+        entry.session += 1
+        return True
+
+    def judge(self, node: str, sequence: int) -> Verdict:
+        """Whether this push is the next one; RefusedError for a gap."""
+        accepted = self.of(node).accepted
+        # Not by `applied`: a push that is held back, whose answer was lost, is here already.
+        if sequence <= accepted:
+            return Verdict.DUPLICATE
+        if sequence > accepted + 1:
+            raise RefusedError(
+                f"push {sequence} of node {node}: gap, the server expects {accepted + 1}.",
+                kind="sequence",
+            )
+        return Verdict.TAKE
+
+    def accept(self, node: str, sequence: int, place: str = "") -> None:
+        """The push was taken, though perhaps held back."""
+        entry = self.of(node)
+        entry.accepted, entry.place = sequence, place
+
+    def apply(self, node: str, sequence: int, place: str = "") -> None:
+        """The push is in the tables and the counts."""
+        entry = self.of(node)
+        entry.applied, entry.applied_place = sequence, place
+        if not self.keeps_checkpoints:
+            entry.durable = sequence
+
+    def restore(self, node: str, sequence: int, tokens: int, place: str) -> None:
+        """A checkpoint holds the node's pushes up to `sequence`, and nothing later is known."""
+        entry = self.of(node)
+        entry.accepted = entry.applied = entry.durable = sequence
+        entry.place = entry.applied_place = place
+        entry.tokens = tokens
+
+    def persisted(self, applied: dict[str, int]) -> None:
+        """A checkpoint holds every push up to `applied`, by node."""
+        for node, sequence in applied.items():
+            entry = self.of(node)
+            entry.durable = max(entry.durable, sequence)

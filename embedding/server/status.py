@@ -1,0 +1,132 @@
+"""The status of a server as one JSON object (docs/architecture.md)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from embedding.kernel.records import SnapshotRef
+from embedding.server.balance import NodeSpeed
+from embedding.server.figures.alarms import standing_alarms
+from embedding.server.figures.reading import reading
+from embedding.server.figures.ways import topology
+from embedding.server.state import ServerState
+from embedding.server.syncstatus import sync_status
+from embedding.server.words.accounting import iso
+
+
+def build_status(
+    state: ServerState,
+    snapshots: Sequence[SnapshotRef],
+    groups: Callable[[float], list[dict[str, Any]]] | None = None,
+) -> dict[str, Any]:
+    """Everything a person or a program may want to know about a running server.
+
+    groups  at a monotonic time (under the lock): servers that tell of nodes of their own
+    """
+    now = time.monotonic()
+    with state.lock:
+        meters, sync = state.meters, state.machine.config
+        watermark = state.accounts.tracker.advance(now=now)
+        shards, others = state.rows.describe(), [] if groups is None else groups(now)
+        nodes = _nodes(state, {each["group"] for each in others}, now)
+        return {
+            "epoch": state.epoch,
+            "uptime_s": now - state.started,
+            "device": str(state.tables.device),
+            "policy": sync.policy,
+            "staleness": sync.staleness,
+            "sync": sync_status(state, now),
+            "dim": state.dim,
+            "vocabulary": len(state.vocabulary),
+            "candidates": len(state.vocabulary.candidates),
+            "witnessed": {"words": len(state.witnesses), "withheld": state.witnesses.withheld},
+            "tokens": meters.tokens,
+            "replayed_tokens": meters.replayed_tokens,
+            "documents": meters.documents,
+            "pushes": meters.pushes,
+            "duplicates": meters.duplicates,
+            "refused": meters.refused,
+            "dropped_rows": meters.dropped_rows,
+            "dropped_counts": meters.dropped_counts,
+            "loss": meters.loss_sum / meters.pairs if meters.pairs else None,
+            "words_per_second": meters.words.value(now),
+            "bytes": {
+                "in": meters.bytes_in,
+                "out": meters.bytes_out,
+                "pushed_per_entry": meters.bytes_per_entry(_total(shards, "bytes_deltas")),
+                "rows_spared": meters.rows_spared + _total(shards, "rows_spared"),
+                "by_part": meters.parts.describe(),
+            },
+            "watermark": iso(watermark),
+            "lag": {"p50_s": meters.lags.quantile(0.5), "p95_s": meters.lags.quantile(0.95)},
+            "pause_ms": {
+                "checkpoint": meters.checkpoint_pause_s * 1000,
+                "cut": meters.cut_pause_s * 1000,
+            },
+            "topology": topology(state.reports.last, meters, shards, others),
+            "shards": shards,
+            "groups": others,
+            "usage": state.accounts.usage.describe(),
+            "young_words": {"held": len(state.young), "mentions": state.young.mentions},
+            "rows_per_second": {
+                "in": meters.rates["rows_in"].value(now),
+                "out": meters.rates["rows_out"].value(now),
+            },
+            "checkpoint_age_s": None
+            if meters.checkpoint_at is None
+            else now - meters.checkpoint_at,
+            "nodes": nodes,
+            "alarms": standing_alarms(nodes),
+            "sources": _sources(state, now),
+            "reading": reading(state.reports.last, state.living()),
+            "windows": state.accounts.describe(),
+            "snapshots": [ref.to_dict() for ref in snapshots],
+        }
+
+
+def _total(shards: Sequence[Mapping[str, Any]], figure: str) -> int:
+    return sum(int(shard.get(figure, 0)) for shard in shards)
+
+
+def _nodes(state: ServerState, servers: Collection[str], now: float) -> dict[str, Any]:
+    """Each node, here or at another server; these are members too, but no nodes."""
+    found = {}
+    for name, member in state.machine.board.members.items():
+        if name in servers:
+            continue
+        entry = state.ledger.of(name)
+        rate = state.meters.node_words.get(name)
+        where = "active" if member.active else "idle" if member.present else "gone"
+        found[name] = {
+            "state": where,
+            "clock": member.clock,
+            "sequence": entry.accepted,
+            "durable": entry.durable,
+            "tokens": entry.tokens,
+            "words_per_second": 0.0 if rate is None else rate.value(now),
+            "block_share": state.balance.nodes.get(name, NodeSpeed()).share,
+            "last_seen_s": now - member.last_seen,
+            "report": state.reports.last.get(name, {}),
+        }
+    return found | state.reports.guests
+
+
+def _sources(state: ServerState, now: float) -> dict[str, Any]:
+    found = {}
+    for name, known in state.accounts.tracker.sources.items():
+        meter = state.meters.source(name)
+        score = state.scores.sources.get(name)
+        found[name] = {
+            "documents": meter.documents,
+            "tokens": meter.tokens,
+            "late_documents": meter.late,
+            "published_at": iso(known.published),
+            "pending": sum(known.pending.values()),
+            "nll": None if score is None else score.smooth,
+            "lag_p50_s": meter.lags.quantile(0.5),
+            "lag_p95_s": meter.lags.quantile(0.95),
+            "idle_s": now - known.last_news,
+        }
+    return found
