@@ -53,11 +53,12 @@ def evaluate(
     from embedding.evaluation import gate
     from embedding.evaluation.evaluate import evaluate_snapshot
 
+    # First, as it says which platform's settings these are.
+    snapshot = open_snapshot(id, snapshots)
     wanted = settings().evaluation
     files = list(wanted.gold if gold is None else gold)
     path = wanted.floors if floors is None else floors
     bounds = () if path is None or pin is not None else gate.read_floors(path)
-    snapshot = open_snapshot(id, snapshots)
     found = evaluate_snapshot(snapshot, files, wanted.device)
     corpus = gate.corpus_digest(snapshot.manifest)
     verdict = gate.judge(found.metrics, bounds, corpus=corpus, gold=files)

@@ -121,9 +121,9 @@ class CloseComparison(YeoronOperator):
 
 def place_of(settings: Settings, run_id: str) -> tuple[str, str]:
     """(experiment id, run id), for the link."""
-    from embedding.evaluation.runs import connect, experiment_id, reported
+    from embedding.evaluation.runs import connect, reported
 
     uri = tracking_uri(settings)
     client = connect(uri)
     with reported(uri):
-        return experiment_id(client, settings.evaluation.experiment), run_id
+        return str(client.get_run(run_id).info.experiment_id), run_id
