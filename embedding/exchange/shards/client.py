@@ -1,4 +1,4 @@
-"""The node's side where rows lie on several shards (docs/parameter-server.md, Topology)."""
+"""The node's side where rows lie on several shards (docs/concepts/server.md)."""
 
 from __future__ import annotations
 

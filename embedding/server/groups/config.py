@@ -17,7 +17,7 @@ PUSHING = ("asp", "auto", "averaging", "backup", "bsp", "easgd", "ssp")
 
 
 class GroupConfig(Config):
-    """A server's place among server groups (docs/topologies.md)."""
+    """A server's place among server groups (docs/concepts/topologies.md)."""
 
     leader: Location | None = None
     """Address of the leading group's server, whose replica this server is; None: it leads, or is
