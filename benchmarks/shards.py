@@ -117,7 +117,8 @@ class Rig:
         self.log = ShardLog(1)
         line = ExchangeConfig()
         layout = Layout(shards, "rows", dim)
-        self.links = ShardLinks(locations, self.log, identity="bench", config=line, layout=layout)
+        self.links = ShardLinks(self.log, layout)
+        self.links.connect(locations, identity="bench", config=line)
         self.links.start()
         self.streams = [
             ShardStream(

@@ -1,96 +1,89 @@
-"""What the consistency machine says, carried out: rows change first, then it is booked."""
+"""Pushes that the policy holds back, and how they come into the rows and the books."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
 
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
-from embedding.kernel.records import IntArray, Table
-from embedding.server.figures.meters import Meters
-from embedding.server.flight.validation import check_buckets
-from embedding.server.policies import Apply, Instruction
-from embedding.server.recovery.sequence import Ledger
+from embedding.server.ledger.sequence import Ledger
+from embedding.server.policies.board import Apply, Instruction
 from embedding.server.rows.averaging import averaged
 from embedding.server.rows.changing import Changes, Step
-from embedding.server.rows.tables import Tables
+from embedding.server.rowstore.interface import RowStore
+from embedding.server.upstream import Upstream
 from embedding.server.words.accounting import Accounts, Arrival
 from embedding.server.words.overlay import Overlay
-from embedding.server.words.vocabulary import Vocabulary
 
 
-class AppliesPushes:
-    """A server's state where pushes come into its rows and its books.
+class Applying:
+    """Carries out what the consistency machine says. The server's lock guards it.
 
+    held     pushes that were taken and that the policy has not let through yet
     changes  what there was no memory for is tried again before anything is read or taken
-    _held    pushes that were taken and of which the policy has said nothing yet
     """
 
-    changed: threading.Condition
-    tables: Tables
-    vocabulary: Vocabulary
-    accounts: Accounts
-    young: Overlay
-    ledger: Ledger
-    meters: Meters
-    changes: Changes
-    _held: dict[tuple[str, int], Arrival]
+    def __init__(
+        self,
+        rows: RowStore,
+        accounts: Accounts,
+        young: Overlay,
+        ledger: Ledger,
+        upstream: Upstream | None,
+    ) -> None:
+        self._rows = rows
+        self._accounts = accounts
+        self._young = young
+        self._ledger = ledger
+        self._upstream = upstream
+        self.held: dict[tuple[str, int], Arrival] = {}
+        self.changes = Changes("the server")
 
     def execute(self, instructions: Sequence[Instruction], now: float) -> None:
-        """Carry out what the consistency machine says (under the lock)."""
+        """Apply pushes, or drop them, in this order."""
+        if self._upstream is not None:
+            for ticket in (each for one in instructions for each in one.tickets):
+                push = self.held[ticket.node, ticket.sequence].push
+                self._upstream.released(push, self._ledger.of(ticket.node).applied)
+        # Shards hear of all of them before a window that one completes is copied.
+        self._rows.released(instructions)
         for instruction in instructions:
-            arrivals = [self._held.pop((t.node, t.sequence)) for t in instruction.tickets]
+            arrivals = [self.held.pop((t.node, t.sequence)) for t in instruction.tickets]
             if isinstance(instruction, Apply) and not self.changes.waiting:
-                self.accounts.complete(arrivals, now)
+                self._accounts.complete(arrivals, now)
             self.changes.carry_out(partial(self._planned, instruction, arrivals, now))
-        if instructions:
-            self.changed.notify_all()
 
     def _planned(
         self, instruction: Instruction, arrivals: Sequence[Arrival], now: float
     ) -> Iterator[Step]:
-        """Nothing is booked before the rows hold it."""
+        """Rows change first. So a push that there was no memory for is not in the books, where
+        its node would take it for applied."""
         pushes = [arrival.push for arrival in arrivals]
         if isinstance(instruction, Apply):
             own = instruction.scale == 1.0 and not instruction.average
             for push in averaged(pushes) if instruction.average else pushes:
                 writer = push.node if own and push.keeps else None
                 for delta in push.deltas:
-                    yield partial(self.add_rows, delta, instruction.scale, writer)
+                    yield partial(self.add, delta, instruction.scale, writer)
         else:
             yield partial(self._dropped, pushes)
         for arrival in arrivals:
             yield partial(self._book, arrival, now)
 
+    def add(self, delta: RowDelta, scale: float, writer: str | None) -> None:
+        """Add to rows (see RowStore.add) and count them."""
+        added, meters = self._rows.add(delta, scale, writer), self._accounts.meters
+        meters.dropped_rows += len(delta.ids) - added
+        meters.rows_in += added
+
     def _dropped(self, pushes: Sequence[Push]) -> None:
-        self.meters.dropped_pushes += len(pushes)
-        self.meters.dropped_tokens += sum(push.tokens for push in pushes)
-        self.tables.versions.lost([push.node for push in pushes])
+        meters = self._accounts.meters
+        meters.dropped_pushes += len(pushes)
+        meters.dropped_tokens += sum(push.tokens for push in pushes)
+        self._rows.tables.versions.lost([push.node for push in pushes])
 
     def _book(self, arrival: Arrival, now: float) -> None:
-        self.accounts.learnt(arrival, now)
-        self.young.learnt(arrival.push)
-        self.ledger.apply(arrival.push.node, arrival.push.sequence, arrival.push.place)
-
-    def add_rows(self, delta: RowDelta, scale: float, writer: str | None) -> None:
-        """Add how rows moved, all of them or none; those of evicted words are dropped.
-
-        writer  the node that has these changes already
-        """
-        self.tables.versions.writing(writer)
-        slots = self.slots_of(delta.table, delta.ids, "push")
-        values = delta.values
-        gone = slots < 0
-        if gone.any():
-            slots, values = slots[~gone], values[~gone]
-        self.tables.add(delta.table, slots, values, scale)
-        self.meters.dropped_rows += int(gone.sum())
-        self.meters.rows_in += len(slots)
-
-    def slots_of(self, table: Table, ids: IntArray, what: str) -> IntArray:
-        """Where rows lie: words by their slot, -1 for evicted ones; n-grams by their bucket."""
-        if table is not Table.SUB:
-            return self.vocabulary.slots(ids, what)
-        return check_buckets(ids, self.tables.buckets, what)
+        self._accounts.learnt(arrival, now)
+        self._young.learnt(arrival.push)
+        self._ledger.apply(arrival.push.node, arrival.push.sequence, arrival.push.place)

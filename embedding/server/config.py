@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from embedding.kernel.config import Config
 from embedding.kernel.ports import is_loopback
 from embedding.kernel.records import WindowUnit
-from embedding.server.groups.config import GroupConfig
+from embedding.server.groupconfig import GroupConfig
 
 
 class SyncConfig(Config):

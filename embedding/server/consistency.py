@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from embedding.kernel.errors import RefusedError
 from embedding.server.config import SyncConfig
-from embedding.server.policies import Apply, Board, Instruction, Member, Ticket, make_policy
+from embedding.server.policies import make_policy
+from embedding.server.policies.board import Apply, Board, Instruction, Member, Ticket
 
 logger = logging.getLogger(__name__)
 

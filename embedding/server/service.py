@@ -10,31 +10,39 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import torch
 
-from embedding.kernel.errors import PlatformError, RefusedError
+from embedding.kernel.errors import PlatformError, RefusedError, UnavailableError
 from embedding.kernel.stopping import stop_on_signals
 from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.controls import Controls
 from embedding.server.cutting.cutter import Cutter
 from embedding.server.figures.metrics import render
-from embedding.server.figures.status import build_status
-from embedding.server.flight.controls import Controls
 from embedding.server.flight.credentials import read_credentials
 from embedding.server.flight.hangup import end
+from embedding.server.flight.rounds import RoundCalls
 from embedding.server.flight.shell import FlightService, NodeSession
-from embedding.server.groups.following import FollowingState, Follows, following_config
+from embedding.server.groups.calls import GroupCalls
+from embedding.server.groups.following import Follower
+from embedding.server.groups.leader import Leader, following_config
+from embedding.server.groups.leading import LedGroups
 from embedding.server.groups.link import GroupLink
-from embedding.server.groups.sharded import ShardedFollowing
+from embedding.server.groups.replica import LocalReplica, ReplicaRows
+from embedding.server.groups.sharded import ShardedReplica
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.recovery.seeding import NOTHING, check_rollback
-from embedding.server.shards.leading import LeadingState
+from embedding.server.rowstore.local import LocalRows
+from embedding.server.shards.rows import ShardedRows
 from embedding.server.shards.sharding import Shards
+from embedding.server.shards.unsplit import without_rows
 from embedding.server.state import ServerState
+from embedding.server.status import build_status
 from embedding.snapshots.store import SnapshotStore
 
 if TYPE_CHECKING:
@@ -78,27 +86,30 @@ class ParameterServer:
         folder = None
         if config.state_dir is not None:
             folder = CheckpointFolder(config.state_dir, keep=config.keep_checkpoints)
-        epoch = None if folder is None else folder.next_epoch()
-        alone = config.shards == 1 and config.split == "rows"
-        kinds = (FollowingState, ShardedFollowing) if follows else (ServerState, LeadingState)
-        self.state: ServerState = kinds[0 if alone else 1](
-            config,
+        leader = Leader(config) if follows else None
+        here = config.shards == 1 and config.split == "rows"
+        self.state = ServerState(
+            config if here else without_rows(config),
             sync or SyncConfig(),
             dim=dim,
             seed=seed,
-            epoch=epoch,
+            epoch=None if folder is None else folder.next_epoch(),
             buckets=buckets,
             biases=biases,
+            rows=LocalRows if here else ShardedRows,
+            upstream=leader,
         )
+        self.groups = LedGroups(self.state)
         self._recovery = None
         try:
             if folder is not None:
-                self._recovery = Recovery(self.state, folder, every_s=config.checkpoint_every_s)
+                every_s, parts = config.checkpoint_every_s, [self.groups]
+                self._recovery = Recovery(self.state, folder, every_s=every_s, parts=parts)
             self.cutter = Cutter(self.state, config)
             self._shards = self._sharded(folder)
-            self.link = self._linked()
+            self.link = None if leader is None else self._linked(leader)
             if config.cut == "watermark":
-                self.state.accounts.on_complete = self.cutter.complete
+                self.state.accounts.when_complete(self.cutter.complete)
         except BaseException:
             if folder is not None:
                 folder.close()
@@ -115,17 +126,27 @@ class ParameterServer:
 
     def _sharded(self, folder: CheckpointFolder | None) -> Shards | None:
         """The shards, where the rows do not lie here."""
-        if not isinstance(self.state, LeadingState):
+        rows = self.state.rows
+        if not isinstance(rows, ShardedRows):
             return None
-        state = self.state
-        if self._recovery is None:
-            state.want_checkpoint = lambda: state.checkpoint_shards(wait=False)
         identity = secrets.token_hex(16) if folder is None else folder.identity()
-        return Shards(state, self.config, identity=identity)
+        return Shards(rows, self.config, identity=identity)
 
-    def _linked(self) -> GroupLink | None:
-        """The line to the leading group, where there is another."""
-        return GroupLink(self.state, self.config) if isinstance(self.state, Follows) else None
+    def _linked(self, leader: Leader) -> GroupLink:
+        """The line to the leading group."""
+        state, rows = self.state, self.state.rows
+        replica: ReplicaRows
+        if isinstance(rows, ShardedRows):
+            most = self.config.max_message_bytes
+            replica = ShardedReplica(rows, state.vocabulary, state.ledger, state.lock, most)
+        else:
+            replica = LocalReplica(rows.tables, state.vocabulary, state.lock)
+        return GroupLink(Follower(state, leader, replica), self._end)
+
+    def _end(self) -> None:
+        """Have `serve_forever` end."""
+        if self._ended is not None:
+            self._ended.set()
 
     def start(self) -> None:
         """Open the ports; PlatformError when one is taken."""
@@ -195,7 +216,7 @@ class ParameterServer:
         if self.link is not None:
             self.link.stop()
         if self._shards is not None:
-            self.state.settle()
+            self.state.rows.settle()
         self._release()
 
     def serve_forever(
@@ -207,8 +228,6 @@ class ParameterServer:
         be kept: the last checkpoint was not written, or the leader was lost.
         """
         self._ended = ended = stop_on_signals(terminal=terminal)
-        if self.link is not None:
-            self.link.on_failed = ended.set
         self.start()
         ready()
         ended.wait()
@@ -245,7 +264,7 @@ class ParameterServer:
                 raise RefusedError(
                     f"rollback: {', '.join(training)} still train; stop the pool first."
                 )
-            if following := sorted(state.groups.there(state)):
+            if following := sorted(self.groups.there()):
                 raise RefusedError(
                     f"rollback: groups {', '.join(following)} follow and would bring back what is "
                     "to be forgotten; stop their servers and pools first."
@@ -257,7 +276,7 @@ class ParameterServer:
     def status(self) -> dict[str, Any]:
         """The status JSON."""
         return {
-            **build_status(self.state, self.cutter.refs()),
+            **build_status(self.state, self.cutter.refs(), self.groups.describe),
             "following": None if self.link is None else self.link.describe(),
             "ailing": self.ailing(),
         }
@@ -271,6 +290,20 @@ class ParameterServer:
     def recovery(self) -> Recovery | None:
         """Writes checkpoints, when any are kept."""
         return self._recovery
+
+    def checkpoint(self, *, wait: bool) -> None:
+        """Have all that is here in a checkpoint, at once or soon; UnavailableError: it is not.
+
+        It is the leader's where there is one, else this server's and its shards'.
+        """
+        if self._recovery is not None:
+            failed = self._recovery.request(wait=wait)
+            if failed is not None:
+                raise UnavailableError(f"{failed}.")
+        elif self.link is not None:
+            self.link.checkpoint(wait=wait)
+        else:
+            self.state.rows.checkpoint(wait=wait)
 
     def ailing(self) -> list[str]:
         """Why the server does not do all of its work, a sentence each."""
@@ -290,7 +323,7 @@ class ParameterServer:
             reasons.append(failed)
         if not self.state.lock.acquire(timeout=_STUCK_S):
             return [*reasons, f"the tables were not free for {_STUCK_S:.0f} s."]
-        reasons += [each for each in (self.state.changes.stuck, self.state.full) if each]
+        reasons += [each for each in (self.state.changes.stuck, self.state.rows.full) if each]
         self.state.lock.release()
         return reasons
 
@@ -307,13 +340,23 @@ class ParameterServer:
                 self.state,
                 Controls(self).calls(),
                 credentials=self._credentials,
-                session=lambda: NodeSession(self.state),
+                session=self._session,
             )
         except (pa.ArrowException, OSError) as error:
             why = _why_closed(config.host, config.port)
             raise PlatformError(
                 f"port {config.port} of {config.host} (setting port): it cannot be opened: {why}."
             ) from error
+
+    def _session(self) -> NodeSession:
+        return NodeSession(
+            self.state,
+            want_checkpoint=lambda: self.checkpoint(wait=False),
+            extras=[
+                partial(RoundCalls, self.state),
+                partial(GroupCalls, self.groups, self.state),
+            ],
+        )
 
     def _tick(self) -> None:
         """What happens by time alone: departures and complete windows."""
@@ -325,7 +368,7 @@ class ParameterServer:
                     self.state.meters.sample(time.monotonic())
                 if self._shards is not None:
                     self._shards.tick()
-                self.state.groups.tick(self.state)
+                self.groups.tick()
                 if next(ticks) % _FOLLOW_TICKS == 0:
                     self.state.follow_frequent()
                 if self.config.cut == "watermark":

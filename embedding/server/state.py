@@ -15,27 +15,34 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta, Welcome
+from embedding.exchange.protocol import (
+    VERSION,
+    Ack,
+    Push,
+    Rows,
+    SharedTables,
+    VocabularyDelta,
+    Welcome,
+)
 from embedding.exchange.testimony import Attestation
-from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import IntArray, ScorePairs, Table, Window
-from embedding.server.applying import AppliesPushes
+from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table, Window
+from embedding.server.applying import Applying
 from embedding.server.balance import Balance
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.consistency import ConsistencyMachine
-from embedding.server.cutting.quality import ScoreKeeper
-from embedding.server.figures.reports import as_sent, read_report
-from embedding.server.flight.greeting import acknowledgement, welcome
-from embedding.server.flight.validation import check_words, checked
-from embedding.server.groups.leading import LedGroups
+from embedding.server.figures.reports import read_report
 from embedding.server.lbfgs.rounds import Rounds
-from embedding.server.policies import Ticket
-from embedding.server.recovery.journal import Journal
-from embedding.server.recovery.sequence import Ledger, Verdict
-from embedding.server.rows.changing import Changes
-from embedding.server.rows.composing import Composer
-from embedding.server.rows.tables import Optimizer, Tables, pick_device
-from embedding.server.shards.holding import HoldsRows
+from embedding.server.ledger.journal import Journal
+from embedding.server.ledger.sequence import Ledger, NodeLedger, Verdict
+from embedding.server.nodereports import NodeReports
+from embedding.server.policies.board import Instruction, Ticket
+from embedding.server.rows.transfer import as_sent
+from embedding.server.rowstore.interface import RowStore, Setup
+from embedding.server.rowstore.local import LocalRows
+from embedding.server.scoring import ScoreKeeper
+from embedding.server.upstream import Upstream
+from embedding.server.validation import check_words, checked
 from embedding.server.words.accounting import Accounts, Arrival, by_source
 from embedding.server.words.overlay import Overlay
 from embedding.server.words.vocabulary import Vocabulary
@@ -45,10 +52,18 @@ logger = logging.getLogger(__name__)
 
 WAIT_S = 1.0
 """How long a pull is held before it is answered `waiting`, so that streams stay responsive."""
+_NO_ROWS: FloatArray = np.empty((0, 0), dtype=np.float32)
 
 
-class ServerState(AppliesPushes, HoldsRows):
-    """Tables, vocabulary, counts, clocks and sequence numbers, consistent under `lock`."""
+class ServerState:
+    """Rows, words, clocks and sequence numbers, consistent under `lock`.
+
+    rows      in tables of this process, or on shards
+    tables    the former; none where shards have them
+    upstream  the server whose replica this is; None: what is here is the model
+    pushes    those that are held back, and how they are applied
+    changes   of rows, in order
+    """
 
     def __init__(
         self,
@@ -60,7 +75,11 @@ class ServerState(AppliesPushes, HoldsRows):
         epoch: int | None = None,
         buckets: int = 0,
         biases: int = 0,
+        rows: Callable[[Setup], RowStore] = LocalRows,
+        upstream: Upstream | None = None,
     ) -> None:
+        if upstream is not None:
+            upstream.check(sync)
         self.config = config
         self.dim = dim
         self.epoch = int(time.time() * 1000) if epoch is None else epoch
@@ -68,35 +87,28 @@ class ServerState(AppliesPushes, HoldsRows):
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.closing = False
-        self.tables = Tables(
-            dim,
-            device=pick_device(config.device, shared=shares(sync)),
-            capacity=config.max_words if shares(sync) else config.initial_rows,
-            seed=seed,
-            optimizer=Optimizer(config.optimizer, config.adagrad_rate),
-            shared=shares(sync),
-            buckets=0 if self.leads else buckets,
-        )
+        self.upstream = upstream
         self.vocabulary = Vocabulary.of(config, version=self.epoch << 20)
-        self.accounts = Accounts(config, self.vocabulary, dim)
-        self.witnesses = Witnesses.of(config, self.accounts.meters.sources)
+        self.rows = rows(
+            Setup(config, sync, self.vocabulary, self.lock, dim, seed, self.epoch, buckets, biases)
+        )
+        self.tables, self.composer = self.rows.tables, self.rows.composer
+        accounts = Accounts if upstream is None else upstream.accounts
+        self.accounts = accounts(config, self.vocabulary, dim)
+        self.meters = self.accounts.meters
+        self.witnesses = Witnesses.of(config, self.meters.sources)
         self.young = Overlay.of(config, self.vocabulary)
         self.machine = ConsistencyMachine(sync)
-        self.ledger = Ledger(keeps_checkpoints=config.state_dir is not None)
-        self.meters = self.accounts.meters
-        self.composer = Composer(self.tables, self.vocabulary.names, buckets=buckets, biases=biases)
-        self.scores = ScoreKeeper(config, self.tables, self.composer)
+        self.ledger = Ledger(keeps_checkpoints=config.state_dir is not None or upstream is not None)
+        self.pushes = Applying(self.rows, self.accounts, self.young, self.ledger, upstream)
+        self.changes = self.pushes.changes
+        self.scores = ScoreKeeper(config, self.tables.device)
         self.config_digest = config.config_digest
-        self.reports: dict[str, dict[str, Any]] = {}
-        self.reported_at: dict[str, float] = {}
+        self.reports = NodeReports()
         self.rounds = Rounds(self, sync)
         self.balance = Balance()
-        self.groups = LedGroups()
         self.journal = Journal(None)
-        self.want_checkpoint: Callable[[], None] = lambda: None
         self.admitting = threading.Lock()
-        self.changes = Changes("the server")
-        self._held: dict[tuple[str, int], Arrival] = {}
         self._read_mark: dict[str, int] = {}
 
     # -- greeting ---------------------------------------------------------------------------
@@ -122,7 +134,46 @@ class ServerState(AppliesPushes, HoldsRows):
             now = time.monotonic()
             at, instructions = self.machine.join(node, now=now, clock=clock)
             self.execute(instructions, now)
-            return welcome(self, node, at)
+            own = self._welcome(node, at)
+            return own if self.upstream is None else self.upstream.welcome(own)
+
+    def _welcome(self, node: str, clock: int) -> Welcome:
+        """Where `node` goes on, at `clock`."""
+        entry, sync, memory = self.ledger.of(node), self.machine.config, self.tables.memory
+        tables = self.tables
+        return Welcome(
+            clock=clock,
+            sequence=entry.accepted,
+            durable=entry.durable,
+            epoch=self.epoch,
+            dim=self.dim,
+            window_unit=self.config.window.value,
+            policy=sync.policy,
+            staleness=sync.staleness,
+            n_push=sync.n_push,
+            n_fetch=sync.n_fetch,
+            session=entry.session,
+            ahead=self._ahead(),
+            active=len(self.machine.board.active_clocks()),
+            pace=self.machine.policy.pace(self.machine.board),
+            min_count=self.vocabulary.min_count,
+            young_mentions=self.young.mentions,
+            usage=self.accounts.usage.wanted,
+            shared=None
+            if memory is None
+            else SharedTables(memory.path, tables.capacity, tables.buckets),
+            place=entry.place,
+            salt=self.witnesses.salt,
+            min_authors=self.witnesses.authors,
+            min_sources=self.witnesses.sources,
+            shards=self.rows.locations(),
+            split=self.config.split,
+            liveness_s=sync.liveness_timeout_s,
+        )
+
+    def _ahead(self) -> bool:
+        """Whether a node may read before its last push is applied: it adds that itself."""
+        return self.machine.policy.reads_ahead and self.rows.nodes_hold_rows
 
     def check_session(self, node: str, session: int) -> None:
         """ReplacedError or FencedError when another process goes on in the node's place."""
@@ -133,13 +184,11 @@ class ServerState(AppliesPushes, HoldsRows):
     def admit(
         self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
     ) -> IntArray:
-        """Ids of words; see ParameterClient.admit.
-
-        The journal has the new words before anybody can use their ids: pushes that name them can
-        be sent again after a crash.
-        """
+        """Ids of words; see ParameterClient.admit. New ones get none while upstream is away."""
         if len(words) != len(counts):
             raise RefusedError("admit: words and counts differ in length.")
+        if self.upstream is not None:
+            return self._admit_upstream(self.upstream, words, counts, testimony)
         if len(counts) and int(counts.min()) < 0:
             raise RefusedError("admit: a count below 0.")
         with self.admitting:
@@ -147,23 +196,65 @@ class ServerState(AppliesPushes, HoldsRows):
                 self.changes.check()
                 fresh = self.vocabulary.plan(words, counts)
                 fresh = self.witnesses.passed(fresh, words, testimony)
-                fresh = fresh[: self.make_room(len(fresh))]
+                fresh = fresh[: self.rows.make_room(len(fresh))]
                 first, evicted = self.vocabulary.next_id, self.vocabulary.victims(len(fresh))
             if fresh:
+                # The journal has them before anybody can use their ids: pushes that name them can
+                # be sent again after a crash.
                 self.journal.write(first, fresh, evicted)
                 with self.lock:
                     self.install(fresh, evicted)
             with self.lock:
                 return self.vocabulary.ids(words)
 
+    def _admit_upstream(
+        self,
+        upstream: Upstream,
+        words: Sequence[str],
+        counts: IntArray,
+        testimony: Attestation | None,
+    ) -> IntArray:
+        with self.lock:
+            known = self.vocabulary.ids(words)
+        if not (known < 0).any():
+            return known
+        with self.admitting:
+            try:
+                ids = upstream.ids(words, counts, testimony)
+            except UnavailableError:
+                return known
+            with self.lock:
+                new = (ids >= 0) & (self.vocabulary.ids(words) < 0)
+                at = np.flatnonzero(new)[np.argsort(ids[new], kind="stable")]
+                self.install_given(ids[at], [words[i] for i in at.tolist()])
+                return self.vocabulary.ids(words)
+
     def install(self, words: Sequence[str], evicted: IntArray) -> None:
         """Give words the rows of evicted ids and new ones (under the lock)."""
         if len(evicted):
             self.accounts.windows.settle()
-            self.composer.forget(evicted)
+            self.rows.evicted(evicted)
         admission = self.vocabulary.admit(words, evicted)
         self.young.placed(admission.slots, admission.evicted)
-        self.changes.carry_out(lambda: [partial(self._place, admission)])
+        self.changes.carry_out(lambda: [partial(self.rows.start, admission)])
+
+    def install_given(self, ids: IntArray, words: Sequence[str]) -> None:
+        """Give words rows and these ids (increasing), whatever ids lie between them (under the
+        lock); those that have a row are passed over."""
+        fresh = self.vocabulary.slots_given(ids) < 0
+        ids, words = ids[fresh], [word for word, new in zip(words, fresh, strict=True) if new]
+        ends = np.flatnonzero(np.diff(ids) != 1) + 1
+        last = self.vocabulary.next_id
+        for run in np.split(np.arange(len(ids)), ends):
+            if len(run):
+                self.vocabulary.next_id = int(ids[run[0]])
+                self.install(words[run[0] : run[-1] + 1], ids[:0])
+        self.vocabulary.next_id = max(last, self.vocabulary.next_id)
+
+    def go_on_in(self, journal: Journal) -> Journal:
+        """Note words in another journal from now on; the one before (under both locks)."""
+        before, self.journal = self.journal, journal
+        return before
 
     def delta(self, since: int) -> VocabularyDelta:
         """Vocabulary changes after `since`."""
@@ -193,28 +284,24 @@ class ServerState(AppliesPushes, HoldsRows):
                 return waiting_for
             self.changes.check()
             waited = time.monotonic() - began
-            slots_in = self.vocabulary.slots(vectors, "pull")
-            slots_out = self.vocabulary.slots(contexts, "pull")
-            if grams is not None:
-                self.slots_of(Table.SUB, grams, "pull")
-            for pairs in score:
-                self.slots_to_score(pairs)
-            rows_in = self.tables.gather(Table.IN, slots_in)
-            rows_out = self.tables.gather(Table.OUT, slots_out)
-            rows_sub = None if grams is None else self.tables.gather(Table.SUB, grams)
+            pulled = self.rows.pull(vectors, contexts, grams, score)
             self._read_mark[node] = self.meters.pushes
             sequence = self.ledger.of(node).applied
-            self.meters.rows_out += len(vectors) + len(contexts)
-            self.meters.rows_out += 0 if grams is None else len(grams)
-        nll = self.scores.score_all(score, self.slots_to_score, self.lock)
+            self.meters.rows_out += sum(map(len, pulled.rows.values()))
+        scored = pulled.to_score()
+        if isinstance(scored, list):
+            return scored
+        nll = tuple(self.scores.score(*each) for each in scored)
+        sent = {table: as_sent(rows, half) for table, rows in pulled.rows.items()}
         return Rows(
             at,
-            as_sent(rows_in, half),
-            as_sent(rows_out, half),
+            sent.get(Table.IN, _NO_ROWS),
+            sent.get(Table.OUT, _NO_ROWS),
             sequence,
             nll,
             waited,
-            None if rows_sub is None else as_sent(rows_sub, half),
+            sent.get(Table.SUB),
+            at=pulled.at,
         )
 
     def _turn(self, node: str, clock: int, began: float) -> tuple[int, list[str]]:
@@ -248,13 +335,13 @@ class ServerState(AppliesPushes, HoldsRows):
             now = time.monotonic()
             if self.ledger.judge(push.node, push.sequence) is Verdict.DUPLICATE:
                 self.meters.duplicates += 1
-                return self._ack(push.node, duplicate=True)
+                return self.ack(push.node, duplicate=True)
             for delta in push.deltas:
-                self.slots_of(delta.table, delta.ids, "push")
+                self.rows.slots(delta.table, delta.ids, "push")
             check_words(push, self.vocabulary)
             ticket = Ticket(push.node, push.clock, push.sequence)
             instructions = self.machine.push(ticket, now=now)
-            self._held[push.node, push.sequence] = arrival
+            self.pushes.held[push.node, push.sequence] = arrival
             self.ledger.accept(push.node, push.sequence, push.place)
             self.meters.moved(push, size)
             behind = self.meters.pushes - self._read_mark.get(push.node, self.meters.pushes)
@@ -265,15 +352,35 @@ class ServerState(AppliesPushes, HoldsRows):
             self.balance.learnt(push.node, sum(tokens.values()), push.busy_s)
             entry.tokens += push.tokens
             self.changed.notify_all()
-            return self._ack(push.node)
+            return self.ack(push.node)
 
     def confirm(self, node: str) -> Ack:
         """How far the node's pushes are."""
         with self.lock:
-            return self._ack(node)
+            return self.ack(node)
 
-    def _ack(self, node: str, *, duplicate: bool = False) -> Ack:
-        return acknowledgement(self, node, duplicate=duplicate)
+    def ack(self, node: str, *, duplicate: bool = False) -> Ack:
+        """How far the node's pushes are, and how it goes on (under the lock)."""
+        entry, sync = self.ledger.of(node), self.machine.config
+        policy, board = self.machine.policy, self.machine.board
+        member = board.members.get(node)
+        balanced = sync.balance
+        return Ack(
+            sequence=entry.accepted,
+            durable=entry.durable,
+            clock=0 if member is None else member.clock,
+            duplicate=duplicate,
+            ahead=self._ahead(),
+            active=len(board.active_clocks()),
+            pace=policy.pace(board),
+            share=self.balance.share(node, board.active(), policy.running) if balanced else 1.0,
+        )
+
+    def execute(self, instructions: Sequence[Instruction], now: float) -> None:
+        """Carry out what the consistency machine says (under the lock)."""
+        self.pushes.execute(instructions, now)
+        if instructions:
+            self.changed.notify_all()
 
     # -- control ----------------------------------------------------------------------------
 
@@ -292,35 +399,67 @@ class ServerState(AppliesPushes, HoldsRows):
                 self.accounts.tracker.leave(node)
                 self.changed.notify_all()
 
+    def lost(self, node: str, session: int) -> bool:
+        """A node's stream ended without a goodbye: until it is back nobody waits for it.
+
+        True when pushes of it are in no checkpoint: if its process died, nobody can send them
+        again should the server die too, so that they had better be in one soon.
+        """
+        with self.changed:
+            entry = self.ledger.of(node)
+            if entry.session != session or self.closing:
+                return False
+            member = self.machine.board.members.get(node)
+            if member is not None and member.active:
+                logger.warning("the stream of node %s broke; nobody waits for it", node)
+                now = time.monotonic()
+                self.execute(self.machine.idle(node, now=now), now)
+            self.changed.notify_all()
+            return entry.accepted > entry.durable
+
+    def fence(self, node: str, life: str) -> NodeLedger:
+        """Take no push of this life of a node any more; how far the node's pushes are.
+
+        It holds over a restart of the server, of a life too that this life of it never heard of.
+        """
+        with self.changed:
+            connected = self.ledger.fence(node, life)
+            if node not in self.ledger.nodes:
+                return NodeLedger()
+            if connected:
+                logger.warning("node %s is fenced: its sources were given to others", node)
+                self.execute(self.machine.leave(node), time.monotonic())
+                self.accounts.tracker.leave(node)
+            self.changed.notify_all()
+            return replace(self.ledger.of(node))
+
     def report(self, node: str, report: dict[str, Any]) -> None:
         """A node's own figures."""
         pending, event_now = read_report(report)
         with self.lock:
             now = time.monotonic()
             self.machine.seen(node, now=now)
-            self.reports[node], self.reported_at[node] = report, now
+            self.reports.put(node, report, now)
             self.accounts.tracker.report(node, pending, now=now, event_now=event_now)
 
     def living(self) -> set[str]:
-        """Nodes that take part or rest, those of other groups too (under the lock)."""
-        led = {name for name, node in self.groups.nodes().items() if node.get("state") != "gone"}
-        return led | {name for name, one in self.machine.board.members.items() if one.present}
+        """Nodes that take part or rest, those of other servers too (under the lock)."""
+        return self.reports.living(self.machine.board.members)
 
     def told(self) -> list[tuple[float, dict[str, Any]]]:
         """When (monotonic seconds) and what each node that is there told last."""
         with self.lock:
-            there = self.living() & set(self.reports)
-            return [(self.reported_at.get(each, 0.0), self.reports[each]) for each in there]
+            reports = self.reports
+            there = self.living() & set(reports.last)
+            return [(reports.at.get(each, 0.0), reports.last[each]) for each in there]
 
     def configure(self, sync: SyncConfig) -> None:
         """Another policy, or other settings of it, from now on."""
         with self.changed:
             before = self.machine.config
-            if shares(sync) is not shares(before):
-                raise RefusedError(
-                    f"configure: from {before.policy} to {sync.policy}: hogwild keeps its tables "
-                    "in shared memory from the start; start the server with that policy."
-                )
+            if self.upstream is not None:
+                self.upstream.check(sync)
+            self.rows.check(sync, before)
             now = time.monotonic()
             self.rounds.configure(sync)
             self.execute(self.machine.configure(sync, now=now), now)
@@ -365,8 +504,3 @@ class ServerState(AppliesPushes, HoldsRows):
         with self.changed:
             self.closing = True
             self.changed.notify_all()
-
-
-def shares(sync: SyncConfig) -> bool:
-    """Whether the nodes write to the tables themselves."""
-    return sync.policy == "hogwild"

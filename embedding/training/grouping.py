@@ -9,9 +9,9 @@ from contextlib import ExitStack, contextmanager
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.server.config import ServerConfig
-from embedding.server.groups.config import GroupConfig
+from embedding.server.groupconfig import GroupConfig
 from embedding.server.groups.spec import GroupSpec
-from embedding.server.shards.fleet import START_S, ShardKeeper
+from embedding.server.processes import START_S, ProcessKeeper
 from embedding.training.request import TrainRequest, set_of
 
 
@@ -24,7 +24,7 @@ def following(request: TrainRequest, leader: str) -> Iterator[list[str]]:
     with ExitStack() as stack:
         keepers = []
         for index in range(1, request.topology.server_groups):
-            keeper = ShardKeeper(_spec(request, leader, index))
+            keeper = ProcessKeeper(_spec(request, leader, index))
             stack.callback(keeper.end)
             stack.callback(keeper.hint)
             keeper.launch()

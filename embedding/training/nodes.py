@@ -231,7 +231,7 @@ class ProgressReader:
             meters = self._state.meters
             tokens, rate = meters.tokens, meters.words.value(time.monotonic())
             loss_sum, pairs, replayed = meters.loss_sum, meters.pairs, meters.replayed_tokens
-            reports = [report.get("progress") for report in self._state.reports.values()]
+            reports = [report.get("progress") for report in self._state.reports.last.values()]
         before, self._loss = self._loss, (loss_sum, pairs)
         new = pairs - before[1]
         return TrainProgress(

@@ -63,7 +63,7 @@ def train(
         status = server.status()
         if not status["vocabulary"] or not status["tokens"]:
             raise nothing_admitted(request)
-        server.state.groups.settle(server.state)
+        server.groups.settle()
         _cut(request, server)
         return _result(server, seconds, before)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from embedding.kernel.errors import ConfigError
-from embedding.server.groups.config import PAST_PUSHES, PUSHING, check_pace
+from embedding.server.groupconfig import PAST_PUSHES, PUSHING, check_pace
 from embedding.training.request import TrainRequest
 
 IN_STEP = ("bsp", "ssp", "asp")

@@ -16,7 +16,10 @@ the mean of all words, weighted by h (a test of a relevant difference; Hodges an
 Then T has mean μ + hd and, as a noncentral χ² would, variance v (1 + 2hd / μ). p is the upper tail
 of Pearson's type III distribution with these (Kazi-Aoual et al. 1995; Josse, Pagès and Husson
 2008), z the normal deviate of p. A small p is found again by more permutations: it is the share
-that reaches T where enough do (as Besag and Clifford 1991 stop when they have seen enough).
+that reaches T where enough do (as Besag and Clifford 1991 stop when they have seen enough). Where
+fewer do, it is at least that of a generalised Pareto distribution fitted to the largest permuted T
+(Knijnenburg, Wessels, Reinders and Shmulevich 2009): type III has the moments of all permutations,
+and its tail is too short far out.
 
 A word that changed some windows ago differs from all windows before, too, but did not change now.
 So it must differ from the last of them as well: with labels permuted over the units of this window
@@ -36,7 +39,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import norm, pearson3
+from scipy.stats import genpareto, norm, pearson3
 
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.trends.replicas import UsedWords
@@ -48,6 +51,8 @@ DOUBTFUL = 0.02
 REFINED = (4_999, 49_999)
 SEEN = 10
 """If so many permutations reach T, p is their share. If fewer do, p is that of the fitted tail."""
+LARGEST = 500
+"""The largest permuted T, to which the tail is fitted."""
 CERTAIN = 1e-8
 """p below which no more permutations are wanted: none of them would reach T."""
 LATELY = 0.05
@@ -306,7 +311,26 @@ def refined(units: Units, common: FloatArray, usual: float, labels: Labels) -> F
     deviates, _ = measured.deviates(usual)
     null = (found[:, 1:] - measured.mean[:, None]) / measured.spread[:, None]
     reach = (null >= deviates[:, None]).sum(axis=1)
+    p = np.maximum(p, pareto_tail(null, deviates))
     return np.where(np.isfinite(deviates) & (reach >= SEEN), (1 + reach) / len(labels), p)
+
+
+def pareto_tail(null: Figures, beyond: Figures) -> Figures:
+    """Share float64 [n] of a distribution, of which `null` [n, k] are drawn, above `beyond` [n].
+
+    A generalised Pareto distribution of the LARGEST by their moments: of what they are above the
+    next one, mean m and variance v, its shape is ξ = (1 - m²/v) / 2 and its scale σ = m (1 - ξ)
+    (Hosking and Wallis 1987). 0 above its end, and where there are not twice as many.
+    """
+    n, k = null.shape
+    if k < 2 * LARGEST:
+        return np.zeros(n)
+    largest = np.partition(null, k - LARGEST - 1, axis=1)[:, k - LARGEST - 1 :]
+    least, above = largest[:, 0], largest[:, 1:] - largest[:, :1]
+    mean, variance = above.mean(axis=1), np.maximum(above.var(axis=1), _SURE)
+    shape = 0.5 * (1.0 - mean**2 / variance)
+    found: Figures = genpareto.sf(beyond - least, shape, scale=mean * (1.0 - shape))
+    return np.where(np.isfinite(found), found, 0.0) * LARGEST / k
 
 
 def permutations(units: Units, times: int, among: Labels | None = None) -> Labels:

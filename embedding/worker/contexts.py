@@ -20,17 +20,17 @@ _LEAST = 1e-6
 
 
 @kernel()
-def without_repeats(tokens: Any, sentences: Any, documents: Any, bits: int) -> Any:
-    """The tokens int32 [n], -1 for those of passages that an earlier document holds.
+def without_repeats(tokens: Any, sentences: Any, documents: Any, order: Any, bits: int) -> Any:
+    """The tokens int32 [n], -1 for those of passages that a document before it in `order` holds.
 
     A passage is REPEATED words of a sentence, or a whole sentence of fewer, from BRIEFEST on, or a
-    whole document; found by a hash in a table of 2^bits places.
+    whole document; found by a hash in a table of 2^bits places. order: int64 [documents].
     """
     places = np.int64(1) << bits
     marks = np.zeros(places, dtype=np.uint32)
     owners = np.full(places, -1, dtype=np.int32)
     found = tokens.copy()
-    for d in range(len(documents) - 1):
+    for d in order:
         begin, end = sentences[documents[d]], sentences[documents[d + 1]]
         whole = _hash(tokens, begin, end, documents[d + 1] - documents[d])
         if end > begin and _is_held(whole, d, marks, owners, bits):
@@ -55,7 +55,9 @@ def _hash(tokens: Any, first: int, stop: int, kind: int) -> Any:
     for at in range(first, stop):
         mixed = (mixed ^ np.uint64(tokens[at] + 2)) * np.uint64(1099511628211)
         mixed ^= mixed >> np.uint64(29)
-    return mixed
+    # Else passages that differ in their last word alone would have the same first bits.
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return mixed ^ (mixed >> np.uint64(32))
 
 
 @kernel()

@@ -30,7 +30,7 @@ GIVEN_UP = 0.25
 """Part of what is left of the budget that a pass without a gain costs."""
 FIRST = 2.0
 """How many times larger than the learning rate the first rehearsals of a model are."""
-SHORTEST = 10.0
+SHORTEST = 3.0
 """A window is rehearsed for this part of the passes at least."""
 LEFT = 0.9
 """Part of the loss of frequencies alone below which a model has left its start."""

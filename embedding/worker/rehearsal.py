@@ -16,6 +16,7 @@ from embedding.models.base import BlockLoss, Track
 from embedding.stream.initial import of_sentences
 from embedding.stream.replay import ReplayMemory, Sample
 from embedding.worker.config import NodeConfig
+from embedding.worker.latewords import LateWords
 from embedding.worker.mixing import Mixing
 from embedding.worker.planning import Part, Plan
 
@@ -93,6 +94,7 @@ class Rehearsal:
         self._lock = threading.Lock()
         self._window: int | None = None
         self._since = self._fresh = 0
+        self._late = LateWords()
 
     def draw(
         self, blocks: Sequence[TokenBlock], fresh: Sequence[Part], tokens: int
@@ -102,10 +104,10 @@ class Rehearsal:
         Fresh sentences have the first priority of their document, as the crawling side set it.
         """
         with self._lock:
-            sample = self._memory.sample(tokens)
+            sample = self._sample(tokens)
             for block, part in zip(blocks, fresh, strict=True):
                 first = of_sentences(block.priority, block.documents)
-                keys = self._memory.add(part.ids, part.sentences, first)
+                keys = self._memory.add(self._late.coded(block, part), part.sentences, first)
                 self._note(keys, len(part.codes))
                 self._mixing.remember(block.source, keys, len(self._memory))
             factors = self._mixing.past(sample.keys)
@@ -138,8 +140,8 @@ class Rehearsal:
         """
         with self._lock:
             ours = min(tokens // 2, self._fresh)
-            late = self._memory.sample(ours, max(self._since, 0))
-            every = self._memory.sample(tokens - ours)
+            late = self._sample(ours, max(self._since, 0))
+            every = self._sample(tokens - ours)
             parts, keys, weights = [], [], []
             for sample in (late, every):
                 if len(sample.tokens):
@@ -153,6 +155,10 @@ class Rehearsal:
             return parts, Rehearsed(weights=np.empty(0, np.float32), track=track)
         return parts, Rehearsed(np.concatenate(keys), np.concatenate(weights), track)
 
+    def _sample(self, tokens: int, since: int | None = None) -> Sample:
+        sample = self._memory.sample(tokens, since)
+        return replace(sample, tokens=self._late.rows(sample.tokens))
+
     def _note(self, keys: IntArray, tokens: int) -> None:
         """The first key of the window under way, and how much there is of it."""
         known = keys[keys >= 0]
@@ -163,7 +169,7 @@ class Rehearsal:
     def recall(self, tokens: int) -> Sample:
         """About `tokens` tokens of the past, which are not told of afterwards."""
         with self._lock:
-            sample = self._memory.sample(tokens)
+            sample = self._sample(tokens)
             weights = sample.weights * self._mixing.past(sample.keys)
         return replace(sample, weights=weights)
 

@@ -84,7 +84,6 @@ class UsageReader:
         ]
         if not any(time == 1 for time, _ in read):
             return WindowUse()
-        # Of a passage that stands in several documents the oldest one keeps it. The window is last.
         read.sort(key=lambda each: -each[0])
         whole = joined([stretch for _, stretch in read])
         place = np.zeros(int(whole.ids.max(initial=-1)) + 2, dtype=np.int32)
@@ -97,7 +96,10 @@ class UsageReader:
         place[ids] = np.arange(len(ids))
         tokens = place[whole.ids]
         bits = int(np.clip(np.ceil(np.log2(2.0 * len(tokens))), *_BITS))
-        tokens = without_repeats(tokens, whole.sentences, whole.documents, bits)
+        # Any document that holds a passage may keep it, whenever it was written: if the oldest one
+        # always did, the last window would have less text, and the times would not be exchangeable.
+        order = np.random.default_rng(window).permutation(len(whole.documents) - 1)
+        tokens = without_repeats(tokens, whole.sentences, whole.documents, order, bits)
         vectors = [rows(ids[at : at + PULLED]) for at in range(0, len(ids), PULLED)]
         model = np.concatenate(vectors).astype(np.float32)
         older = sum(len(stretch.units) for time, stretch in read if time > 1)

@@ -80,7 +80,7 @@ def kill_group(pid: int) -> int:
     while time.monotonic() < deadline:
         for child in psutil.Process(pid).children(recursive=True):
             try:
-                if "embedding.server.groups.process" not in child.cmdline():
+                if "embedding.server.groupprocess" not in child.cmdline():
                     continue
                 open_ = [c for c in child.net_connections() if c.status == psutil.CONN_ESTABLISHED]
             except psutil.Error:

@@ -17,8 +17,8 @@ from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelt
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.figures.status import build_status
 from embedding.server.state import ServerState
+from embedding.server.status import build_status
 
 DIM = 3
 WORD_TABLES = (Table.IN, Table.OUT)

@@ -20,7 +20,6 @@ from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.records import Table
 from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.flight.greeting import lost
 from embedding.server.state import ServerState
 from generated import examples
 
@@ -99,7 +98,7 @@ class World:
             except DiedError:
                 name = self.names[rank]
                 depart(spec, name, str(life))
-                lost(self.state, name, self.state.ledger.of(name).session)
+                self.state.lost(name, self.state.ledger.of(name).session)
                 if self.late:
                     self.started.wait()
                     wait([each for i, each in enumerate(self.running) if i != rank])

@@ -10,7 +10,7 @@ import numpy as np
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groups.config import GroupConfig
+from embedding.server.groupconfig import GroupConfig
 from embedding.server.service import ParameterServer, running_server
 
 DIM = 8
@@ -48,10 +48,10 @@ def moved(ids: np.ndarray, by: float, table: Table = Table.OUT) -> tuple[RowDelt
 
 def read(server: ParameterServer, ids: np.ndarray, table: Table = Table.OUT) -> np.ndarray:
     state = server.state
-    if state.leads:
+    if not state.rows.local:
         with state.lock:
-            at = (state.log.number, state.log.position)
-        found = state.links.rows(table, ids, at)
+            at = state.rows.position()
+        found = state.rows.links.rows(table, ids, at)
         return np.full((len(ids), DIM), np.nan) if isinstance(found, list) else found
     with state.lock:
         return state.tables.read(table, state.vocabulary.slots(ids, "test"))

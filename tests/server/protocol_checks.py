@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from embedding.exchange.protocol import Push, Rows
 from embedding.kernel.records import Table
-from embedding.server.policies import Drop, Instruction
+from embedding.server.policies.board import Drop, Instruction
 from embedding.server.state import ServerState
 
 DIM = 2
@@ -79,7 +79,7 @@ class Checks:
     def figures(self) -> tuple[object, ...]:
         meters = self.state.meters
         ledger = {n: (e.accepted, e.applied, e.place) for n, e in self.state.ledger.nodes.items()}
-        return meters.tokens, meters.documents, meters.pushes, ledger, len(self.state._held)
+        return meters.tokens, meters.documents, meters.pushes, ledger, len(self.state.pushes.held)
 
     def remember_drops(self) -> None:
         """Documents whose pushes were dropped: they are counted, and their rows may be nought.
@@ -125,7 +125,7 @@ class Checks:
             if node.connected:
                 self.state.idle(node.name)
         assert not self.state.machine.board.held
-        assert not self.state._held
+        assert not self.state.pushes.held
         self.remember_drops()
         left_out = self.dropped - self.learnt
         total = 0

@@ -19,8 +19,7 @@ from embedding.exchange.protocol import VERSION, Push, Welcome
 from embedding.kernel.errors import FencedError, RefusedError, ReplacedError
 from embedding.kernel.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.flight.greeting import fence, lost
-from embedding.server.flight.rounds import take_part
+from embedding.server.flight.rounds import RoundCalls
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.restoring import Recovery
 from embedding.server.rows.copying import RowCopy
@@ -194,8 +193,8 @@ class World(Checks):
         rows = self.state.pull(node.name, ids, ids, clock)
         if isinstance(rows, list):
             if ROUND in rows:
-                take_part(self.state, node.name, ready(0.1))
-                take_part(self.state, node.name, work(None))
+                RoundCalls(self.state, lambda: (node.name, 0)).take_part(ready(0.1))
+                RoundCalls(self.state, lambda: (node.name, 0)).take_part(work(None))
             return False
         self.check_read(node, rows)
         node.reading.append(rows.clock)
@@ -249,9 +248,9 @@ class World(Checks):
         """Its sources are given to others, who go on where it was: it may not push any more."""
         life, session = self.life(node), node.session
         ghost = self.made(node) if node.reading else None
-        answer = fence(self.state, node.name, life)
+        answer = self.state.fence(node.name, life)
         entry = self.state.ledger.of(node.name)
-        assert (answer["sequence"], answer["place"]) == (entry.accepted, entry.place)
+        assert (answer.accepted, answer.place) == (entry.accepted, entry.place)
         self.fenced.append(life)
         if ghost is not None:
             before = self.figures()
@@ -271,14 +270,14 @@ class World(Checks):
             self.ghosts.append((node.session, self.made(node)))
         node.alive = node.connected = False
         if noticed:
-            lost(self.state, node.name, node.session)
+            self.state.lost(node.name, node.session)
         else:
             self.unnoticed.add(node.name)
 
     def cut(self, node: Node) -> None:
         """The node's stream breaks."""
         node.connected = False
-        lost(self.state, node.name, node.session)
+        self.state.lost(node.name, node.session)
 
     def leave(self, node: Node) -> None:
         """The node ends, as it should: behind a checkpoint."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -14,24 +15,27 @@ import numpy as np
 import pyarrow as pa
 
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.shards.split import Layout
 from embedding.exchange.wire import Message, decode, encode
 from embedding.kernel.errors import UnavailableError
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.shell import NodeSession, _answer
-from embedding.server.groups.config import GroupConfig
-from embedding.server.groups.following import FollowingState, following_config
+from embedding.server.groupconfig import GroupConfig
+from embedding.server.groups.calls import GroupCalls
+from embedding.server.groups.following import Follower
+from embedding.server.groups.leader import Leader, following_config
+from embedding.server.groups.leading import LedGroups
 from embedding.server.groups.link import GroupLink
-from embedding.server.groups.sharded import ShardedFollowing
+from embedding.server.groups.replica import LocalReplica
+from embedding.server.groups.sharded import ShardedReplica
 from embedding.server.recovery.checkpoint import Content
 from embedding.server.recovery.restoring import assemble, collect, restore
+from embedding.server.rowstore.local import LocalRows
 from embedding.server.shards import recovery as shardrecovery
 from embedding.server.shards.fleet import shard_specs
-from embedding.server.shards.following import FollowingShard
-from embedding.server.shards.leading import LeadingState
-from embedding.server.shards.link import ShardLinks
+from embedding.server.shards.following import following_shard
 from embedding.server.shards.log import as_json
+from embedding.server.shards.rows import ShardedRows
 from embedding.server.shards.service import ShardSession
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.state import ShardState
@@ -60,6 +64,7 @@ class Network:
 
     def __init__(self) -> None:
         self.there: dict[str, ServerState | ShardState] = {}
+        self.groups: dict[str, LedGroups] = {}
         self.faults: list[str] = []
         self.before: Callable[[], None] = lambda: None
 
@@ -68,7 +73,7 @@ class Network:
         self._patches.append(patch("embedding.server.shards.state.WAIT_S", 0.005))
         self._patches.append(patch("embedding.exchange.shards.client.KEEP_S", 1e6))
         self._patches.append(patch("embedding.server.groups.sharded._REACH_S", 0.02))
-        self._patches.append(patch("embedding.server.groups.link.TRY_S", 0.02))
+        self._patches.append(patch("embedding.server.groups.leader.TRY_S", 0.02))
         for each in self._patches:
             each.start()
         return self
@@ -100,8 +105,13 @@ class Line:
     def request(self, message: Message, timeout_s: float | None = None) -> Message:
         network, state = self.network, self.network.there.get(self.location)
         if self.session is None and state is not None:
-            kind = ShardSession if isinstance(state, ShardState) else NodeSession
-            self.session = kind(state)  # type: ignore[arg-type]
+            self.session = (
+                ShardSession(state)
+                if isinstance(state, ShardState)
+                else NodeSession(
+                    state, extras=[partial(GroupCalls, network.groups[self.location], state)]
+                )
+            )
         if self.session is None or self.session.state is not state:
             raise UnavailableError(f"{self.location} is away.")
         if "at" in message.header:
@@ -155,36 +165,43 @@ class Server:
         self.lives += 1
         follows = self.config.group.leader is not None
         config = following_config(self.config) if follows else self.config
-        kinds = (FollowingState, ShardedFollowing) if follows else (ServerState, LeadingState)
-        kind = kinds[self.shards > 1]
         seed = 2 if follows else 1
-        self.state: Any = kind(
-            config, SyncConfig(policy="asp"), dim=DIM, seed=seed, epoch=self.lives
+        if follows:
+            self.network.faults = []
+        leader = Leader(config) if follows else None
+        self.state: Any = ServerState(
+            config,
+            SyncConfig(policy="asp"),
+            dim=DIM,
+            seed=seed,
+            epoch=self.lives,
+            rows=ShardedRows if self.shards > 1 else LocalRows,
+            upstream=leader,
         )
         self.state.ledger.keeps_checkpoints = True
+        self.groups = self.network.groups[self.location] = LedGroups(self.state)
         if self.kept is not None:
-            restore(self.state, self.kept[0], "test")
+            restore(self.state, self.kept[0], "test", [self.groups])
         if self.shards > 1:
             specs = shard_specs(config, dim=DIM, seed=seed, identity="one")
             self.specs: list[ShardSpec] = specs
             held = None if self.kept is None else self.kept[1]
             for index in range(self.shards):
                 self.start_shard(index, None if held is None else held[index])
-            self.state.links = ShardLinks(
-                [self.at(index) for index in range(self.shards)],
-                self.state.log,
-                identity="one",
-                config=IMPATIENT,
-                layout=Layout(self.shards, "rows", DIM),
-                follows=follows,
+            self.state.rows.links.connect(
+                [self.at(index) for index in range(self.shards)], identity="one", config=IMPATIENT
             )
         self.network.there[self.location] = self.state
-        if follows:
-            self.network.faults = []
-            self.link = GroupLink(self.state, config)
-            self.link._greet()
+        if leader is not None:
+            state, rows = self.state, self.state.rows
+            replica = (
+                ShardedReplica(rows, state.vocabulary, state.ledger, state.lock, 1 << 16)
+                if self.shards > 1
+                else LocalReplica(rows.tables, state.vocabulary, state.lock)
+            )
+            self.link = GroupLink(Follower(state, leader, replica))
+            self.link._sequence = self.link._follower.greet().sequence
             self.link._pull()
-            self.link.state.ask = self.link._ask
 
     def at(self, index: int) -> str:
         return f"grpc://{self.name}-{index}:1"
@@ -193,7 +210,7 @@ class Server:
         spec = self.specs[index]
         state: ShardState
         if self.link is not None or self.config.group.leader is not None:
-            state = FollowingShard(spec)
+            state = following_shard(spec)
         else:
             self.lives += 1
             state = ShardState(spec, epoch=self.lives)
@@ -207,14 +224,14 @@ class Server:
 
     def deliver(self) -> None:
         """Bring the log to every shard that is there."""
-        if self.shards == 1 or not hasattr(self.state, "links"):
+        if self.shards == 1:
             return
-        for link in self.state.links.links:
+        for link in self.state.rows.links.links:
             try:
                 channel, answer = link._greeted()
                 sent = link._stand(answer.header)
                 while True:
-                    first, entries = self.state.log.after(sent)
+                    first, entries = self.state.rows.log.after(sent)
                     told = [as_json(entry) for entry in entries]
                     header = {"op": "log", "first": first, "entries": told}
                     link._heard(channel.request(Message(header)).header)
@@ -232,7 +249,7 @@ class Server:
             state = self.shard(index)
             with state.lock:
                 facts, slots = shardrecovery.collect(state)
-                copy = state.tables.copy(state.next_slot, accumulators=False)
+                copy = state.tables.copy(state.held.next_slot, accumulators=False)
             copy.finish(state.lock)
             found.append(shardrecovery.assemble(state, facts, slots, copy))
         return found
@@ -241,8 +258,8 @@ class Server:
         """All that is here, the shards' part first."""
         state = self.state
         with state.lock:
-            collected = collect(state)
-            copy = state.tables.copy(state.held_rows, accumulators=False)
+            collected = collect(state, [self.groups])
+            copy = state.rows.own_copy()
         copy.finish(state.lock)
         self.deliver()
         shards = self.on_disk()
@@ -255,7 +272,7 @@ class Server:
         state = self.state
         if self.shards > 1:
             self.deliver()
-            found = state.links.rows(table, ids, (state.log.number, state.log.position))
+            found = state.rows.links.rows(table, ids, state.rows.position())
             assert not isinstance(found, list), found
             return found
         return state.tables.read(table, state.vocabulary.slots(ids, "test"))

@@ -110,7 +110,7 @@ def tables(server) -> tuple[np.ndarray, np.ndarray]:
     """Every row, put together from all columns."""
     state = server.state
     with state.lock:
-        copy, slots = state.copy_rows(), np.arange(WORDS)
+        copy, slots = state.rows.copy(), np.arange(WORDS)
     copy.finish(state.lock)
     found = copy.pick("in", slots), copy.pick("out", slots)
     copy.release()

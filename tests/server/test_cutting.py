@@ -400,14 +400,14 @@ def test_a_window_cut_after_a_restart_says_what_nodes_train_with_before_they_rep
         node.words("말")
     with running_server(chosen, dim=DIM) as server:
         node = connect(server, "one")
-        assert server.state.reports == told_again("fp16")
+        assert server.state.reports.last == told_again("fp16")
         node.push(counts=counted(["말"], 2, window=AT), window=AT)
         cut = node.client.cut(WINDOW)
         known = store.open(cut.id).manifest
         assert (known.config["compression"], known.config["nodes"]) == ("fp16", 2)
         assert known.quality["weight.뉴스"] == 1.5
         node.client.report(told("onebit"))
-        assert server.state.reports["one"] == told("onebit")
+        assert server.state.reports.last["one"] == told("onebit")
 
 
 def told_again(compression: str) -> dict[str, object]:

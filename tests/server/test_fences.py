@@ -11,7 +11,7 @@ from test_recovery import config, crash
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.kernel.errors import FencedError
-from embedding.server.recovery.fences import FENCED, Fences
+from embedding.server.ledger.fences import FENCED, Fences
 from embedding.server.service import running_server
 
 

@@ -15,10 +15,10 @@ import pytest
 from embedding.kernel import durable
 from embedding.kernel.errors import ConfigError, PlatformError, UnavailableError
 from embedding.server.config import ServerConfig
-from embedding.server.recovery import journal as journals
+from embedding.server.ledger import journal as journals
+from embedding.server.ledger.fences import Fences
+from embedding.server.ledger.journal import Journal, read_journal
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
-from embedding.server.recovery.fences import Fences
-from embedding.server.recovery.journal import Journal, read_journal
 from embedding.server.service import ParameterServer, running_server
 
 NOBODY = np.array([], dtype=np.int64)

@@ -43,7 +43,7 @@ def server():
         import pyarrow as pa
 
         channel.request(Message({"op": "admit"}, {"counts": counts}, {"words": pa.array(words)}))
-        running.state.links.settle(60)
+        running.state.rows.links.settle(60)
         yield running
         channel.close()
 
@@ -57,7 +57,7 @@ def picture(server) -> tuple[str, ...]:
     with state.lock:
         every = np.arange(2)
         rows = [state.tables.read(table, every).tobytes() for table in (Table.IN, Table.OUT)]
-        log = (state.log_number, state.position, state.next_id)
+        log = (state.log_number, state.position, state.held.next_id)
     return (*(hashlib.sha256(each).hexdigest() for each in rows), repr(log))
 
 

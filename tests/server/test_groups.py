@@ -23,9 +23,9 @@ from embedding.exchange.protocol import Push
 from embedding.exchange.wire import MAX_HEADER_BYTES, encode
 from embedding.kernel.errors import FencedError
 from embedding.kernel.records import ScorePairs, SourceProgress, Table, Window
+from embedding.server import controls
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.flight import controls
-from embedding.server.groups.config import GroupConfig
+from embedding.server.groupconfig import GroupConfig
 from embedding.server.groups.shares import group_shares
 from embedding.server.groups.taking import Cut, Told, compose
 from embedding.server.service import ParameterServer, running_server

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,9 +24,13 @@ from embedding.kernel.records import SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.shell import NodeSession, _answer
-from embedding.server.groups.config import GroupConfig
-from embedding.server.groups.following import FollowingState, following_config
+from embedding.server.groupconfig import GroupConfig
+from embedding.server.groups.calls import GroupCalls
+from embedding.server.groups.following import Follower
+from embedding.server.groups.leader import Leader, following_config
+from embedding.server.groups.leading import LedGroups
 from embedding.server.groups.link import GroupLink
+from embedding.server.groups.replica import LocalReplica
 from embedding.server.recovery.restoring import assemble, collect, restore
 from embedding.server.state import ServerState
 from generated import examples
@@ -42,7 +47,9 @@ class Line:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.session = NodeSession(world.leader)
+        self.session = NodeSession(
+            world.leader, extras=[partial(GroupCalls, world.groups, world.leader)]
+        )
 
     def open(self) -> None: ...
 
@@ -66,8 +73,9 @@ class Line:
 class Linked(LeaderClient):
     """A group's client whose channel is a `Line`."""
 
-    def __init__(self, world: World, name: str) -> None:
-        super().__init__("grpc://here:1", node=name, config=IMPATIENT)
+    def __init__(self, world: World, location: str, *, node: str, **more: object) -> None:
+        del more
+        super().__init__(location, node=node, config=IMPATIENT)
         self.world = world
 
     def _greet(self):
@@ -148,23 +156,27 @@ class World:
             self.config(), SyncConfig(policy="asp"), dim=DIM, seed=1, epoch=self.lives
         )
         state.ledger.keeps_checkpoints = True
+        self.groups = LedGroups(state)
         return state
 
     def new_group(self, index: int) -> GroupLink:
         group = GroupConfig(leader="grpc://here:1", name=f"g{index}", rows="float32", curvature=0.0)
         self.lives += 1
         config = following_config(self.config(group))
-        state = FollowingState(config, SyncConfig(policy="asp"), dim=DIM, seed=2, epoch=self.lives)
-        link = GroupLink(state, config)
-        link.client = Linked(self, group.name)
+        leader = Leader(config, partial(Linked, self))
+        state = ServerState(
+            config, SyncConfig(policy="asp"), dim=DIM, seed=2, epoch=self.lives, upstream=leader
+        )
+        replica = LocalReplica(state.tables, state.vocabulary, state.lock)
+        link = GroupLink(Follower(state, leader, replica))
         self.faults = []
         link.begin()
         return link
 
     def checkpoint(self) -> None:
         with self.leader.lock:
-            collected = collect(self.leader)
-            copy = self.leader.tables.copy(self.leader.held_rows, accumulators=False)
+            collected = collect(self.leader, [self.groups])
+            copy = self.leader.rows.own_copy()
         copy.finish(self.leader.lock)
         self.content = assemble(self.leader, collected, copy)
         self.leader.ledger.persisted(collected["facts"]["applied"])
@@ -183,7 +195,7 @@ class World:
 
     def kill_leader(self) -> None:
         self.leader = self.new_leader()
-        restore(self.leader, self.content, "test")
+        restore(self.leader, self.content, "test", [self.groups])
         self.nodes[0].greet(self.leader)
 
     def kill_group(self, index: int) -> None:

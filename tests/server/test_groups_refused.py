@@ -19,8 +19,8 @@ from embedding.exchange.wire import Message, text_array
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groups.config import PAST_PUSHES, PUSHING
-from embedding.server.groups.following import check_follows
+from embedding.server.groupconfig import PAST_PUSHES, PUSHING
+from embedding.server.groups.leader import check_follows
 from embedding.server.policies import POLICIES
 from embedding.server.service import ParameterServer, running_server
 from embedding.server.shards.unsplit import check_pushing
@@ -258,7 +258,7 @@ def test_a_group_keeps_the_pace_that_its_leader_asks_for() -> None:
             pass
         with following(leader, every_s=1.5):
             channel = Channel(leader.location, QUICK)
-            until(lambda: "every_s" in leader.state.groups.groups["b"].figures)
+            until(lambda: "every_s" in leader.groups.groups["b"].figures)
             with pytest.raises(RefusedError, match=r"group b has .* every 1\.5 s .* 1 s is"):
                 channel.action("configure", {"liveness_timeout_s": 2.0})
             channel.action("configure", {"liveness_timeout_s": 3.0})

@@ -204,7 +204,7 @@ def test_words_that_come_between_the_answers_of_primary_and_shards(leader, conne
         def late(calls):
             client._answers = answers
             node.words("봄")
-            leader.state.settle()
+            leader.state.rows.settle()
             return answers(calls)
 
         client._answers = late

@@ -225,7 +225,7 @@ def test_health_tells_of_a_failed_checkpoint_until_one_succeeds(tmp_path, connec
 
 
 def server_checkpoint(server) -> None:
-    from embedding.server.flight.controls import Controls
+    from embedding.server.controls import Controls
 
     Controls(server).checkpoint({})
 

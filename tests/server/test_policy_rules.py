@@ -18,7 +18,7 @@ from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import SyncConfig
 from embedding.server.consistency import ConsistencyMachine
-from embedding.server.policies import Apply, Drop, Ticket
+from embedding.server.policies.board import Apply, Drop, Ticket
 from embedding.server.rows.averaging import averaged
 
 

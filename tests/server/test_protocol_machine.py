@@ -60,7 +60,6 @@ class Protocol(RuleBasedStateMachine):
         time = Time()
         self.patches = [
             patch("embedding.server.state.time", time),
-            patch("embedding.server.flight.greeting.time", time),
             patch("embedding.server.flight.rounds.time", time),
             patch("embedding.server.state.WAIT_S", 0.0),
             patch("os.fsync"),  # no power is cut here

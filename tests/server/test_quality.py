@@ -10,20 +10,28 @@ import torch
 from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.server.config import ServerConfig
 from embedding.server.cutting.gold import measure_gold
-from embedding.server.cutting.quality import Cooccurrence, PairRing, ScoreKeeper
-from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import Optimizer, Tables, pick_device
+from embedding.server.scoring import Cooccurrence, PairRing, ScoreKeeper
 
 
 def ints(*values: int) -> np.ndarray:
     return np.array(values, dtype=np.int64)
 
 
-def keeper(device: str = "cpu", **changes) -> tuple[ScoreKeeper, Tables]:
-    tables = Tables(4, device=pick_device(device), capacity=64, seed=1, optimizer=Optimizer())
-    tables.start(np.arange(64), np.arange(64))
-    composer = Composer(tables, lambda ids: [str(n) for n in ids])
-    return ScoreKeeper(ServerConfig(**changes), tables, composer), tables
+class Keeper(ScoreKeeper):
+    """Scores by rows of its own."""
+
+    def __init__(self, device: str, **changes) -> None:
+        super().__init__(ServerConfig(**changes), pick_device(device))
+        self.tables = Tables(
+            4, device=pick_device(device), capacity=64, seed=1, optimizer=Optimizer()
+        )
+        self.tables.start(np.arange(64), np.arange(64))
+
+
+def keeper(device: str = "cpu", **changes) -> tuple[Keeper, Tables]:
+    made = Keeper(device, **changes)
+    return made, made.tables
 
 
 DAYS = [
@@ -32,13 +40,15 @@ DAYS = [
 ]
 
 
-def score(
-    scores: ScoreKeeper, source: str, centres, contexts, negatives, day: int = 0
-) -> float | None:
+def score(scores: Keeper, source: str, centres, contexts, negatives, day: int = 0) -> float | None:
     windows = np.full(len(centres), int(DAYS[day].start.timestamp()), dtype=np.int64)
     pairs = ScorePairs(source, centres, contexts, negatives, windows)
-    drawn = (centres, contexts, negatives)
-    return scores.score(pairs, drawn, scores.gather(pairs, drawn))
+    rows = (
+        scores.tables.gather(Table.IN, centres),
+        scores.tables.gather(Table.OUT, contexts),
+        scores.tables.gather(Table.OUT, negatives.reshape(-1)).reshape(*negatives.shape, 4),
+    )
+    return scores.score(pairs, (centres, contexts, negatives), rows)
 
 
 def test_untrained_rows_score_the_loss_of_a_coin(device):

@@ -121,13 +121,13 @@ def test_new_words_have_to_wait_for_memory_and_learning_goes_on(
     with caplog.at_level(logging.CRITICAL):
         ids = state.admit(["겨울", "낮", "밤"], np.ones(3, dtype=np.int64))
     assert sorted(ids.tolist()) == [-1, -1, 3]
-    assert "no memory for more than the 4 rows" in str(state.full)
+    assert "no memory for more than the 4 rows" in str(state.rows.full)
     state.push(pushed())
     assert state.ledger.of("a").applied == 1
     assert state.pull("a", np.arange(4), np.arange(4), 1).vectors.shape == (4, DIM)
     mend()
     ids = state.admit(["겨울", "낮", "밤"], np.ones(3, dtype=np.int64))
-    assert (sorted(ids.tolist()), state.full) == ([3, 4, 5], None)
+    assert (sorted(ids.tolist()), state.rows.full) == ([3, 4, 5], None)
     assert state.pull("a", ids, ids, 1).vectors.shape == (3, DIM)
 
 

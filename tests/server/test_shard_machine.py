@@ -64,7 +64,7 @@ class Shard:
     @property
     def ids(self) -> np.ndarray:
         """Ids given so far, of rows of which something is here."""
-        ids = np.arange(self.state.next_id, dtype=np.int64)
+        ids = np.arange(self.state.held.next_id, dtype=np.int64)
         return ids[self.spec.layout.held(ids, self.index)]
 
     def start(self) -> None:
@@ -224,7 +224,7 @@ class ShardsMatchOneTable(RuleBasedStateMachine):
     def no_slot_is_lost(self) -> None:
         for shard in self.shards:
             state = shard.state
-            assert len(state.map.used()) + len(state.free) == state.next_slot
+            assert len(state.map.used()) + len(state.held.free) == state.held.next_slot
 
 
 class GramsMatchOneTable(ShardsMatchOneTable):
@@ -514,8 +514,8 @@ def test_a_shard_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before(
     rows = tmp_path / "checkpoint-00000002" / "rows.in.npy"
     rows.write_bytes(rows.read_bytes()[:-1] + b"x")
     shard.crash()
-    assert shard.state.next_id == 2
+    assert shard.state.held.next_id == 2
     assert shard.recovery._try_write() is None, "the number of the damaged one is not taken again"
     shard.crash()
-    assert shard.state.next_id == 2
+    assert shard.state.held.next_id == 2
     shard.folder.close()

@@ -17,7 +17,7 @@ from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
-from embedding.server.shards.following import FollowingShard
+from embedding.server.shards.following import FollowingShard, following_shard
 from embedding.server.shards.log import Admit, Change, TakeMoves
 from embedding.server.shards.recovery import ShardRecovery
 from embedding.server.shards.spec import ShardSpec
@@ -116,7 +116,7 @@ def test_words_get_their_rows_once_there_is_memory(
     assert told["position"] < 3
     mend()
     told = state.take(1, 4, [])
-    assert (told["position"], told["rows"], state.next_id) == (3, 122, 123)
+    assert (told["position"], told["rows"], state.held.next_id) == (3, 122, 123)
     other = ShardState(spec(), epoch=1)
     other.lead(1, "one")
     other.take(1, 1, entries)
@@ -128,7 +128,7 @@ def test_words_get_their_rows_once_there_is_memory(
 
 def test_what_moved_is_kept_until_all_of_it_could_be_read(monkeypatch) -> None:
     group = {"leader": "grpc://127.0.0.1:1", "name": "b"}
-    state = FollowingShard(spec(group=group))
+    state = following_shard(spec(group=group))
     state.lead(1, "one")
     pushed(state)
     state.take(1, 1, [Admit(0, 3), Change((("a", 1),), 1.0)])
@@ -137,7 +137,7 @@ def test_what_moved_is_kept_until_all_of_it_could_be_read(monkeypatch) -> None:
     mend()
     assert state.take(1, 4, [])["position"] == 3
     for table in (Table.IN, Table.OUT):
-        found = state.moves(table, (1, 3), 0, 10)
+        found = FollowingShard(state, state.moved).moves(table, (1, 3), 0, 10)
         assert np.allclose(found.now - found.bases, np.ones((3, DIM)))
 
 

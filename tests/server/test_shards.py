@@ -33,10 +33,11 @@ from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import ScorePairs, Table, Window
 from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groups.config import GroupConfig
+from embedding.server.groupconfig import GroupConfig
+from embedding.server.processes import ProcessKeeper
 from embedding.server.service import ParameterServer
-from embedding.server.shards.fleet import ShardKeeper, shard_specs
-from embedding.server.shards.following import FollowingShard
+from embedding.server.shards.fleet import shard_specs
+from embedding.server.shards.following import following_shard
 from embedding.server.shards.log import Admit
 from embedding.server.shards.spec import ShardSpec
 from embedding.snapshots.store import SnapshotStore
@@ -316,7 +317,7 @@ def test_a_shard_that_crashed_gets_what_it_lost_and_nothing_twice(tmp_path, join
         one.client.checkpoint()
         assert one.client.durable() == one.sequence
         assert len(one.client.log) == 0
-        until(lambda: len(server.state.log) == 0)
+        until(lambda: len(server.state.rows.log) == 0)
 
 
 def test_primary_and_shards_that_crashed_together_go_on(tmp_path, join):
@@ -334,7 +335,7 @@ def test_primary_and_shards_that_crashed_together_go_on(tmp_path, join):
             one.pull(contexts=ids)
             one.push((delta(Table.OUT, [*ids, late]),), named(["나중"]))
         # One shard is ahead of the primary's checkpoint, the other is not.
-        server.state.links.links[0].checkpoint()
+        server.state.rows.links.links[0].checkpoint()
         crash_primary(server)
     with sharded(chosen) as server:
         rows = one.pull(ids, np.array([*ids, late])).contexts
@@ -396,7 +397,7 @@ def test_a_shard_that_lost_its_folder_is_not_used_and_said_so(tmp_path, join):
         node.push((delta(Table.OUT, ids),))
         node.client.checkpoint()
         assert node.client.durable() == 1
-        until(lambda: len(server.state.log) == 0)
+        until(lambda: len(server.state.rows.log) == 0)
         fleet(server).crash(1)
         shutil.rmtree(tmp_path / "state" / "shard-1")
         fleet(server).restart(1)
@@ -420,12 +421,12 @@ def test_shards_ask_for_the_servers_token_over_its_tls(tmp_path):
     chosen = settings(2, token_file=token, tls_cert=cert, tls_key=key)
     trusted = QUICK.model_copy(update={"tls_ca": cert, "token_file": token})
     with sharded(chosen) as server:
-        assert all(each.startswith("grpc+tls://") for each in server.state.locations())
+        assert all(each.startswith("grpc+tls://") for each in server.state.rows.locations())
         with greet(server.location, node="n0", config=trusted) as client:
             ids = client.admit(list("가나다"), np.full(3, 5))
             rows = client.pull(ids, ids, clock=0)
             assert np.array_equal(rows.vectors, first_vectors(ids, DIM, 3))
-        bare = Channel(server.state.locations()[0], QUICK.model_copy(update={"tls_ca": cert}))
+        bare = Channel(server.state.rows.locations()[0], QUICK.model_copy(update={"tls_ca": cert}))
         with pytest.raises(RefusedError, match="token is missing or wrong"):
             bare.action("ping", {})
         bare.close()
@@ -476,7 +477,7 @@ def test_a_checkpoint_during_which_a_shard_was_started_again_is_none(tmp_path, j
         node.client.checkpoint()
         node.push((delta(Table.OUT, ids),))
         node.client._closed.set()  # it looks after its shards when it is asked
-        first, _ = server.state.links.links
+        first, _ = server.state.rows.links.links
         write = first.checkpoint
 
         def slowly() -> int:
@@ -498,7 +499,7 @@ def test_a_checkpoint_during_which_a_shard_was_started_again_is_none(tmp_path, j
 def test_a_copy_whose_end_a_shard_did_not_hear_goes_with_the_next(join, monkeypatch):
     with sharded(settings(2)) as server:
         join(server).words(*"가나다")
-        (link, _), held = server.state.links.links, fleet(server).servers[0].state._copies
+        (link, _), held = server.state.rows.links.links, fleet(server).servers[0].state._copies
         fetch = link._fetch
 
         def broken(message: object) -> object:
@@ -506,7 +507,7 @@ def test_a_copy_whose_end_a_shard_did_not_hear_goes_with_the_next(join, monkeypa
 
         for lost in (True, False):
             with server.state.lock:
-                copy = server.state.copy_rows()
+                copy = server.state.rows.copy()
             copy.finish(server.state.lock)
             assert len(held) == (1 if lost else 2)
             monkeypatch.setattr(link, "_fetch", broken if lost else fetch)
@@ -537,9 +538,9 @@ def test_ports_that_shards_can_have_reach_them():
 
 
 def test_a_process_that_ends_its_output_and_hangs_did_not_start(monkeypatch):
-    monkeypatch.setattr("embedding.server.shards.fleet._ENDING_S", 1.0)
+    monkeypatch.setattr("embedding.server.processes._ENDING_S", 1.0)
     (spec,) = shard_specs(ServerConfig(), dim=4, seed=0, identity="x")
-    keeper = ShardKeeper(spec)
+    keeper = ProcessKeeper(spec)
     keeper._process = subprocess.Popen(
         [sys.executable, "-c", "import os, time; os.close(1); time.sleep(60)"],
         stdin=subprocess.PIPE,
@@ -555,7 +556,7 @@ def test_a_shard_of_a_group_may_be_told_twice_where_it_stands():
     """The answer was lost; meanwhile the leader may have taken another entry."""
     group = GroupConfig(leader="grpc://h:1", name="b")
     (spec,) = shard_specs(ServerConfig(group=group), dim=4, seed=0, identity="x")
-    shard = FollowingShard(spec)
+    shard = following_shard(spec)
     shard.lead(3, "x")
     for at in (5, 5, 7):
         shard.stand(shard.epoch, (3, at), {"n1": at}, 2)

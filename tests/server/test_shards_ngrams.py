@@ -101,8 +101,8 @@ def test_a_bucket_out_of_range_is_refused_and_changes_no_shard(server, connect, 
 
 def test_a_shard_refuses_buckets_that_are_not_its_own_and_bags_that_do_not_fit():
     with sharded(settings(2), buckets=BUCKETS) as server:
-        link, state = server.state.links.links[1], server.state
-        at = (state.log.number, state.log.position)
+        link, state = server.state.rows.links.links[1], server.state
+        at = (state.rows.log.number, state.rows.log.position)
         with pytest.raises(RefusedError, match="bucket mod 2 = 1"):
             link.rows(Table.SUB, ints(1, 2), at)
         for offsets in (ints(), ints(0), ints(1, 2), ints(0, 2, 1), ints(0, 1, 5)):
@@ -184,7 +184,7 @@ def test_an_evicted_word_is_nothing_and_a_new_one_has_its_n_grams(connect):
         (new,) = node.words("확진자").tolist()
         node.pull(NONE)
         assert new >= 2, "it took the place of the one that was read less"
-        rows = state.live_rows(Table.IN, np.array([ids[0], ids[1], new]))
+        rows = state.rows.live(Table.IN, np.array([ids[0], ids[1], new]))
         assert not rows[0].any()
         assert (rows[1:] > 0.5).all(), "the mean of what n-grams have learnt"
 

@@ -18,8 +18,10 @@ def test_evictions_that_no_message_holds_travel_in_several(connect) -> None:
         node = connect(server)
         ids, state = node.words("봄"), server.state
         with state.lock:
-            state.log.admit(1, 1, np.arange(10**9, 10**9 + 20_000))
+            state.rows.log.admit(1, 1, np.arange(10**9, 10**9 + 20_000))
             state.vocabulary.next_id = 2
-        until(lambda: all(link.position == state.log.position for link in state.links.links))
+        until(
+            lambda: all(link.position == state.rows.log.position for link in state.rows.links.links)
+        )
         assert [each["reason"] for each in server.status()["shards"]] == [None, None]
         assert node.pull(ids).vectors.shape == (1, 4)

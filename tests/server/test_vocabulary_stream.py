@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -101,9 +102,9 @@ def size(root: object, seen: set[int]) -> int:
 
 
 def parts(state: ServerState) -> dict[str, int]:
-    names = ("vocabulary", "tables", "scores", "ledger", "machine", "_held", "_read_mark")
+    names = ("vocabulary", "tables", "scores", "ledger", "machine", "pushes.held", "_read_mark")
     accounts = vars(state.accounts)
-    held = {name: getattr(state, name) for name in names}
+    held = {name: attrgetter(name)(state) for name in names}
     held |= {f"accounts.{name}": accounts[name] for name in accounts if name != "vocabulary"}
     return {name: size(each, set()) for name, each in held.items()}
 

@@ -30,15 +30,15 @@ def test_a_shard_that_died_before_it_wrote_is_asked_again(server, connect) -> No
     ids = node.words("봄", "여름")
     node.push(moved(ids, 1.0))
     asked: list[bool] = []
-    link, shard = server.state.links.links[0], fleet(server).servers[0]
-    until(lambda: link.position == server.state.log.position)
+    link, shard = server.state.rows.links.links[0], fleet(server).servers[0]
+    until(lambda: link.position == server.state.rows.log.position)
     shard.recovery.request = lambda *, wait: asked.append(wait)  # heard, and never written
     link.want_checkpoint()
     until(lambda: asked == [False])
     fleet(server).crash(0)
     fleet(server).restart(0)
     node.pull()  # the node notices, and sends the rows again
-    until(lambda: link.durable == server.state.log.position)
+    until(lambda: link.durable == server.state.rows.log.position)
 
 
 class Failing(Checkpointer):

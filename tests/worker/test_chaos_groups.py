@@ -26,7 +26,7 @@ from killing import (
 from embedding.exchange.client import ParameterClient
 from embedding.kernel.ports import lasting_port
 from embedding.server.config import ServerConfig
-from embedding.server.groups.config import GroupConfig
+from embedding.server.groupconfig import GroupConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
 from embedding.worker.node import run_node

@@ -77,7 +77,7 @@ def test_later_windows_are_rehearsed_less_and_more_gently() -> None:
         tokens.append(sum(order.tokens for order in orders))
         assert max(order.rate for order in orders) <= (FIRST if window == 0 else 1.0)
     assert tokens == sorted(tokens, reverse=True)
-    assert tokens[-1] == 30_000
+    assert tokens[-1] == 100_000
 
 
 def test_a_gain_just_below_enough_costs_a_part_of_what_is_left() -> None:

@@ -113,7 +113,7 @@ def test_the_sums_are_those_of_the_formula():
 def test_times_lie_apart():
     usage = reader()
     for day in (5, 6, 7, 8, 9):
-        keep(usage, block([f"ab{letter}" for letter in "cdefg"], day))
+        keep(usage, block([f"ab{letter}{LETTERS[day]}" for letter in "klmno"], day))
     parts = usage.close(int(8 * DAY), Lexicon(), rows).sums
     assert [added(parts, time, "a")[1] for time in range(TIMES)] == [5, 5, 5, 10]
     assert {part.window for part in parts} == {int(8 * DAY)}
@@ -139,7 +139,7 @@ def test_one_author_is_in_one_unit():
 
 def test_documents_are_spread_over_units():
     usage = reader()
-    keep(usage, block([f"a{letter}" for letter in LETTERS[1:]] * 4, 9))
+    keep(usage, block([f"a{one}{other}" for one in LETTERS[1:14] for other in LETTERS[14:]], 9))
     parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
     holding = [part.part for part in parts if IDS["a"] in part.ids]
     assert sorted(holding) == list(range(2 * UNITS)), "by rows of the model, and by counts"
@@ -152,6 +152,27 @@ def test_a_passage_that_many_documents_hold_counts_once():
     keep(usage, block([*texts, "zb", "yb", "xb"], 9))
     parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
     assert added(parts, 0, "b")[1] == 4
+
+
+def test_which_document_keeps_a_passage_does_not_depend_on_its_time():
+    kept = {1: 0.0, 2: 0.0}
+    for day in range(2, 42):
+        usage = reader()
+        for back in (1, 0):
+            passages = [f"ab{one}{other}" for one in LETTERS[2:8] for other in LETTERS[8:20]]
+            keep(usage, block(passages, day - back))
+        parts = usage.close(int(day * DAY), Lexicon(), rows).sums
+        for time in kept:
+            kept[time] += added(parts, time, "a")[1]
+    assert sum(kept.values()) == 40 * 72
+    assert abs(kept[1] - kept[2]) < 4 * (40 * 72) ** 0.5
+
+
+def test_passages_that_differ_in_their_last_word_are_all_known_again():
+    usage = reader()
+    keep(usage, block([f"ab{letter}" for letter in LETTERS[2:]] * 4, 9))
+    parts = usage.close(int(9 * DAY), Lexicon(), rows).sums
+    assert added(parts, 0, "a")[1] == len(LETTERS[2:])
 
 
 def test_a_short_sentence_that_many_documents_hold_counts_once():

@@ -34,8 +34,7 @@ from embedding.server.cutting.gold import measure_gold
 from embedding.server.cutting.settling import Settling
 from embedding.server.figures.reports import read_held_out, read_setup, read_weights
 from embedding.server.rows.composing import Composer
-from embedding.server.rows.tables import TablesCopy
-from embedding.server.shards.leading import RemoteCopy
+from embedding.server.rowstore.interface import RowsCopy
 from embedding.server.state import ServerState
 from embedding.server.words.counts import as_word_counts
 from embedding.server.words.overlay import Overlay
@@ -74,7 +73,7 @@ class Copied:
     starts: list[int]
     tables: list[pa.Table]
     slots: IntArray
-    rows: TablesCopy | RemoteCopy
+    rows: RowsCopy
     young: Overlay
     counts: TimeArray
     used: list[SourceUsage] | None
@@ -262,7 +261,7 @@ class Cutter:
                 tokenizer_digest=_digest(list(state.accounts.tokenizers)),
                 phrases=tuple(state.accounts.phrases.values()),
             )
-            copy = state.copy_rows()
+            copy = state.rows.copy()
             young, running = state.young.copied(), vocabulary.counts(ids)
             slots = vocabulary.slots(ids, "cut")
             used = state.accounts.usage.held(starts) or None
@@ -278,7 +277,7 @@ class Cutter:
             "server": self._config.model_dump(mode="json", exclude=hidden),
             "sync": self._state.machine.config.model_dump(mode="json"),
             "dim": self._state.dim,
-            **read_setup(self._reports() or self._state.reports.values()),
+            **read_setup(self._reports() or self._state.reports.last.values()),
             **self._state.composer.described(),
         }
 
@@ -320,7 +319,7 @@ class Cutter:
     def _readability(self, data: SnapshotData) -> dict[str, float]:
         """Whether the snapshot can be read (snapshots/readability.py)."""
         with self._state.lock:
-            told = self._reports() or list(self._state.reports.values())
+            told = self._reports() or list(self._state.reports.last.values())
         vectors = np.asarray(data.vectors[frequent(data.counts)])
         return {
             "words_read": float(np.asarray(data.counts).sum()),
@@ -332,7 +331,7 @@ class Cutter:
         """What the nodes that are there told last (under the lock)."""
         members = self._state.machine.board.members
         there = {name for name, member in members.items() if member.present}
-        return [one for name, one in self._state.reports.items() if name in there]
+        return [one for name, one in self._state.reports.last.items() if name in there]
 
     def _parent(self, window: Window) -> str | None:
         before = [ref for ref in self.refs() if ref.window_end <= window.start]

@@ -159,8 +159,8 @@ class LiveModel:
             if not state.young.mentions:
                 return None
             taught, ids = state.young.taught(), state.young.contexts()
-        with state.reading():
-            vectors = state.live_rows(Table.IN, taught.ids).cpu().numpy()
+        with state.rows.reading():
+            vectors = state.rows.live(Table.IN, taught.ids).cpu().numpy()
         contexts = self._copied(ids, Table.OUT).cpu().numpy()
         return taught.reading(IdRows(taught.ids, vectors), IdRows(ids, contexts))
 
@@ -180,13 +180,13 @@ class LiveModel:
         state = self._state
         for at in range(0, len(ids), self.block):
             part = ids[at : at + self.block]
-            with state.reading():
+            with state.rows.reading():
                 began = time.perf_counter()
-                found = state.live_rows(table, part)
+                found = state.rows.live(table, part)
                 young = self._young(part) if table is Table.IN else None
                 if found.is_cuda:
                     torch.cuda.synchronize(found.device)
-                if not state.leads:
+                if state.rows.local:
                     self.longest_s = max(self.longest_s, time.perf_counter() - began)
             # Locks are not fair: without a breath the pushes that wait would starve.
             time.sleep(_BREATH_S)

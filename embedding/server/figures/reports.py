@@ -1,28 +1,13 @@
-"""What comes in from a node as JSON, and rows as they go out to it."""
+"""What comes in from a node as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import torch
 from pydantic import ValidationError
 
-from embedding.exchange.compression.halves import narrow
 from embedding.exchange.setup import Setup
-from embedding.kernel.records import FloatArray, HalfArray
-from embedding.server.rows.transfer import to_host
-
-
-def as_sent(rows: torch.Tensor, half: bool) -> FloatArray | HalfArray:
-    """Rows as they leave the server; a GPU rounds them before they leave it."""
-    if not half:
-        found: FloatArray = to_host(rows)
-        return found
-    if rows.is_cuda:
-        rounded: HalfArray = to_host(rows.half())
-        return rounded
-    return narrow(rows.numpy())
 
 
 def read_report(report: dict[str, Any]) -> tuple[dict[str, int] | None, float | None]:

@@ -7,8 +7,10 @@ import time
 from embedding.exchange.batch import ROUND, Offer, Result, Task, number, read_result
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
-from embedding.server.flight.validation import check_gradient
+from embedding.server.figures.meters import Meters
+from embedding.server.flight.shell import Call, Who
 from embedding.server.state import ServerState
+from embedding.server.validation import check_gradient
 
 HOLD_S = 0.25
 """How long a node that asks for work is kept waiting for some."""
@@ -16,61 +18,74 @@ _OVER = Message({"status": "ok", "do": "read"})
 _LATER = Message({"status": "ok", "do": "wait"})
 
 
-def take_part(state: ServerState, node: str, message: Message) -> Message:
-    """The answer to one message of a round; RefusedError says what is wrong with it."""
-    what = message.header.get("do")
-    if what == "offer":
-        offer = Offer.read(message)
-        with state.lock:
-            state.rounds.offer(node, offer)
-        return Message({"status": "ok"})
-    if what == "ready":
-        rate = number(message, "rate")
-        if not 0.0 < rate < 1e6:
-            raise RefusedError("batch: 'rate' must be a learning rate above 0.")
+class RoundCalls:
+    """See Extra; `who` says which node greeted on the stream."""
+
+    def __init__(self, state: ServerState, who: Who) -> None:
+        self._state = state
+        self._who = who
+
+    def meters(self) -> Meters | None:
+        """See Extra."""
+        return None
+
+    def calls(self) -> dict[str, Call]:
+        """See Extra."""
+        return {"batch": self.take_part}
+
+    def take_part(self, message: Message) -> Message:
+        """The answer to one message of a round; RefusedError says what is wrong with it."""
+        state, (node, _), what = self._state, self._who(), message.header.get("do")
+        if what == "offer":
+            offer = Offer.read(message)
+            with state.lock:
+                state.rounds.offer(node, offer)
+            return Message({"status": "ok"})
+        if what == "ready":
+            rate = number(message, "rate")
+            if not 0.0 < rate < 1e6:
+                raise RefusedError("batch: 'rate' must be a learning rate above 0.")
+            with state.changed:
+                state.rounds.ready(node, rate)
+                state.changed.notify_all()
+            return Message({"status": "ok"})
+        if what == "work":
+            result = read_result(message)
+            if result is not None:
+                check_gradient(node, result.vectors, result.contexts)
+            return self._work(node, result)
+        raise RefusedError(f"batch: {str(what)[:40]!r}: offer, ready or work is accepted.")
+
+    def _work(self, node: str, result: Result | None) -> Message:
+        state, deadline = self._state, time.monotonic() + HOLD_S
         with state.changed:
-            state.rounds.ready(node, rate)
+            while True:
+                found = self._ask(node, result)
+                if isinstance(found, Task):
+                    return found.message()
+                if not found:
+                    return _OVER
+                left = deadline - time.monotonic()
+                if left <= 0 or state.closing:
+                    return _LATER
+                result = None
+                state.changed.wait(left)
+
+    def _ask(self, node: str, result: Result | None) -> Task | bool:
+        """Work for a node that the policy holds back; False: it may read, or is to ask again."""
+        state, machine, now = self._state, self._state.machine, time.monotonic()
+        clock = machine.board.members[node].clock
+        _, waiting_for, instructions = machine.pull(node, clock, now=now)
+        state.execute(instructions, now)
+        if not waiting_for:
+            return False
+        rounds = state.rounds
+        if ROUND not in waiting_for:
+            return rounds.awaits(node)
+        ended = rounds.ended
+        found = rounds.work(node, result, machine.board.active(), machine.config)
+        if rounds.ended > ended:
+            machine.finished()
+        if rounds.ended > ended or result is not None:
             state.changed.notify_all()
-        return Message({"status": "ok"})
-    if what == "work":
-        result = read_result(message)
-        if result is not None:
-            check_gradient(node, result.vectors, result.contexts)
-        return _work(state, node, result)
-    raise RefusedError(f"batch: {str(what)[:40]!r}: offer, ready or work is accepted.")
-
-
-def _work(state: ServerState, node: str, result: Result | None) -> Message:
-    deadline = time.monotonic() + HOLD_S
-    with state.changed:
-        while True:
-            found = _ask(state, node, result)
-            if isinstance(found, Task):
-                return found.message()
-            if not found:
-                return _OVER
-            left = deadline - time.monotonic()
-            if left <= 0 or state.closing:
-                return _LATER
-            result = None
-            state.changed.wait(left)
-
-
-def _ask(state: ServerState, node: str, result: Result | None) -> Task | bool:
-    """Work for a node that the policy holds back; False when it may read, or is to ask again."""
-    machine, now = state.machine, time.monotonic()
-    clock = machine.board.members[node].clock
-    _, waiting_for, instructions = machine.pull(node, clock, now=now)
-    state.execute(instructions, now)
-    if not waiting_for:
-        return False
-    rounds = state.rounds
-    if ROUND not in waiting_for:
-        return rounds.awaits(node)
-    ended = rounds.ended
-    found = rounds.work(node, result, machine.board.active(), machine.config)
-    if rounds.ended > ended:
-        machine.finished()
-    if rounds.ended > ended or result is not None:
-        state.changed.notify_all()
-    return found
+        return found

@@ -6,7 +6,7 @@ import contextlib
 import hmac
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, Protocol
 
@@ -38,12 +38,9 @@ from embedding.kernel.records import Table
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import Credentials
-from embedding.server.flight.greeting import lost
-from embedding.server.flight.groups import GroupCalls
 from embedding.server.flight.keeping import spared
 from embedding.server.flight.limits import check_answer, check_node, check_push, check_words
 from embedding.server.flight.mirroring import StreamMirror
-from embedding.server.flight.rounds import take_part
 from embedding.server.flight.together import push_together
 from embedding.server.flight.unserved import ClosedService
 from embedding.server.state import ServerState
@@ -57,6 +54,22 @@ OPERATOR_CALLS = frozenset({"configure", "rollback"})
 
 Control = Callable[[dict[str, Any]], Any]
 """A control call: JSON object in, JSON-safe value out."""
+Call = Callable[[Message], Message]
+"""An operation of a stream."""
+Who = Callable[[], tuple[str, int]]
+"""Which node greeted on a stream, and its session."""
+
+
+class Extra(Protocol):
+    """What a feature adds to one stream."""
+
+    def calls(self) -> Mapping[str, Call]:
+        """Operations by name."""
+        ...
+
+    def meters(self) -> Meters | None:
+        """Where the stream's bytes are counted; None: this feature says nothing of that."""
+        ...
 
 
 class Conversation(Protocol):
@@ -188,28 +201,41 @@ class FlightService(ClosedService):
 
 
 class NodeSession:
-    """What one stream has said so far."""
+    """What one stream has said so far.
 
-    def __init__(self, state: ServerState) -> None:
+    want_checkpoint  called when the node is gone and pushes of it are in no checkpoint
+    extras           what features add to a stream, each made for it
+    """
+
+    def __init__(
+        self,
+        state: ServerState,
+        *,
+        want_checkpoint: Callable[[], None] = lambda: None,
+        extras: Sequence[Callable[[Who], Extra]] = (),
+    ) -> None:
         self.state = state
         self.node = ""
         self.number = 0
+        self._want_checkpoint = want_checkpoint
         self._mirror = StreamMirror(state.config.mirror_bytes, state.tables.seed)
-        self._calls = {
+        self._extras = [extra(lambda: (self.node, self.number)) for extra in extras]
+        self._calls: dict[str, Call] = {
             "admit": self._admit,
             "vocabulary": self._vocabulary,
             "pull": self._pull,
             "push": self._push,
             "confirm": self._confirm,
-            "batch": self._batch,
             "bye": self._bye,
-            **GroupCalls(state, lambda: (self.node, self.number)).calls(),
         }
+        for each in self._extras:
+            self._calls.update(each.calls())
 
     @property
     def meters(self) -> Meters:
-        """Bytes of groups are not those of nodes."""
-        return self.state.groups.meters(self.node) or self.state.meters
+        """Those of an extra whose stream this is, else those of nodes."""
+        found = (each.meters() for each in self._extras)
+        return next((each for each in found if each is not None), self.state.meters)
 
     def handle(self, chunk: Any, size: int, parts: Parts) -> Message:
         """Answer one message, and weigh its parts."""
@@ -266,8 +292,9 @@ class NodeSession:
         named = zip(Table, (vectors, contexts, grams), strict=True)
         asked = {table: ids for table, ids in named if ids is not None}
         check_answer(self.state, list(asked.values()), score, half=half)
-        kept = None if self.state.leads else Kept.read(message, asked)
-        wanted = None if self.state.leads else Wanted.read(message.header)
+        local = self.state.rows.local  # else shards answer for what the node has
+        kept = Kept.read(message, asked) if local else None
+        wanted = Wanted.read(message.header) if local else None
         # What is spared is looked up among the rows as they were read.
         with self.state.lock if kept is not None else nullcontext():
             rows = self.state.pull(
@@ -318,9 +345,6 @@ class NodeSession:
         acks = push_together(self.state, pushes, sessions)
         return Message({"status": "ok", "acks": [_fields(ack) for ack in acks]})
 
-    def _batch(self, message: Message) -> Message:
-        return take_part(self.state, self.node, message)
-
     def _confirm(self, message: Message) -> Message:
         del message
         return _acknowledged(self.state.confirm(self.node))
@@ -333,8 +357,8 @@ class NodeSession:
 
     def ended(self) -> None:
         """The stream is over, perhaps without a goodbye."""
-        if self.node and lost(self.state, self.node, self.number):
-            self.state.want_checkpoint()
+        if self.node and self.state.lost(self.node, self.number):
+            self._want_checkpoint()
 
 
 def _acknowledged(ack: Any) -> Message:

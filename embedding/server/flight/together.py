@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from embedding.exchange.protocol import Ack, Push
 from embedding.kernel.errors import RefusedError
-from embedding.kernel.records import Table
-from embedding.server.flight.validation import check_buckets, check_words, checked
-from embedding.server.policies import Ticket
-from embedding.server.recovery.sequence import Verdict
+from embedding.server.ledger.sequence import Verdict
+from embedding.server.policies.board import Ticket
 from embedding.server.state import ServerState
+from embedding.server.validation import check_words, checked
 from embedding.server.words.accounting import Arrival
 
 
@@ -30,11 +29,8 @@ def push_together(state: ServerState, pushes: Sequence[Push], sessions: Sequence
                     f"push {push.sequence} of node {push.node} among others: it was taken before."
                 )
             for delta in push.deltas:
-                if delta.table is Table.SUB:
-                    check_buckets(delta.ids, state.tables.buckets, "push")
-                else:
-                    state.vocabulary.slots(delta.ids, "push")
+                state.rows.slots(delta.table, delta.ids, "push")
             check_words(push, state.vocabulary)
             state.machine.check(Ticket(push.node, push.clock, push.sequence))
-        with state.together(tuple((push.node, push.sequence) for push in pushes)):
+        with state.rows.together(tuple((push.node, push.sequence) for push in pushes)):
             return [state.push(push) for push in pushes]

@@ -11,29 +11,22 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from embedding.exchange.groups.client import Reached
 from embedding.exchange.groups.entry import Entry
-from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import Ack, Push
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import IntArray, Table
 from embedding.server.config import SyncConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
-from embedding.server.flight.greeting import acknowledgement
-from embedding.server.flight.validation import check_words, checked
-from embedding.server.groups.config import PAST_PUSHES, PUSHING, check_pace
-from embedding.server.recovery.sequence import Verdict
+from embedding.server.groupconfig import PAST_PUSHES, PUSHING, check_pace
+from embedding.server.ledger.sequence import Verdict
 from embedding.server.rows.changing import Step
+from embedding.server.state import ServerState
+from embedding.server.validation import check_words, checked
 from embedding.server.words.accounting import Arrival
-
-if TYPE_CHECKING:
-    from embedding.exchange.protocol import Ack
-    from embedding.server.state import ServerState
 
 logger = logging.getLogger(__name__)
 
@@ -65,65 +58,61 @@ class Led:
 class LedGroups:
     """All groups that follow this server. The server's lock guards it."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
         self.groups: dict[str, Led] = {}
 
-    def merge(self, state: ServerState, group: str, session: int, entry: Entry) -> Ack:
+    def merge(self, group: str, session: int, entry: Entry) -> Ack:
         """Apply an entry; RefusedError, with nothing changed, when it cannot be."""
-        self._check_leads(state)
+        self._check_leads()
         where = f"entry {entry.sequence} of group {group}"
-        limit = state.config.max_message_bytes
-        rows = checked(Push(group, entry.sequence, 0, entry.rows), state.dim, limit)
-        arrivals = [Arrival.prepare(checked(part, state.dim, limit)) for part in entry.parts]
-        with state.changed:
-            state.check_session(group, session)
-            led = self._heard(state, group)
-            if state.ledger.judge(group, entry.sequence) is Verdict.DUPLICATE:
+        limit = self._state.config.max_message_bytes
+        rows = checked(Push(group, entry.sequence, 0, entry.rows), self._state.dim, limit)
+        arrivals = [Arrival.prepare(checked(part, self._state.dim, limit)) for part in entry.parts]
+        with self._state.changed:
+            self._state.check_session(group, session)
+            led = self._heard(group)
+            if self._state.ledger.judge(group, entry.sequence) is Verdict.DUPLICATE:
                 led.duplicates += 1
-                state.meters.duplicates += 1
-                return acknowledgement(state, group, duplicate=True)
-            state.changes.check()
+                self._state.meters.duplicates += 1
+                return self._state.ack(group, duplicate=True)
+            self._state.changes.check()
             for arrival, after in zip(arrivals, entry.after, strict=True):
-                self._check_follows(state, arrival.push, after, where)
+                self._check_follows(arrival.push, after, where)
             for delta in rows.deltas:
-                self._check_here(state, where)
-                state.slots_of(delta.table, delta.ids, "merge")
-            self._apply(state, group, rows, arrivals, entry)
+                self._state.rows.slots(delta.table, delta.ids, where)
+            self._apply(group, rows, arrivals, entry)
             led.entries += 1
             led.rows_in += sum(len(delta.ids) for delta in rows.deltas)
-            state.changed.notify_all()
-            return acknowledgement(state, group)
+            self._state.changed.notify_all()
+            return self._state.ack(group)
 
     def changes(
-        self, state: ServerState, group: str, seen: int, epoch: int, told: Mapping[str, Any]
+        self, group: str, seen: int, epoch: int, told: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[Table, IntArray]]:
         """What to tell the group of changes since `seen` of this server's life `epoch`."""
-        self._check_leads(state)
-        with state.changed:
-            led = self._heard(state, group)
-            self._hear(state, led, told)
-            fresh, at = epoch != state.epoch, state.log_at()
-            ids = {
-                table: self._lacks(state, group, table, -1 if fresh else seen)
-                for table in state.tables.kinds
-                if at is None
-            }
-            ledger = state.ledger.nodes
+        self._check_leads()
+        with self._state.changed:
+            led = self._heard(group)
+            self._hear(led, told)
+            # Another life of this server numbers changes from 0: the group hears of all rows.
+            ids = self._state.rows.unknown(group, seen if epoch == self._state.epoch else -1)
+            ledger = self._state.ledger.nodes
             header = {
-                "at": at,
-                "clock": state.tables.versions.start(),
-                "epoch": state.epoch,
-                "durable": state.ledger.of(group).durable,
-                "version": state.vocabulary.version,
-                "next_id": state.vocabulary.next_id,
-                "closed": state.vocabulary.closed,
-                "groups": self._merging(state),
+                "at": self._state.rows.position(),
+                "clock": self._state.tables.versions.start(),
+                "epoch": self._state.epoch,
+                "durable": self._state.ledger.of(group).durable,
+                "version": self._state.vocabulary.version,
+                "next_id": self._state.vocabulary.next_id,
+                "closed": self._state.vocabulary.closed,
+                "groups": self._merging(),
                 "nodes": {
                     name: Reached(entry.applied, entry.applied_place, entry.tokens, entry.durable)
                     for name, entry in ledger.items()
                     if seen < 0 and name not in self.groups
                 },
-                "fences": state.ledger.fences.lives if seen < 0 else {},
+                "fences": self._state.ledger.fences.lives if seen < 0 else {},
             }
             return header, ids
 
@@ -136,7 +125,7 @@ class LedGroups:
         led = self.groups.get(name)
         return None if led is None else led.meters
 
-    def check(self, state: ServerState, sync: SyncConfig) -> None:
+    def check(self, sync: SyncConfig) -> None:
         """RefusedError for settings with which this server could not lead its groups."""
         if self.groups and sync.policy in PAST_PUSHES:
             raise RefusedError(
@@ -145,69 +134,73 @@ class LedGroups:
                 f"{', '.join(PUSHING)} are accepted.",
                 kind="control",
             )
-        for name in self.there(state):
+        for name in self.there():
             every_s = self.groups[name].figures.get("every_s") or 0.0
             try:
                 check_pace(every_s, sync.liveness_timeout_s)
             except ConfigError as error:
                 raise RefusedError(f"configure: group {name} has {error}", kind="control") from None
 
-    def restore(self, state: ServerState, names: Iterable[str]) -> None:
+    def facts(self) -> dict[str, Any]:
+        """What a checkpoint keeps: which groups are there (under the lock)."""
+        return {"groups": sorted(self.there())}
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
         """Groups that were there when the checkpoint was taken: what they have told nobody yet is
         waited for as if they had just been heard of."""
         now = time.monotonic()
-        for name in names:
+        for name in facts.get("groups", ()):
             self.groups[name] = Led(now)
-            member = state.machine.board.members[name]
+            member = self._state.machine.board.members[name]
             member.present, member.last_seen = True, now
 
-    def there(self, state: ServerState) -> list[str]:
+    def there(self) -> list[str]:
         """Names of the groups that were heard of, or are to come back (under the lock)."""
-        members = state.machine.board.members
+        members = self._state.machine.board.members
         return [name for name in self.groups if name in members and members[name].present]
 
-    def tick(self, state: ServerState) -> None:
+    def tick(self) -> None:
         """Time passed: what the nodes of a group that is gone had pending is not waited for."""
-        with state.lock:
+        with self._state.lock:
             for name, led in self.groups.items():
-                member = state.machine.board.members.get(name)
+                member = self._state.machine.board.members.get(name)
                 if member is not None and not member.present:
                     for node in led.nodes:
-                        state.accounts.tracker.leave(node)
+                        self._state.accounts.tracker.leave(node)
 
-    def settle(self, state: ServerState, timeout_s: float = FLUSH_S) -> list[str]:
+    def settle(self, timeout_s: float = FLUSH_S) -> list[str]:
         """Wait until every group has told what it had by now; the names of those that did not.
 
         For `timeout_s`, or for as long as a group may be silent before it counts as gone.
         """
         began = time.monotonic()
-        timeout_s = max(timeout_s, state.machine.config.liveness_timeout_s)
+        timeout_s = max(timeout_s, self._state.machine.config.liveness_timeout_s)
         asked: set[str] = set()
 
         def late(names: Iterable[str]) -> list[str]:
             return sorted(name for name in names if self.groups[name].taken_at < began)
 
-        with state.changed:
-            while waited_for := late(self.there(state)):
+        with self._state.changed:
+            while waited_for := late(self.there()):
                 asked.update(waited_for)
                 left = began + timeout_s - time.monotonic()
-                if left <= 0 or state.closing:
+                if left <= 0 or self._state.closing:
                     break
-                state.changed.wait(min(left, 1.0))
+                self._state.changed.wait(min(left, 1.0))
             silent = late(asked)
         if silent:
             logger.warning("groups %s did not tell in time what they had", ", ".join(silent))
         return silent
 
-    def describe(self, state: ServerState, now: float) -> list[dict[str, Any]]:
+    def describe(self, now: float) -> list[dict[str, Any]]:
         """Each group, as the status shows it (under the lock)."""
         found = []
         for name, led in sorted(self.groups.items()):
-            member, entry = state.machine.board.members.get(name), state.ledger.of(name)
+            member, entry = self._state.machine.board.members.get(name), self._state.ledger.of(name)
             found.append(
                 {
                     **led.figures,
-                    **self._between(state, led),
+                    **self._between(led),
                     "group": name,
                     "state": "up" if led.taken_at and member and member.present else "away",
                     "nodes": len(led.nodes),
@@ -220,12 +213,12 @@ class LedGroups:
             )
         return found
 
-    def _between(self, state: ServerState, led: Led) -> dict[str, int]:
+    def _between(self, led: Led) -> dict[str, int]:
         """Rows and bytes each way; what goes to shards is not seen here, but told by the group."""
         names = {"rows_in": "rows_out", "rows_out": "rows_in", "bytes_in": "bytes_out"}
         names["bytes_out"] = "bytes_in"
         told = {own: int(led.figures.get(f"told_{theirs}") or 0) for own, theirs in names.items()}
-        if state.leads:
+        if not self._state.rows.local:
             return told
         seen = {"rows_in": led.rows_in, "rows_out": led.rows_out}
         return {**seen, "bytes_in": led.meters.bytes_in, "bytes_out": led.meters.bytes_out}
@@ -238,27 +231,27 @@ class LedGroups:
             for node, figures in led.nodes.items()
         }
 
-    def _heard(self, state: ServerState, group: str) -> Led:
+    def _heard(self, group: str) -> Led:
         """The group gave a sign of life."""
         now = time.monotonic()
         led = self.groups.setdefault(group, Led(now))
         led.seen = now
-        member = state.machine.board.members.get(group)
+        member = self._state.machine.board.members.get(group)
         if member is not None:
             member.present, member.last_seen = True, now
         return led
 
-    def _check_leads(self, state: ServerState) -> None:
+    def _check_leads(self) -> None:
         """RefusedError where this server cannot lead."""
-        policy = state.machine.config.policy
+        config, policy = self._state.config, self._state.machine.config.policy
         for is_so, what in (
             (
-                state.config.split == "columns",
+                config.split == "columns",
                 "its split is columns; rows is accepted",
             ),
             (
-                state.config.group.leader is not None,
-                f"it follows {state.config.group.leader} itself; group.leader has to name that",
+                config.group.leader is not None,
+                f"it follows {config.group.leader} itself; group.leader has to name that",
             ),
             (
                 policy in PAST_PUSHES,
@@ -268,15 +261,11 @@ class LedGroups:
             if is_so:
                 raise RefusedError(f"this server cannot lead a group: {what}.", kind="greeting")
 
-    def _check_here(self, state: ServerState, what: str) -> None:
-        if state.leads:
-            raise RefusedError(f"{what}: the rows lie on shards; the greeting tells where.")
-
-    def _check_follows(self, state: ServerState, part: Push, after: int, where: str) -> None:
+    def _check_follows(self, part: Push, after: int, where: str) -> None:
         if part.node in self.groups:
             raise RefusedError(f"{where}: {part.node} is a group, not a node.")
-        check_words(part, state.vocabulary)
-        taken = state.ledger.of(part.node).accepted
+        check_words(part, self._state.vocabulary)
+        taken = self._state.ledger.of(part.node).accepted
         if taken != after:
             raise RefusedError(
                 f"{where}: it follows on push {after} of node {part.node}, of which {taken} are "
@@ -284,48 +273,38 @@ class LedGroups:
                 kind="sequence",
             )
 
-    def _apply(
-        self, state: ServerState, group: str, rows: Push, arrivals: list[Arrival], entry: Entry
-    ) -> None:
+    def _apply(self, group: str, rows: Push, arrivals: list[Arrival], entry: Entry) -> None:
         now = time.monotonic()
-        state.accounts.complete(arrivals, now)
-        state.log_merge(group, entry.sequence)
+        self._state.accounts.complete(arrivals, now)
+        self._state.rows.released_entry(group, entry.sequence)
         for arrival in arrivals:
-            state.ledger.accept(arrival.push.node, arrival.push.sequence, arrival.push.place)
-        state.ledger.accept(group, entry.sequence)
-        plain = state.tables.optimizer.name != "sum"
+            self._state.ledger.accept(arrival.push.node, arrival.push.sequence, arrival.push.place)
+        self._state.ledger.accept(group, entry.sequence)
+        plain = self._state.tables.optimizer.name != "sum"
 
         def planned() -> Iterator[Step]:
             for delta in rows.deltas:
-                add = partial(self._add_as_is, state, delta)
-                yield add if plain else partial(state.add_rows, delta, 1.0, group)
-            yield partial(self._book, state, group, arrivals, entry, now)
+                # Past an optimiser of this server: the group's own has shrunk them already.
+                as_is = partial(self._state.rows.add, delta, None, None)
+                yield as_is if plain else partial(self._state.pushes.add, delta, 1.0, group)
+            yield partial(self._book, group, arrivals, entry, now)
 
-        state.changes.carry_out(planned)
+        self._state.changes.carry_out(planned)
 
-    def _book(
-        self, state: ServerState, group: str, arrivals: list[Arrival], entry: Entry, now: float
-    ) -> None:
+    def _book(self, group: str, arrivals: list[Arrival], entry: Entry, now: float) -> None:
         """The entry is in the rows."""
         for arrival, after in zip(arrivals, entry.after, strict=True):
             part = arrival.push
-            state.accounts.learnt(arrival, now)
-            state.meters.pushes += part.sequence - after - 1
-            state.young.learnt(part)
-            state.ledger.apply(part.node, part.sequence, part.place)
-            state.ledger.of(part.node).tokens += part.tokens
-        state.accounts.tokenizers.update(dict.fromkeys(entry.digests))
-        state.scores.take_over(entry.scored)
-        state.ledger.apply(group, entry.sequence)
+            self._state.accounts.learnt(arrival, now)
+            self._state.meters.pushes += part.sequence - after - 1
+            self._state.young.learnt(part)
+            self._state.ledger.apply(part.node, part.sequence, part.place)
+            self._state.ledger.of(part.node).tokens += part.tokens
+        self._state.accounts.tokenizers.update(dict.fromkeys(entry.digests))
+        self._state.scores.take_over(entry.scored)
+        self._state.ledger.apply(group, entry.sequence)
 
-    def _add_as_is(self, state: ServerState, delta: RowDelta) -> None:
-        """Add rows past the optimiser: the group's own has shrunk them already."""
-        slots = state.slots_of(delta.table, delta.ids, "merge")
-        alive = slots >= 0
-        held = state.tables.read(delta.table, slots[alive])
-        state.tables.put(delta.table, slots[alive], held + delta.values[alive])
-
-    def _hear(self, state: ServerState, led: Led, told: Mapping[str, Any]) -> None:
+    def _hear(self, led: Led, told: Mapping[str, Any]) -> None:
         """What a group says of itself and of its nodes."""
         nodes, age = told.get("nodes"), told.get("age_s")
         if type(age) in (int, float) and 0 <= age < 1e9:  # type: ignore[operator]
@@ -335,29 +314,19 @@ class LedGroups:
         if not isinstance(nodes, dict):
             return
         led.nodes = {str(name): dict(each) for name, each in nodes.items()}
+        self._state.reports.guests = self.nodes()
         for name, each in led.nodes.items():
             report = each.get("report")
-            state.reports[name] = report if isinstance(report, dict) else {}
-            state.reported_at[name] = led.seen
+            report = report if isinstance(report, dict) else {}
+            self._state.reports.put(name, report, led.seen)
             if each.get("state") == "gone":
-                state.accounts.tracker.leave(name)
+                self._state.accounts.tracker.leave(name)
                 continue
-            pending, event_now = read_report(state.reports[name])
-            state.accounts.tracker.report(name, pending, now=led.seen, event_now=event_now)
+            pending, event_now = read_report(report)
+            self._state.accounts.tracker.report(name, pending, now=led.seen, event_now=event_now)
 
-    def _lacks(self, state: ServerState, group: str, table: Table, seen: int) -> IntArray:
-        """Ids of rows that others changed since `seen`."""
-        if table is Table.SUB:
-            ids = slots = np.arange(state.tables.buckets, dtype=np.int64)
-        else:
-            ids = state.vocabulary.alive()
-            slots = state.vocabulary.slots(ids, "changes")
-        since = np.full(len(ids), seen, dtype=np.int64)
-        found: IntArray = ids[state.tables.versions.unknown(group, table, slots, since)]
-        return found
-
-    def _merging(self, state: ServerState) -> int:
+    def _merging(self) -> int:
         """Groups whose rows are added up: those that follow, and this one while it has nodes."""
-        members = state.machine.board.members
+        members = self._state.machine.board.members
         here = [m for name, m in members.items() if name not in self.groups]
-        return max(1, len(self.there(state)) + any(member.active for member in here))
+        return max(1, len(self.there()) + any(member.active for member in here))

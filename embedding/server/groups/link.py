@@ -5,33 +5,26 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.groups.client import Changes, LeaderClient, Seen
-from embedding.exchange.groups.sharded import ShardedLeaderClient
-from embedding.exchange.testimony import Attestation
 from embedding.kernel.errors import ExchangeError, PlatformError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, SnapshotRef, Table, Window
-from embedding.server.config import ServerConfig
-from embedding.server.figures.status import build_status
 from embedding.server.figures.ways import NODE_FIGURES
-from embedding.server.flight.credentials import own_line
-from embedding.server.groups.following import Follows
+from embedding.server.groups.following import Follower
+from embedding.server.groups.leader import PAUSE_S
 from embedding.server.groups.taking import Taken
+from embedding.server.status import build_status
 
 logger = logging.getLogger(__name__)
 
 START_S = 120.0
 """How long a group waits at its start for a leader that is away."""
-TRY_S = 2.0
-"""How long one request is tried again before the leader counts as away."""
-PAUSE_S = 0.2
 STOP_S = 30.0
 COUNTS_S = 10.0
 """How old the counts of words may get while no word comes or goes."""
@@ -39,29 +32,23 @@ ROWS = 16_384
 """Rows that are fetched at a time, at most; they take half of a message, at most."""
 
 
-def leader_line(config: ServerConfig) -> ExchangeConfig:
-    """How a group reaches its leader; one that is away is not waited for."""
-    quick = {"connect_timeout_s": TRY_S, "max_backoff_s": PAUSE_S * 2}
-    return own_line(config).model_copy(update=quick)
-
-
 class GroupLink:
     """Keeps one replica and its leader up to date with each other.
 
-    away    the leader does not answer; failed: why the group cannot go on, None while it can
+    failed     why the group cannot go on, None while it can
+    on_failed  called then
     """
 
-    def __init__(self, state: Follows, config: ServerConfig) -> None:
-        self.state = state
-        self.away = False
+    def __init__(self, follower: Follower, on_failed: Callable[[], None] = lambda: None) -> None:
+        self._follower, self._leader = follower, follower.leader
+        self.state = follower.state
         self.failed: str | None = None
-        self.on_failed: Callable[[], None] = lambda: None
-        self._group = config.group
-        self._stop = threading.Event()
-        self._config = config
-        self.client = self._client(LeaderClient)
+        self._on_failed = on_failed
+        config = self.state.config
+        self._group, self._shards = config.group, config.shards
+        self._stop = self._leader.stopping
         self._half = config.group.rows == "float16"
-        self._rows = max(1, min(ROWS, config.max_message_bytes // (8 * state.dim)))
+        self._rows = max(1, min(ROWS, config.max_message_bytes // (8 * self.state.dim)))
         self._seen: Seen = ()
         self._groups = 1
         self._sequence = 0
@@ -76,41 +63,24 @@ class GroupLink:
         self._wants_checkpoint = False
         self._asked = 0
         self._thread = threading.Thread(target=self._run, name="group-link", daemon=True)
+        follower.rows.when_lacking(self._wake.set)
+
+    @property
+    def client(self) -> LeaderClient:
+        """Speaks with the leader."""
+        return self._leader.client
 
     def begin(self) -> None:
         """Greet the leader and become its replica; PlatformError when it is not there in time."""
         deadline = time.monotonic() + START_S
         while True:
             try:
-                self._greet()
+                self._sequence = self._follower.greet().sequence
                 self._pull()
                 break
             except UnavailableError as error:
                 if time.monotonic() > deadline or self._stop.wait(PAUSE_S):
                     raise PlatformError(f"group.leader: {error}") from error
-        self.state.ask = self._ask
-        self.state.secure = self.secure
-        self.state.want_checkpoint = self._want
-        self.state.when_lacking(self._wake.set)
-
-    def _greet(self) -> None:
-        welcome = self.client.hello()
-        if welcome.shards and not isinstance(self.client, ShardedLeaderClient):
-            self.client.close()
-            self.client = self._client(ShardedLeaderClient)
-            welcome = self.client.hello()
-        self.state.begin(welcome)
-        self._sequence = welcome.sequence
-
-    def _client(self, kind: type[LeaderClient]) -> LeaderClient:
-        config = self._config
-        return kind(
-            config.group.leader or "",
-            node=config.group.name,
-            config=leader_line(config),
-            config_digest=config.config_digest,
-            stop=self._stop,
-        )
 
     def start(self) -> None:
         """Begin to exchange every so often."""
@@ -130,7 +100,7 @@ class GroupLink:
         finally:
             self.client.close()
 
-    def secure(self, wait: bool) -> None:
+    def checkpoint(self, *, wait: bool) -> None:
         """Have everything so far in a checkpoint of the leader; UnavailableError when it is away.
 
         wait  it is there on return; else it happens soon
@@ -162,42 +132,42 @@ class GroupLink:
         False: what was told had been taken before, by an exchange that came to no end.
         """
         with self._cycle:
-            fresh = self._unsettled is None and not self.state.cutting
+            fresh = self._unsettled is None and not self._follower.cutting
             if self._unsettled is None:
-                if self.state.lacks_rows:
+                if self._follower.rows.lacking:
                     # What moved cannot be told before. Other rows stay as they are: what was
                     # taken of them may not be at the leader yet.
                     self._changes()
-                    self.state.mend(self._live)
+                    self._follower.rows.mend(self._live)
                 self._unsettled = self._take()
             taken = self._unsettled
             if taken is not None:
-                with self._leader():
+                with self._asking():
                     self.client.merge(taken.entry)
-                self.state.merged()
+                self._follower.rows.merged()
             self._pull()
             self._exchanges += 1
             return fresh
 
     @contextmanager
-    def _leader(self) -> Iterator[None]:
+    def _asking(self) -> Iterator[None]:
         """What is asked of the leader in here says whether it is away."""
         try:
             yield
         except UnavailableError as error:
-            if not self.away:
+            if not self._leader.away:
                 logger.warning("group %s: %s Going on alone.", self._group.name, error)
-            self.away = True
+            self._leader.away = True
             if self.client.entries.confirmed < self._asked:
                 self._wants_checkpoint = True  # it may have died before it wrote one
             raise
-        self.away = False
+        self._leader.away = False
 
     def _take(self) -> Taken | None:
-        if not self.state.cutting:
+        if not self._follower.cutting:
             self._taken_at = time.monotonic()
             self._figures = self._about()
-        taken = self.state.take(self._sequence + 1, self._groups)
+        taken = self._follower.take(self._sequence + 1, self._groups)
         if taken is None:
             return None
         self._sequence += 1
@@ -214,13 +184,13 @@ class GroupLink:
         changes = self._changes()
         self._groups = changes.groups
         if not self._seen:
-            self.state.resume(changes.nodes, changes.fences)
+            self._follower.resume(changes)
             reached = {node: at.sequence for node, at in changes.nodes.items()}
             self._told.append((self._sequence, reached))
         self._follow_words(changes)
-        mended = self.state.mend(self._live)  # these have all rows by now
+        mended = self._follower.rows.mend(self._live)  # these have all rows by now
         for table, ids in changes.ids.items():
-            rest = ids[~np.isin(ids % self._config.shards, mended)]
+            rest = ids[~np.isin(ids % self._shards, mended)]
             for at in range(0, len(rest), self._rows):
                 self._adopt(table, rest[at : at + self._rows])
         self._settle(changes)
@@ -234,7 +204,7 @@ class GroupLink:
             "figures": self._figures["figures"],
             "age_s": time.monotonic() - self._taken_at,
         }
-        with self._leader():
+        with self._asking():
             return self.client.changes(self._seen, told)
 
     def _follow_words(self, changes: Changes) -> None:
@@ -242,18 +212,18 @@ class GroupLink:
         old = not changes.closed and now - self._counted_at > COUNTS_S
         given = changes.next_id > self.state.vocabulary.next_id
         if changes.version != self._version or given or old:
-            with self._leader():
+            with self._asking():
                 delta = self.client.vocabulary(self._version)
-            self.state.follow_words(delta, changes.next_id, closed=changes.closed)
+            self._follower.follow_words(delta, changes.next_id, closed=changes.closed)
             self._version, self._counted_at = delta.version, now
-        self.state.follow_ids(changes)
+        self._follower.follow_ids(changes.next_id)
 
     def _adopt(self, table: Table, ids: IntArray) -> None:
-        self._rows_in += self.state.adopt(table, ids, self._live(table, ids))
+        self._rows_in += self._follower.rows.adopt(table, ids, self._live(table, ids))
 
     def _live(self, table: Table, ids: IntArray) -> FloatArray:
         """Rows as the leader has them now."""
-        with self._leader():
+        with self._asking():
             return widen(self.client.live(table, ids, half=self._half))
 
     def _settle(self, changes: Changes) -> None:
@@ -263,7 +233,7 @@ class GroupLink:
             return
         for table, (ids, rows) in taken.rows.items():
             alone = ~np.isin(ids, changes.ids.get(table, np.empty(0, dtype=np.int64)))
-            self.state.adopt(table, ids[alone], rows[alone])
+            self._follower.rows.adopt(table, ids[alone], rows[alone])
 
     def _confirm(self, durable: int) -> None:
         """The leader has entries up to `durable` in a checkpoint."""
@@ -272,20 +242,13 @@ class GroupLink:
                 _, ends = self._told.pop(0)
                 self.state.ledger.persisted(ends)
 
-    def _ask(
-        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None
-    ) -> IntArray:
-        if self.away:
-            raise UnavailableError("the leader is away.")
-        return self.client.admit(words, counts, testimony)
-
     def _want(self) -> None:
         self._wants_checkpoint = True
         self._wake.set()
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            hurt = self.away or self.state.lacks_rows
+            hurt = self._leader.away or self._follower.rows.lacking
             self._wake.wait(PAUSE_S if hurt else self._group.every_s)
             self._wake.clear()
             if self._stop.is_set():
@@ -294,21 +257,21 @@ class GroupLink:
                 self.exchange()
                 if self._wants_checkpoint:
                     self._wants_checkpoint, self._asked = False, self._sequence
-                    with self._leader():
+                    with self._asking():
                         self.client.checkpoint(wait=False)
             except UnavailableError as error:
                 logger.debug("group %s: %s", self._group.name, error)
             except Exception as error:
                 logger.exception("group %s cannot go on", self._group.name)
                 self.failed = f"group {self._group.name} cannot go on: {error}"
-                self.on_failed()
+                self._on_failed()
                 return
 
     def describe(self) -> dict[str, Any]:
         """The group's own part of the status."""
-        state = "failed" if self.failed else "away" if self.away else "up"
+        state = "failed" if self.failed else "away" if self._leader.away else "up"
         with self.state.lock:
-            waiting, rows = self.state.waiting_pushes, self.state.moved_rows
+            waiting, rows = self._leader.untold_pushes, self._follower.rows.moved
         return {
             "group": self._group.name,
             "leader": self._group.leader,
@@ -330,7 +293,7 @@ class GroupLink:
         """Why the group does not do all of its work."""
         if self.failed is not None:
             return [self.failed]
-        if self.away:
+        if self._leader.away:
             return [f"the leader of group {self._group.name} is away; it goes on alone."]
         return []
 
@@ -341,7 +304,7 @@ class GroupLink:
         kept = ("waiting_pushes", "waiting_rows", "exchanges", "unconfirmed")
         figures = {name: own[name] for name in kept} | {"every_s": self._group.every_s}
         meters = self.state.meters
-        shards = self.state.shards()
+        shards = self.state.rows.describe()
         for name in NODE_FIGURES:
             figures[f"told_{name}"] = own[name]
             there = sum(int(shard.get(name) or 0) for shard in shards)

@@ -1,4 +1,4 @@
-"""The state of a server that follows and whose rows lie on shards.
+"""Rows of a server that follows, on shards.
 
 The shards keep how far rows have moved; an entry of the log says until which push that is told. The
 leader is their checkpoint: a shard that was started again gets the leader's rows, which hold all
@@ -7,24 +7,26 @@ pushes up to the entry that was merged last, and the log from there on.
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from embedding.exchange.groups.client import Reached
 from embedding.exchange.shards.split import places
 from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.server.groups.drift import Moved
-from embedding.server.groups.following import Follows, Live
+from embedding.server.groups.replica import Live, ReplicaRows
 from embedding.server.groups.taking import Moves
-from embedding.server.shards.leading import LeadingState
+from embedding.server.ledger.sequence import Ledger
+from embedding.server.rows.drift import Moved
 from embedding.server.shards.link import ShardLink
 from embedding.server.shards.log import TakeMoves
+from embedding.server.shards.rows import ShardedRows
+from embedding.server.words.vocabulary import Vocabulary
 
 T = TypeVar("T")
 
@@ -43,92 +45,106 @@ class Standing:
     applied: dict[str, int] = field(default_factory=dict)
 
 
-class ShardedFollowing(Follows, LeadingState):
-    """A replica whose rows lie on shards, none of which keeps anything on a disk."""
+class ShardedReplica(ReplicaRows):
+    """See ReplicaRows: rows on shards, none of which keeps anything on a disk.
 
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
+    most_bytes  of a message to a shard
+    """
+
+    def __init__(
+        self,
+        rows: ShardedRows,
+        vocabulary: Vocabulary,
+        ledger: Ledger,
+        lock: threading.RLock,
+        most_bytes: int,
+    ) -> None:
+        self._log, self._links = rows.log, rows.links
+        self._tables = (Table.IN, Table.OUT, *([Table.SUB] if rows.composer.buckets else []))
+        self._buckets = rows.composer.buckets
+        self._vocabulary, self._ledger, self._lock = vocabulary, ledger, lock
         self._told = self._telling = Standing()
-        self._rows = max(1, min(_ROWS, self.config.max_message_bytes // (16 * self.dim)))
+        self._rows = max(1, min(_ROWS, most_bytes // (16 * rows.tables.dim)))
 
     @property
-    def moved_rows(self) -> int:
-        """See Follows; as the shards have said last."""
-        return self.links.total("moved_rows")
+    def moved(self) -> int:
+        """See ReplicaRows; as the shards have said last."""
+        return self._links.total("moved_rows")
 
     @property
-    def lacks_rows(self) -> bool:
-        """See Follows."""
-        return any(link.lacks or link.away for link in self.links.links)
+    def lacking(self) -> bool:
+        """See ReplicaRows."""
+        return any(link.lacks or link.away for link in self._links.links)
 
     def when_lacking(self, call: Callable[[], None]) -> None:
-        """See Follows."""
-        for link in self.links.links:
-            link.on_lacking = call
+        """See ReplicaRows."""
+        self._links.when_lacking(call)
 
-    def resume(self, nodes: dict[str, Reached], fences: dict[str, tuple[str, ...]]) -> None:
-        """See Follows."""
-        super().resume(nodes, fences)
-        self._told = Standing(0, {node: at.sequence for node, at in nodes.items()})
+    def begin(self, applied: Mapping[str, int]) -> None:
+        """See ReplicaRows."""
+        self._told = Standing(0, dict(applied))
 
-    def cut_moves(self) -> Callable[[], Moves]:
-        """See Follows."""
-        position = self.log.append(TakeMoves())
-        applied = {name: entry.applied for name, entry in self.ledger.nodes.items()}
-        self._telling = Standing(position, applied)
-        return partial(self._moves, (self.log.number, position))
+    def take_moves(self) -> Callable[[], Moves]:
+        """See ReplicaRows."""
+        position = self._log.append(TakeMoves())
+        self._telling = self._here(position)
+        return partial(self._moves, (self._log.number, position))
+
+    def _here(self, position: int) -> Standing:
+        applied = {name: entry.applied for name, entry in self._ledger.nodes.items()}
+        return Standing(position, applied)
 
     def merged(self) -> None:
-        """See Follows."""
+        """See ReplicaRows."""
+        # Not before: a shard that dies until then is given rows without this entry, and needs it.
         self._told = self._telling
-        self.log.drop(self._told.position)
+        self._log.drop(self._told.position)
 
     def all_told(self) -> None:
-        """See Follows: what is in the log since are words, which shards that begin now have."""
-        position = min(link.position for link in self.links.links)
+        """See ReplicaRows: what is in the log since are words, which shards that begin now have."""
+        position = min(link.position for link in self._links.links)
         if position > self._told.position:
-            applied = {name: entry.applied for name, entry in self.ledger.nodes.items()}
-            self._told = Standing(position, applied)
-            self.log.drop(position)
+            self._told = self._here(position)
+            self._log.drop(position)
 
     def mend(self, live: Live) -> tuple[int, ...]:
-        """See Follows; to be called while the leader has all that was taken."""
-        return tuple(self._seeded(link, live) for link in self.links.links if link.lacks)
+        """See ReplicaRows."""
+        return tuple(self._seeded(link, live) for link in self._links.links if link.lacks)
 
     def adopt(self, table: Table, ids: IntArray, rows: FloatArray) -> int:
-        """See Follows."""
-        where = places(ids, len(self.links))
-        with self.lock:
-            at = (self.log.number, self.log.position)
+        """See ReplicaRows."""
+        where = places(ids, len(self._links))
+        with self._lock:
+            at = (self._log.number, self._log.position)
         return sum(
             _patiently(link, partial(link.adopt, table, ids[own], rows[own], at))
-            for link, own in zip(self.links.links, where, strict=True)
+            for link, own in zip(self._links.links, where, strict=True)
             if len(own)
         )
 
     def _seeded(self, link: ShardLink, live: Live) -> int:
         """Have a shard begin where the leader's rows are; its number."""
         life = link.life()
-        with self.lock:
-            words, next_id = self.vocabulary.alive(), self.vocabulary.next_id
-        held = {Table.IN: words, Table.OUT: words}
-        if self.composer.buckets:
-            held[Table.SUB] = np.arange(self.composer.buckets, dtype=np.int64)
-        for table, ids in held.items():
-            own = ids[self.links.layout.held(ids, link.index)]
+        with self._lock:
+            words, next_id = self._vocabulary.alive(), self._vocabulary.next_id
+        grams = np.arange(self._buckets, dtype=np.int64)
+        for table in self._tables:
+            ids = grams if table is Table.SUB else words
+            own = ids[self._links.layout.held(ids, link.index)]
             for first in range(0, len(own), self._rows):
                 part = own[first : first + self._rows]
                 link.adopt(table, part, live(table, part), None)
+        # The leader's rows hold what was merged last and nothing later (`mend`): the shard goes on
+        # at that entry of the log, and the nodes send the rows of what comes after.
         told = self._told
-        link.stand(life, (self.log.number, told.position), told.applied, next_id)
+        link.stand(life, (self._log.number, told.position), told.applied, next_id)
         return link.index
 
     def _moves(self, at: tuple[int, int]) -> Moves:
         """What moved until the entry `at` of the log, from all shards."""
-        tables = (*self.tables.kinds, *([Table.SUB] if self.composer.buckets else []))
         found = {}
-        for table in tables:
-            parts = [each for link in self.links.links for each in self._moved(link, table, at)]
+        for table in self._tables:
+            parts = [each for link in self._links.links for each in self._moved(link, table, at)]
             if parts:
                 found[table] = Moved(
                     np.concatenate([part.slots for part in parts]),

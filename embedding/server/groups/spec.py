@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from embedding.kernel.config import Config
-from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.config import SyncConfig
+from embedding.server.processes import ProcessSpec
 
 
-class GroupSpec(Config):
+class GroupSpec(ProcessSpec):
     """One of the groups of a training; `server.group` names its leader."""
 
-    server: ServerConfig
-    """Address, device, limits and place among the groups."""
-
-    index: int = Field(ge=1)
-    """Which group; 0 is the leading one."""
+    module = "groupprocess"
+    what = "server group"
 
     sync: SyncConfig = SyncConfig()
     """How the group's own nodes are kept in step."""

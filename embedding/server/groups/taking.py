@@ -14,9 +14,9 @@ from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table, TimeArray
-from embedding.server.groups.config import GroupConfig
-from embedding.server.groups.drift import Moved
+from embedding.server.groupconfig import GroupConfig
 from embedding.server.groups.shares import group_shares
+from embedding.server.rows.drift import Moved
 
 COMPACT = 64
 """Pushes of a node that are put together, before the leader is told of them."""

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from embedding.exchange.expressions import phrase_header
 from embedding.kernel.errors import ConfigError, UnavailableError
-from embedding.kernel.records import Phrase, Table
+from embedding.kernel.records import Phrase
 from embedding.server.figures.reports import lasting
-from embedding.server.policies import Member
+from embedding.server.ledger.journal import Journal, read_journal
+from embedding.server.policies.board import Member
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.checkpointer import Checkpointer
-from embedding.server.recovery.fences import Fences
 from embedding.server.recovery.gentle import float_column, names_of, string_column
-from embedding.server.recovery.journal import Journal, read_journal
 from embedding.server.rows.tables import TablesCopy
 from embedding.server.state import ServerState
 
@@ -27,19 +26,38 @@ logger = logging.getLogger(__name__)
 FORMAT = 1
 
 
-class Recovery(Checkpointer):
-    """Writes checkpoints in the background and restores the newest on construction."""
+class Part(Protocol):
+    """Something beside the state that a checkpoint keeps facts of."""
 
-    def __init__(self, state: ServerState, folder: CheckpointFolder, *, every_s: float) -> None:
+    def facts(self) -> dict[str, Any]:
+        """JSON-safe (under the lock); its names are those of no other part."""
+        ...
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        """Go on from the facts of a checkpoint, which may know nothing of this part."""
+        ...
+
+
+class Recovery(Checkpointer):
+    """Writes checkpoints in the background and restores the newest on construction.
+
+    parts  what else is kept; restored after the state
+    """
+
+    def __init__(
+        self,
+        state: ServerState,
+        folder: CheckpointFolder,
+        *,
+        every_s: float,
+        parts: Sequence[Part] = (),
+    ) -> None:
         super().__init__(every_s=every_s)
         self._state = state
         self._folder = folder
+        self._parts = parts
         self._written = (-1, -1, False)
-        state.want_checkpoint = self._want
         self._restore()
-
-    def _want(self) -> None:
-        self.request(wait=False)
 
     def _ended(self) -> None:
         self._state.journal.close()
@@ -66,15 +84,13 @@ class Recovery(Checkpointer):
                 fresh.close()
                 raise
             mark, began = self._mark(), time.perf_counter()
-            old, state.journal = state.journal, fresh
-            collected = collect(state)
-            copy = state.tables.copy(
-                state.held_rows, accumulators=state.tables.optimizer.name == "adagrad"
-            )
+            old = state.go_on_in(fresh)
+            collected = collect(state, self._parts)
+            copy = state.rows.own_copy()
             pause = time.perf_counter() - began
         old.close()
         longest = copy.finish(state.lock)
-        state.keep_rows_first()
+        state.rows.keep_first()
         self._folder.write(number, assemble(state, collected, copy))
         self._written = mark
         with state.lock:
@@ -93,16 +109,16 @@ class Recovery(Checkpointer):
     def _restore(self) -> None:
         found = self._folder.newest()
         state = self._state
-        state.ledger.fences = Fences(self._folder.path / "fences.jsonl")
+        state.ledger.keep_fences(self._folder.path / "fences.jsonl")
         if found is not None:
-            restore(state, found[1], str(self._folder.path))
+            restore(state, found[1], str(self._folder.path), self._parts)
         for path in self._folder.journals(0 if found is None else found[0]):
             for entry in read_journal(path):
                 fresh = entry.words[max(0, state.vocabulary.next_id - entry.first) :]
                 if fresh and entry.first <= state.vocabulary.next_id:
                     state.install(fresh, entry.evicted)
         last = self._folder.next_number() - 1
-        state.journal = Journal(self._folder.last_journal(last), repair=True)
+        state.go_on_in(Journal(self._folder.last_journal(last), repair=True))
         if found is not None:
             logger.info(
                 "restored checkpoint %d: %d words, %d tokens",
@@ -116,7 +132,7 @@ def _applied(state: ServerState) -> dict[str, int]:
     return {name: entry.applied for name, entry in state.ledger.nodes.items()}
 
 
-def collect(state: ServerState) -> dict[str, Any]:
+def collect(state: ServerState, parts: Sequence[Part] = ()) -> dict[str, Any]:
     """Copies of everything but the rows (under the lock; quick)."""
     vocabulary, accounts = state.vocabulary, state.accounts
     ids = vocabulary.alive()
@@ -127,20 +143,20 @@ def collect(state: ServerState) -> dict[str, Any]:
             "dim": state.dim,
             "buckets": state.composer.buckets,
             "seed": state.tables.seed,
-            **state.log_facts(),
+            **state.rows.facts(),
             "config_digest": state.config_digest,
             "words": len(ids),
             "next_id": vocabulary.next_id,
             "weight": vocabulary.decay.weight,
             "applied": _applied(state),
             "clocks": {m.name: m.clock for m in state.machine.board.members.values()},
-            "groups": sorted(state.groups.there(state)),
+            **{name: each for part in parts for name, each in part.facts().items()},
             "node_tokens": {name: e.tokens for name, e in state.ledger.nodes.items()},
             "places": {name: e.applied_place for name, e in state.ledger.nodes.items()},
             "closed_vocabulary": vocabulary.closed,
             "tokenizers": list(accounts.tokenizers),
             "phrases": phrase_header(list(accounts.phrases.values())),
-            "told": lasting(state.reports),
+            "told": lasting(state.reports.last),
             "usage": [list(key) for key in accounts.usage.parts()],
             "shifts": accounts.shifts.windows(),
             "cut": sorted(accounts.cut),
@@ -204,7 +220,7 @@ def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) ->
     return Content(collected["facts"], arrays, tables)
 
 
-def restore(state: ServerState, content: Content, where: str) -> None:
+def restore(state: ServerState, content: Content, where: str, parts: Sequence[Part] = ()) -> None:
     """Put a checkpoint's content into a fresh state; ConfigError when it does not fit."""
     facts = content.facts
     buckets = state.composer.buckets
@@ -227,7 +243,6 @@ def restore(state: ServerState, content: Content, where: str) -> None:
         )
     state.config_digest = state.config_digest or digest
     state.tables.seed = facts["seed"]
-    state.restore_log(facts)
     _restore_rows(state, content)
     state.young.restore(content.arrays)
     # Checkpoints of before texts were read again name a window and a source.
@@ -235,13 +250,14 @@ def restore(state: ServerState, content: Content, where: str) -> None:
     state.accounts.usage.restore(sums, content.arrays)
     state.accounts.shifts.restore(facts.get("shifts", []), content.arrays)
     _restore_accounts(state, content)
-    state.reports.update(facts.get("told", {}))
+    state.reports.last.update(facts.get("told", {}))
     for node, sequence in facts["applied"].items():
         tokens, places = facts["node_tokens"], facts.get("places", {})
         state.ledger.restore(node, sequence, tokens.get(node, 0), places.get(node, ""))
     for node, clock in facts["clocks"].items():
         state.machine.board.members[node] = Member(node, clock=clock)
-    state.groups.restore(state, facts.get("groups", ()))
+    for part in parts:
+        part.restore(facts)
 
 
 def _restore_rows(state: ServerState, content: Content) -> None:
@@ -261,16 +277,7 @@ def _restore_rows(state: ServerState, content: Content) -> None:
     )
     if content.facts.get("closed_vocabulary"):
         state.vocabulary.shut()
-    if state.leads:
-        return
-    state.tables.ensure(state.vocabulary.rows)
-    held = words["slot"].to_numpy()
-    for table in state.tables.kinds:
-        rows = content.arrays[f"rows.{table}"]
-        moved = content.arrays.get(f"moved.{table}", np.zeros(len(rows), dtype=np.float32))
-        if table is Table.SUB:
-            slots = held = np.arange(len(rows))
-        state.tables.restore(table, slots, rows[held], moved[held])
+    state.rows.restore(content.facts, content.arrays, slots, words["slot"].to_numpy())
 
 
 def _restore_accounts(state: ServerState, content: Content) -> None:

@@ -51,11 +51,19 @@ class Optimizer:
     rate: float = 1.0
 
 
-class Watcher(Protocol):
+class Saver(Protocol):
     """Wants to see rows before they change."""
 
     def save(self, table: Table, slots: IntArray) -> None:
         """These rows (slots, none negative) are about to change."""
+        ...
+
+
+class Watcher(Saver, Protocol):
+    """Wants to hear too when slots get other rows."""
+
+    def replaced(self, slots: IntArray) -> None:
+        """Words came or went: these slots of the words' tables have got other rows."""
         ...
 
 
@@ -109,7 +117,8 @@ class Tables:
         }
         self._moved = {table: self._zeros(self._size(table)) for table in self.kinds}
         self._start_grams(grams)
-        self._copies: list[Watcher] = []
+        self._copies: list[Saver] = []
+        self._watchers: list[Watcher] = []
         self.versions = RowVersions()
 
     @property
@@ -145,6 +154,12 @@ class Tables:
             self._rows[Table.OUT][where] = 0.0
             for table in WORDS:
                 self._moved[table][where] = 0.0
+        self.replaced(slots)
+
+    def replaced(self, slots: IntArray) -> None:
+        """Words came or went: what was known of the rows in these slots is of others."""
+        for watcher in self._watchers:
+            watcher.replaced(slots)
 
     def gather(self, table: Table, slots: IntArray) -> torch.Tensor:
         """Rows [n, dim] on the device; a negative slot (an evicted word) gives a zero row."""
@@ -189,6 +204,7 @@ class Tables:
     def watch(self, watcher: Watcher) -> None:
         """Show `watcher` rows before they change, from now on."""
         self._copies.append(watcher)
+        self._watchers.append(watcher)
 
     def put(self, table: Table, slots: IntArray, rows: FloatArray) -> None:
         """Set rows [n, dim] of distinct, non-negative slots; accumulators stay as they are."""

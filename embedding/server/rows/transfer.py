@@ -12,6 +12,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from embedding.exchange.compression.halves import narrow
+from embedding.kernel.records import FloatArray, HalfArray
+
 
 def to_device(values: npt.NDArray[Any], device: torch.device) -> Tensor:
     """The array on the device; on the CPU not copied, whether it may be written to or not."""
@@ -33,3 +36,14 @@ def to_host(values: Tensor) -> npt.NDArray[Any]:
     torch.cuda.current_stream(values.device).synchronize()
     arrived: npt.NDArray[Any] = staged.numpy()
     return arrived
+
+
+def as_sent(rows: Tensor, half: bool) -> FloatArray | HalfArray:
+    """Rows as they leave the server; a GPU rounds them before they leave it."""
+    if not half:
+        found: FloatArray = to_host(rows)
+        return found
+    if rows.is_cuda:
+        rounded: HalfArray = to_host(rows.half())
+        return rounded
+    return narrow(rows.numpy())

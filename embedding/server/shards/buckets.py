@@ -8,7 +8,7 @@ import numpy as np
 
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray
-from embedding.server.flight.validation import check_buckets
+from embedding.server.validation import check_buckets
 
 
 @dataclass(frozen=True)

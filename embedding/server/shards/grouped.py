@@ -76,12 +76,9 @@ class GroupStream:
 
     def _lacks(self, group: str, table: Table, seen: int) -> IntArray:
         state = self._state
-        if table is Table.SUB:
-            slots = np.arange(state.tables.buckets, dtype=np.int64)
-            ids = slots * state.spec.count + state.spec.index
-        else:
-            slots = state.map.used()
-            ids = state.map.ids(slots)
+        grams = table is Table.SUB
+        slots = np.arange(state.tables.buckets, dtype=np.int64) if grams else state.map.used()
+        ids = state.held.ids(table, slots)
         since = np.full(len(ids), seen, dtype=np.int64)
         found: IntArray = ids[state.tables.versions.unknown(group, table, slots, since)]
         return found

@@ -15,13 +15,15 @@ from embedding.server.shards.spec import ShardSpec
 
 
 class HeldRows:
-    """Tables and places of one shard.
+    """Tables and places of one shard. The shard's lock guards them.
 
+    in_order   ids are given in order, so that one below `next_id` was given before; those that a
+               leading group gave come in any
     next_id    the first id that was not given yet; next_slot likewise
     free       slots of evicted ids
     """
 
-    def __init__(self, spec: ShardSpec) -> None:
+    def __init__(self, spec: ShardSpec, *, in_order: bool = True) -> None:
         config = spec.server
         self.spec = spec
         self.tables = Tables(
@@ -34,30 +36,43 @@ class HeldRows:
             of=(spec.dim, spec.columns.start),
             dealt=(spec.index, spec.count),
         )
+        self._in_order = in_order
         self.grams = DealtBuckets(spec.buckets, spec.index, spec.count)
         self.map = SlotMap()
         self.next_id = 0
         self.next_slot = 0
         self.free: list[int] = []
 
-    def _admit(self, entry: Admit) -> None:
-        """Rows start as a function of seed and id alone (`models/starting.py`)."""
+    @property
+    def rows(self) -> int:
+        """Rows that are used, of words and of n-grams."""
+        return self.next_slot - len(self.free) + self.tables.buckets
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of tables and places."""
+        return self.tables.nbytes + self.map.nbytes
+
+    def admit(self, entry: Admit) -> None:
+        """Carry an entry out.
+
+        Rows start as a function of seed and id alone (`models/starting.py`).
+        """
         spec = self.spec
         evicted = self.map.slots(entry.evicted[spec.layout.held(entry.evicted, spec.index)])
         gone = evicted[evicted >= 0]
         if len(gone):
             self.map.free(gone)
             self.free.extend(gone.tolist())
-            self._replaced(gone)
-        ids = self._fresh_ids(entry)
-        self._give(ids[spec.layout.held(ids, spec.index)])
+            self.tables.replaced(gone)
+        first = max(entry.first, self.next_id) if self._in_order else entry.first
+        ids = np.arange(first, entry.first + entry.count, dtype=np.int64)
+        if not self._in_order:
+            ids = ids[self.map.slots(ids) < 0]
+        self.give(ids[spec.layout.held(ids, spec.index)])
         self.next_id = max(self.next_id, entry.first + entry.count)
 
-    def _fresh_ids(self, entry: Admit) -> IntArray:
-        """Those ids of an entry that were not given yet."""
-        return np.arange(max(entry.first, self.next_id), entry.first + entry.count, dtype=np.int64)
-
-    def _give(self, ids: IntArray) -> None:
+    def give(self, ids: IntArray) -> None:
         """Rows for ids that have none; nothing is given while there is no memory for them."""
         if not len(ids):
             return
@@ -69,24 +84,29 @@ class HeldRows:
         self.tables.ensure(last)
         self.tables.start(slots, ids)
         self.map.put(slots, ids)
-        self._replaced(slots)
         self.next_slot = last
         del self.free[kept:]
 
-    def _replaced(self, slots: IntArray) -> None:
-        """Words came or went: these slots have got other rows."""
-
-    def _own_all(self, push: Push) -> None:
+    def check_own(self, push: Push) -> None:
+        """RefusedError when a row of a push is none of this shard's."""
         for delta in push.deltas:
             if delta.table is Table.SUB:
                 self.grams.places(delta.ids, "push")
             else:
-                self._own(delta.ids, "push")
+                self.own(delta.ids, "push")
 
-    def _places(self, table: Table, ids: IntArray, what: str) -> IntArray:
+    def places(self, table: Table, ids: IntArray, what: str) -> IntArray:
+        """Where rows lie, -1 for ids without a row."""
         return self.grams.places(ids, what) if table is Table.SUB else self.map.slots(ids)
 
-    def _own(self, ids: IntArray, what: str) -> None:
+    def ids(self, table: Table, slots: IntArray) -> IntArray:
+        """Ids of used slots; of n-grams their buckets."""
+        if table is Table.SUB:
+            return slots * self.spec.count + self.spec.index
+        return self.map.ids(slots)
+
+    def own(self, ids: IntArray, what: str) -> None:
+        """RefusedError for ids of words that are not this shard's."""
         spec = self.spec
         if len(ids) and (int(ids.min()) < 0 or not spec.layout.held(ids, spec.index).all()):
             raise RefusedError(
@@ -98,7 +118,7 @@ class HeldRows:
         """Where rows lie, -1 for evicted ids; RefusedError for ids not given, or of others."""
         if table is Table.SUB:
             return self.grams.places(ids, what)
-        self._own(ids, what)
+        self.own(ids, what)
         if len(ids) and int(ids.max()) >= self.next_id:
             raise RefusedError(
                 f"{what}: an id outside 0 … {self.next_id - 1}, which are the ids given so far."

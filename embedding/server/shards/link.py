@@ -19,8 +19,8 @@ from embedding.exchange.shards.split import Layout
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ExchangeError, RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.server.groups.drift import Moved
 from embedding.server.rows.composing import Bags
+from embedding.server.rows.drift import Moved
 from embedding.server.shards.log import ShardLog, as_json
 
 logger = logging.getLogger(__name__)
@@ -49,6 +49,7 @@ class ShardLink:
         identity: str,
         config: ExchangeConfig,
         follows: bool = False,
+        on_lacking: Callable[[], None] = lambda: None,
     ) -> None:
         self.index = index
         self.location = location
@@ -57,7 +58,7 @@ class ShardLink:
         self.away = True
         self.failed: str | None = None
         self.follows = self.lacks = follows
-        self.on_lacking: Callable[[], None] = lambda: None
+        self._on_lacking = on_lacking
         self._unneeded: set[int] = set()
         self._log = log
         self._identity = identity
@@ -245,9 +246,13 @@ class ShardLink:
     def _stand(self, header: Any) -> int:
         """The position after which the shard goes on; RefusedError when it lost what it had."""
         if self.follows and whole(header, "epoch") != self._life:
+            # It keeps nothing on a disk: in another life its rows are first values, and the log
+            # from here on would be carried out on those.
             self.lacks = True
-            self.on_lacking()
+            self._on_lacking()
             raise UnavailableError(f"shard {self.index} has to be given its rows.")
+        # Entries up to the floor are dropped: nobody could tell them again. A shard that lacks one,
+        # for its folder was emptied or is an old copy, would miss its pushes without a word.
         floor = self._log.floor
         applied = header["applied"]
         behind = [n for n, s in floor.applied.items() if int(applied.get(n, 0)) < s]
@@ -265,32 +270,55 @@ class ShardLink:
 
 
 class ShardLinks:
-    """All shards of a primary."""
+    """All shards of a primary.
 
-    def __init__(
+    follows  they are those of a group that follows
+    links    one a shard, from `start` on
+    """
+
+    def __init__(self, log: ShardLog, layout: Layout, *, follows: bool = False) -> None:
+        self.log, self.layout, self.follows = log, layout, follows
+        self.locations: tuple[str, ...] = ()
+        self.links: list[ShardLink] = []
+        self._restarts: Callable[[], Sequence[int]] = tuple
+        self._when_lacking: list[Callable[[], None]] = []
+
+    def connect(
         self,
         locations: Sequence[str],
-        log: ShardLog,
         *,
         identity: str,
         config: ExchangeConfig,
-        layout: Layout,
         reached: Sequence[str] | None = None,
-        follows: bool = False,
+        restarts: Callable[[], Sequence[int]] | None = None,
     ) -> None:
-        """`locations` are for the nodes; `reached`, where they differ, for the primary.
+        """The shards are there; `locations` are for the nodes, `reached`, where they differ, for
+        the primary.
 
-        follows  the shards are those of a group that follows
+        restarts  how often each was started again
         """
-        self._follows = follows
-        self.layout = layout
-        self.log = log
-        self.restarts: Callable[[], Sequence[int]] = lambda: [0] * len(locations)
         self.locations = tuple(locations)
+        self._restarts = restarts or (lambda: [0] * len(locations))
         self.links = [
-            ShardLink(index, location, log, identity=identity, config=config, follows=follows)
+            ShardLink(
+                index,
+                location,
+                self.log,
+                identity=identity,
+                config=config,
+                follows=self.follows,
+                on_lacking=self._lacking,
+            )
             for index, location in enumerate(reached or locations)
         ]
+
+    def when_lacking(self, call: Callable[[], None]) -> None:
+        """Have `call` called whenever a shard has to be given its rows."""
+        self._when_lacking.append(call)
+
+    def _lacking(self) -> None:
+        for call in self._when_lacking:
+            call()
 
     def __len__(self) -> int:
         return len(self.links)
@@ -318,7 +346,7 @@ class ShardLinks:
 
     def tick(self) -> None:
         """Drop entries that every shard has on disk."""
-        if not self._follows:  # there the leader's tables are what need not be told again
+        if not self.follows:  # there the leader's tables are what need not be told again
             self.log.drop(min(link.durable for link in self.links))
 
     def want_checkpoint(self) -> None:
@@ -373,7 +401,7 @@ class ShardLinks:
 
     def describe(self) -> list[dict[str, Any]]:
         """Each shard, as the status shows it."""
-        newest, restarts = self.log.position, self.restarts()
+        newest, restarts = self.log.position, self._restarts()
         return [
             {
                 "shard": link.index,

@@ -12,9 +12,9 @@ from embedding.exchange.protocol import Rows
 from embedding.exchange.rowcache import NAMES, Kept
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
-from embedding.server.figures.reports import as_sent
 from embedding.server.flight.limits import check_rows
 from embedding.server.flight.mirroring import StreamMirror
+from embedding.server.rows.transfer import as_sent
 from embedding.server.shards.state import At, ShardState
 
 Read = dict[Table, FloatArray | HalfArray]
@@ -39,7 +39,7 @@ def answer_pull(
     with state.changed:
         if not state.reach(at):
             return Message({"status": "waiting", "waits_for": state.waits_for})
-        slots = {table: state.slots(ids, "pull", table) for table, ids in asked.items()}
+        slots = {table: state.held.slots(ids, "pull", table) for table, ids in asked.items()}
         found = {table: state.tables.gather(table, where) for table, where in slots.items()}
         state.meters.rows_out += sum(map(len, slots.values()))
         sequence = state.ledger.of(node).applied

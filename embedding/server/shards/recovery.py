@@ -40,7 +40,7 @@ class ShardRecovery(Checkpointer):
             began = time.perf_counter()
             facts, slots = collect(state)
             adagrad = state.tables.optimizer.name == "adagrad"
-            copy = state.tables.copy(state.next_slot, accumulators=adagrad)
+            copy = state.tables.copy(state.held.next_slot, accumulators=adagrad)
             pause = time.perf_counter() - began
         longest = copy.finish(state.lock)
         self._folder.write(self._folder.next_number(), assemble(state, facts, slots, copy))
@@ -59,7 +59,7 @@ class ShardRecovery(Checkpointer):
         if found is None:
             return
         restore(self._state, found[1], str(self._folder.path))
-        logger.info("restored checkpoint %d: %d rows", found[0], self._state.next_slot)
+        logger.info("restored checkpoint %d: %d rows", found[0], self._state.held.next_slot)
 
 
 def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
@@ -74,14 +74,14 @@ def collect(state: ShardState) -> tuple[dict[str, Any], IntArray]:
         "buckets": spec.buckets,
         "seed": state.tables.seed,
         "identity": state.identity,
-        "next_id": state.next_id,
+        "next_id": state.held.next_id,
         "log": [state.log_number, state.position],
         "applied": {name: entry.applied for name, entry in state.ledger.nodes.items()},
         "pushes": state.meters.pushes,
         "lost_pushes": state.lost_pushes,
         "repeated_pushes": state.repeated_pushes,
     }
-    return facts, state.map.ids(np.arange(state.next_slot, dtype=np.int64))
+    return facts, state.map.ids(np.arange(state.held.next_slot, dtype=np.int64))
 
 
 def assemble(
@@ -114,10 +114,10 @@ def restore(state: ShardState, content: Content, where: str) -> None:
     state.identity = facts["identity"]
     state.tables.seed = facts["seed"]
     ids: IntArray = np.array(content.arrays["ids"], dtype=np.int64)
-    state.next_id, state.next_slot = facts["next_id"], len(ids)
+    state.held.next_id, state.held.next_slot = facts["next_id"], len(ids)
     state.tables.ensure(len(ids))
     used = np.flatnonzero(ids >= 0)
-    state.free = np.flatnonzero(ids < 0).tolist()
+    state.held.free = np.flatnonzero(ids < 0).tolist()
     state.map.put(used, ids[used])
     for table in state.tables.kinds:
         rows = content.arrays[f"rows.{table}"]

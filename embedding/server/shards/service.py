@@ -40,7 +40,7 @@ from embedding.server.flight.shell import FlightService
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.checkpointer import last_of
 from embedding.server.shards.fields import at_of, table_of
-from embedding.server.shards.following import FollowingShard, following_calls
+from embedding.server.shards.following import following_calls, following_shard
 from embedding.server.shards.grouped import GroupStream
 from embedding.server.shards.log import from_json
 from embedding.server.shards.pulling import answer_pull
@@ -130,7 +130,7 @@ class ShardServer:
 
 def _state(spec: ShardSpec, folder: CheckpointFolder | None) -> ShardState:
     if spec.server.group.leader is not None:
-        return FollowingShard(spec)
+        return following_shard(spec)
     epoch = int(time.time() * 1000) if folder is None else folder.next_epoch()
     return ShardState(spec, epoch=epoch)
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 from pydantic import Field, model_validator
 
 from embedding.exchange.shards.split import Layout
-from embedding.kernel.config import Config
-from embedding.server.config import ServerConfig
+from embedding.server.processes import ProcessSpec
 
 
-class ShardSpec(Config):
+class ShardSpec(ProcessSpec):
     """One of `count` shards; `split` says whether each holds rows (id mod `count`) or columns."""
 
-    server: ServerConfig
-    """Address, device, optimiser, folder of checkpoints and limits."""
-
-    index: int = Field(ge=0)
-    """Which shard, from 0."""
+    module = "shards.service"
+    what = "shard"
 
     count: int = Field(ge=1)
     """Shards in all."""

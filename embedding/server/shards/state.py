@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,8 +23,7 @@ from embedding.exchange.shards.minibatches import Minibatches
 from embedding.kernel.errors import RefusedError, ReplacedError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.server.figures.meters import Meters
-from embedding.server.flight.validation import checked
-from embedding.server.recovery.sequence import Ledger, NodeLedger
+from embedding.server.ledger.sequence import Ledger, NodeLedger
 from embedding.server.rows.averaging import averaged
 from embedding.server.rows.changing import Changing, Step
 from embedding.server.rows.composing import Bags
@@ -32,27 +31,39 @@ from embedding.server.rows.transfer import to_host
 from embedding.server.shards.copies import HeldCopy
 from embedding.server.shards.heldrows import HeldRows
 from embedding.server.shards.log import Admit, Change, CopyRows, Entry, Ticket
-from embedding.server.shards.progress import progress
+from embedding.server.shards.moved import MovedRows
 from embedding.server.shards.spec import ShardSpec
 from embedding.server.shards.sums import HeldSums, Key
+from embedding.server.validation import checked
 
 logger = logging.getLogger(__name__)
 
 WAIT_S = 1.0
 """How long a read is held before it is answered `waiting`."""
 
+UNBOUND = 2**62 - 1
 At = tuple[int, int]
 """A life of the primary and a position in its log."""
 
 
-class ShardState(HeldRows):
+class ShardState:
     """Rows, slots, pushes that wait and the log's position, consistent under `lock`.
 
+    held      rows and where they lie
+    moved     how far they have moved, where the shard is part of a replica; None elsewhere
     changing  carries the entries of the log out, each as a whole
+    position  of the last entry of the log that is in the rows
     """
 
-    def __init__(self, spec: ShardSpec, *, epoch: int) -> None:
+    def __init__(
+        self,
+        spec: ShardSpec,
+        *,
+        epoch: int,
+        moved: Callable[[HeldRows], MovedRows] | None = None,
+    ) -> None:
         config = spec.server
+        self.spec = spec
         self.config = config
         self.epoch = epoch
         self.identity = spec.identity
@@ -60,7 +71,9 @@ class ShardState(HeldRows):
         self.changed = threading.Condition(self.lock)
         self.closing = False
         self.started = time.monotonic()
-        super().__init__(spec)
+        self.held = HeldRows(spec, in_order=moved is None)
+        self.tables, self.map = self.held.tables, self.held.map
+        self.moved = None if moved is None else moved(self.held)
         self.ledger = Ledger(keeps_checkpoints=config.state_dir is not None)
         self.meters, self.led, self.between = Meters(), Meters(), Meters()
         self.log_number = 0
@@ -74,6 +87,7 @@ class ShardState(HeldRows):
         self._queue: deque[Entry] = deque()
         self._waiting: dict[tuple[str, int], Push | None] = {}
         self._copies: dict[int, HeldCopy] = {}
+        self._stood = 0
 
     # -- the primary ------------------------------------------------------------------------
 
@@ -87,6 +101,9 @@ class ShardState(HeldRows):
                     "empty both."
                 )
             if number != self.log_number:
+                # Positions of another life mean nothing here. What was begun is finished first:
+                # the new log may order the same pushes in other entries, and half of one is in
+                # the rows. The ledger stays: by it what is in the rows is not applied again.
                 self._finish_change()
                 self.log_number, self.position, self.durable_position = number, 0, 0
                 self._queue.clear()
@@ -94,7 +111,7 @@ class ShardState(HeldRows):
             return {
                 "position": self.position + len(self._queue),
                 "applied": {name: entry.applied for name, entry in self.ledger.nodes.items()},
-                "next_id": self.next_id,
+                "next_id": self.held.next_id,
                 "epoch": self.epoch,
             }
 
@@ -107,20 +124,21 @@ class ShardState(HeldRows):
                     f"shard {self.spec.index}: entries from {first} of log {number}; it expects "
                     f"{expected} of log {self.log_number}."
                 )
+            # Entries that came before an answer was lost come again and are passed over.
             self._queue.extend(entries[expected - first :])
             self._advance()
-            return progress(self)
+            return self.progress()
 
     def rows(self, table: Table, ids: IntArray, at: At) -> FloatArray | None:
         """float32 [n, dim] at `at` or later, zeros for evicted ids; None: not there yet."""
         with self.changed:
             if not self.reach(at):
                 return None
-            return self.tables.read(table, self.slots(ids, "rows", table))
+            return self.tables.read(table, self.held.slots(ids, "rows", table))
 
     def gram_sums(self, ids: IntArray, offsets: IntArray, at: At) -> FloatArray | None:
         """float32 [n, dim], rows of n-grams added up; otherwise as `rows`."""
-        places = self.grams.places(ids, "sums")
+        places = self.held.grams.places(ids, "sums")
         with self.changed:
             if not self.reach(at):
                 return None
@@ -136,6 +154,28 @@ class ShardState(HeldRows):
                 f"shard {self.spec.index}: copy {number} is gone, the shard was started again."
             )
         return copy.pick(table, ids)
+
+    def stand(self, life: int, at: At, applied: Mapping[str, int], next_id: int) -> None:
+        """The rows here are those of position `at`, with each node's pushes up to `applied`.
+
+        life  of this shard, in which it was given them: one that was started again meanwhile has
+              only some of them, and would go on from a position that it never had
+        Said again, as when the answer was lost, the later place counts, until the log goes on.
+        """
+        with self.changed:
+            known = life == self.epoch and at[0] == self.log_number
+            if not known or self.position not in (0, self._stood):
+                raise RefusedError(
+                    f"stand: shard {self.spec.index} is not the one whose rows were given."
+                )
+            self.position = self._stood = at[1]
+            self.held.next_id = max(self.held.next_id, next_id)
+            for node, sequence in applied.items():
+                entry = self.ledger.of(node)
+                entry.applied = sequence
+                entry.accepted = max(entry.accepted, sequence)
+            self._waiting = {key: push for key, push in self._waiting.items() if self._fresh(key)}
+            self.changed.notify_all()
 
     def forget_copy(self, number: int) -> None:
         """A copy is needed no longer."""
@@ -161,9 +201,11 @@ class ShardState(HeldRows):
         with self.changed:
             entry = self.ledger.of(node)
             entry.session += 1
+            # The log may name them: without a place-holder it would wait for them for ever.
             for sequence in range(entry.accepted + 1, first):
                 self._waiting[node, sequence] = None
             entry.accepted = max(entry.accepted, first - 1)
+            # A node that connects again, as after a broken stream, is counted once.
             if last is not None and entry.applied > last and (node, last) not in self._again:
                 self._again.add((node, last))
                 self.repeated_pushes += entry.applied - last
@@ -193,7 +235,7 @@ class ShardState(HeldRows):
                     f"push {push.sequence} of node {push.node}: gap, shard {self.spec.index} "
                     f"expects {entry.accepted + 1}."
                 )
-            self._own_all(push)
+            self.held.check_own(push)
             self._waiting[push.node, push.sequence] = push
             self.meters.delta_bytes += size
             self.ledger.accept(push.node, max(entry.accepted, push.sequence))
@@ -211,7 +253,7 @@ class ShardState(HeldRows):
                         f"push {sequence} of node {node} among others: shard {self.spec.index} "
                         f"expects {accepted + 1}."
                     )
-            self._own_all(push)
+            self.held.check_own(push)
             self.sums.put(key, push)
             for node, sequence in key:
                 self.ledger.accept(node, max(self.ledger.of(node).accepted, sequence))
@@ -224,21 +266,45 @@ class ShardState(HeldRows):
         return min(last, lacking[1] - 1) if lacking is not None and lacking[0] == node else last
 
     def durable(self, node: str) -> int:
-        """The last push of a node that is in a checkpoint of this shard."""
-        return self.ledger.of(node).durable
+        """The last push of a node that is in a checkpoint of this shard.
 
-    @property
-    def moved_rows(self) -> int:
-        """Rows that the leading group has not heard of, where this one follows."""
-        return 0
+        Of a replica the leader's checkpoint says that: this shard sets no bound.
+        """
+        return UNBOUND if self.moved is not None else self.ledger.of(node).durable
 
     def open(self, batch: Minibatches, at: At) -> tuple[FloatArray, FloatArray] | None:
         """Copies of the columns here of a block's rows at `at` or later; None: not there yet."""
         with self.changed:
             if not self.reach(at):
                 return None
-            self.slots(batch.ids, "open")
+            self.held.slots(batch.ids, "open")
             return self._taken(batch)
+
+    def progress(self) -> dict[str, Any]:
+        """Figures for the primary's status, JSON-safe (under the lock)."""
+        meters = self.meters
+        return {
+            "position": self.position,
+            "durable": self.durable_position,
+            "rows": self.held.rows,
+            "bytes": self.held.nbytes,
+            "pushes": meters.pushes,
+            "duplicates": meters.duplicates,
+            "lost_pushes": self.lost_pushes,
+            "repeated_pushes": self.repeated_pushes,
+            "rows_in": meters.rows_in,
+            "rows_out": meters.rows_out,
+            "rows_spared": meters.rows_spared,
+            "bytes_deltas": meters.delta_bytes,
+            "bytes_in": meters.bytes_in,
+            "bytes_out": meters.bytes_out,
+            "bytes_led": self.led.bytes_in + self.led.bytes_out,
+            "moved_rows": 0 if self.moved is None else len(self.moved),
+            "waits_for": None if self.waits_for is None else list(self.waits_for),
+            "stuck": self.changing.stuck,
+            "pause_ms": meters.checkpoint_pause_s * 1000,
+            "uptime_s": time.monotonic() - self.started,
+        }
 
     def close(self) -> None:
         """Let reads that wait go."""
@@ -281,16 +347,16 @@ class ShardState(HeldRows):
     def _planned(self, entry: Entry) -> Iterable[Step]:
         """What carries an entry out, in order; nothing has changed yet."""
         if isinstance(entry, Admit):
-            return [partial(self._admit, entry)]
+            return [partial(self.held.admit, entry)]
         if isinstance(entry, Change):
             return self._change(entry)
         if isinstance(entry, CopyRows):
             return [partial(self._copy, entry)]
-        return []
+        return [] if self.moved is None else [partial(self.moved.set_aside, self.position + 1)]
 
     def _copy(self, entry: CopyRows) -> None:
         self._copies[entry.number] = HeldCopy(
-            self.map, self.tables, self.next_slot, self.lock, self.grams
+            self.map, self.tables, self.held.next_slot, self.lock, self.held.grams
         )
 
     def _missing(self, entry: Change) -> tuple[str, int] | None:
@@ -301,6 +367,8 @@ class ShardState(HeldRows):
         return None
 
     def _fresh(self, ticket: Ticket) -> bool:
+        """Whether a push is not in the rows. A log that is sent again, to a shard that is ahead of
+        it, names pushes that are: each is applied once."""
         node, sequence = ticket
         return sequence > self.ledger.of(node).applied
 
@@ -338,7 +406,7 @@ class ShardState(HeldRows):
         writer  whose versions of them stay
         """
         self.tables.versions.writing(writer)
-        slots, values = self._places(delta.table, delta.ids, "push"), delta.values
+        slots, values = self.held.places(delta.table, delta.ids, "push"), delta.values
         gone = slots < 0
         slots, values = (slots[~gone], values[~gone]) if gone.any() else (slots, values)
         if scale is None:

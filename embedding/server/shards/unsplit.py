@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedding.kernel.errors import ConfigError
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groups.config import PAST_PUSHES, PUSHING
+from embedding.server.groupconfig import PAST_PUSHES, PUSHING
 
 POLICIES = ("asp", "auto", "backup", "bsp", "ssp")
 """Those under which a node needs no rows of its own."""
@@ -61,3 +61,11 @@ def check_column_policy(sync: SyncConfig) -> None:
             f"n_push {sync.n_push}, n_fetch {sync.n_fetch} with split columns: nodes have no rows "
             "of their own; 1 is accepted."
         )
+
+
+def without_rows(config: ServerConfig) -> ServerConfig:
+    """As a primary uses it. By columns no node has whole rows, to infer vectors of words from or
+    to add contexts up by."""
+    if config.split == "rows":
+        return config
+    return config.model_copy(update={"young_mentions": 0, "usage": False})

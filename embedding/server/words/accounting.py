@@ -72,7 +72,12 @@ class Accounts:
         self.phrases: dict[str, Phrase] = {}
         self.cut: set[int] = set()
         self.closed: dict[str, dict[str, Any]] = {}
-        self.on_complete: Callable[[Window], None] | None = None
+        self._on_complete: Callable[[Window], None] | None = None
+
+    def when_complete(self, call: Callable[[Window], None]) -> None:
+        """Have `call` called under the lock with a window that a push completes, before the push
+        is applied."""
+        self._on_complete = call
 
     def learnt(self, arrival: Arrival, now: float) -> None:
         """A push was applied."""
@@ -119,7 +124,7 @@ class Accounts:
         A window of which they hold something themselves is left for later, with those after it:
         windows are cut in order.
         """
-        if self.on_complete is None:
+        if self._on_complete is None:
             return
         own = set()
         for arrival in arrivals:
@@ -129,7 +134,7 @@ class Accounts:
         for window in self.due(now):
             if int(window.start.timestamp()) in own:
                 break
-            self.on_complete(window)
+            self._on_complete(window)
 
     def due(self, now: float) -> list[Window]:
         """Windows that the watermark has passed and that were not cut."""

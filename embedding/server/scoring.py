@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,13 +17,9 @@ import torch
 from embedding.evaluation.likelihood import nll
 from embedding.evaluation.pip import pip_loss
 from embedding.kernel.positions import positions
-from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table, TimeArray, Window
+from embedding.kernel.records import FloatArray, IntArray, ScorePairs, TimeArray, Window
 from embedding.server.config import ServerConfig
-from embedding.server.rows.composing import Composer
-from embedding.server.rows.tables import Tables
-
-Drawn = tuple[IntArray, IntArray, IntArray]
-Scored = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+from embedding.server.rowstore.interface import Slots, Vectors
 
 _EWMA = 0.1
 
@@ -61,44 +56,14 @@ class SourceScore:
 class ScoreKeeper:
     """Keeps losses by source, a sample of scored pairs, and co-occurrences of frequent words."""
 
-    def __init__(self, config: ServerConfig, tables: Tables, composer: Composer) -> None:
-        self._tables = tables
-        self._composer = composer
+    def __init__(self, config: ServerConfig, device: torch.device) -> None:
+        self._device = device
         self._lock = threading.Lock()
         self.sources: dict[str, SourceScore] = {}
         self._ring = PairRing(config.pair_sample)
         self._together = Cooccurrence(config.pip_words)
 
-    def score_all(
-        self,
-        score: Sequence[ScorePairs],
-        slots: Callable[[ScorePairs], Drawn],
-        lock: AbstractContextManager[object],
-    ) -> tuple[float | None, ...]:
-        """`score` of each source's pairs; rows of one source at a time are held.
-
-        Rows are as they are now: the node that asks waits for its answer, and learns nothing.
-        """
-        found = []
-        for pairs in score:
-            with lock:
-                drawn = slots(pairs)
-                rows = self.gather(pairs, drawn)
-            found.append(self.score(pairs, drawn, rows))
-        return tuple(found)
-
-    def gather(self, pairs: ScorePairs, drawn: Drawn) -> Scored:
-        """Vectors of centres, contexts and negatives (under the server's lock)."""
-        centres, contexts, negatives = drawn
-        columns = self._composer.columns
-        flat = columns(self._tables.gather(Table.OUT, negatives.reshape(-1)))
-        return (
-            self._composer.centres(pairs.centres, centres),
-            columns(self._tables.gather(Table.OUT, contexts)),
-            flat.reshape(*negatives.shape, flat.shape[-1]),
-        )
-
-    def score(self, pairs: ScorePairs, drawn: Drawn, rows: Scored) -> float | None:
+    def score(self, pairs: ScorePairs, drawn: Slots, rows: Vectors) -> float | None:
         """Mean loss of the pairs whose words have rows; None when none has. Outside the lock."""
         known = (drawn[0] >= 0) & (drawn[1] >= 0)
         if not known.any():
@@ -169,7 +134,7 @@ class ScoreKeeper:
         at = positions(ids, frequent)
         keep = at >= 0
         if together.any() and int(keep.sum()) > 1:
-            rows = _pick(vectors, at[keep], self._tables.device)
+            rows = _pick(vectors, at[keep], self._device)
             value = pip_loss(rows, together[np.ix_(keep, keep)])
             if math.isfinite(value):
                 found["pip"] = value
@@ -208,7 +173,7 @@ class ScoreKeeper:
         keep = (c >= 0) & (o >= 0) & (n >= 0).all(axis=1)
         if not keep.any():
             return None
-        total, device = 0.0, self._tables.device
+        total, device = 0.0, self._device
         for at in np.array_split(np.flatnonzero(keep), max(1, int(keep.sum()) // 4096)):
             losses = nll(
                 _pick(vectors, c[at], device),
@@ -241,7 +206,7 @@ class PairRing:
         self._full = self._full or self._at + len(fresh) >= self.size
         self._at = (self._at + len(fresh)) % self.size
 
-    def pairs(self) -> Drawn | None:
+    def pairs(self) -> Slots | None:
         """Centres, contexts, negatives; None when nothing was scored."""
         if self._rows is None or not (self._full or self._at):
             return None

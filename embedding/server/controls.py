@@ -7,17 +7,16 @@ from typing import Any, Protocol
 
 from embedding.evaluation.gold import read_gold
 from embedding.kernel.config import validate
-from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Window
 from embedding.server.config import SyncConfig
 from embedding.server.cutting.cutter import Cutter
 from embedding.server.cutting.live import LiveModel, read_gold_set
-from embedding.server.flight.greeting import fence
 from embedding.server.flight.limits import check_node, check_report
 from embedding.server.flight.shell import Control
+from embedding.server.groups.leading import LedGroups
 from embedding.server.groups.link import GroupLink
 from embedding.server.policies import make_policy
-from embedding.server.recovery.restoring import Recovery
 from embedding.server.state import ServerState
 
 
@@ -27,14 +26,15 @@ class Controlled(Protocol):
     state: ServerState
     cutter: Cutter
 
-    @property
-    def recovery(self) -> Recovery | None:
-        """Writes checkpoints, when any are kept."""
-        ...
+    groups: LedGroups
 
     @property
     def link(self) -> GroupLink | None:
         """The line to the leading group, where there is another."""
+        ...
+
+    def checkpoint(self, *, wait: bool) -> None:
+        """Have all that is here in a checkpoint, at once or soon; UnavailableError: it is not."""
         ...
 
     def status(self) -> dict[str, Any]:
@@ -96,14 +96,21 @@ class Controls:
         self._server.state.idle(node)
 
     def fence(self, body: dict[str, Any]) -> dict[str, int | str]:
-        """Another node takes what a dead one read: {"node", "life"}; see `greeting.fence`."""
+        """Another node takes what a dead one read: {"node", "life"}.
+
+        It goes on behind `place`, what the node said with the last push that was taken: that is
+        number `sequence`, and `durable` the last one in a checkpoint.
+        """
         node, life = _node(body), body.get("life")
         if not isinstance(life, str) or not life:
             raise RefusedError("fence: the mark of a life is needed.", kind="control")
         check_node(self._server.state, node)
         if self._server.link is not None:
             self._server.link.fence(node, life)
-        return fence(self._server.state, node, life)
+        entry = self._server.state.fence(node, life)
+        if entry.accepted > entry.durable:
+            self._server.checkpoint(wait=False)
+        return {"sequence": entry.accepted, "durable": entry.durable, "place": entry.place}
 
     def cut(self, body: dict[str, Any]) -> dict[str, Any]:
         """Publish the snapshot of a window: {"start", "end"} in ISO 8601."""
@@ -113,7 +120,7 @@ class Controls:
             raise RefusedError("cut: start and end in ISO 8601 are accepted.") from error
         if self._server.link is not None:
             return dict(self._server.link.cut(Window(*bounds)).to_dict())
-        self._server.state.groups.settle(self._server.state)
+        self._server.groups.settle()
         return dict(self._server.cutter.cut(Window(*bounds)).to_dict())
 
     def configure(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -123,19 +130,13 @@ class Controls:
             before = state.machine.config.model_dump()
             sync = validate(SyncConfig, {**before, **body}, "configure")
             make_policy(sync)
-            state.groups.check(state, sync)
+            self._server.groups.check(sync)
             state.configure(sync)
         return sync.model_dump(mode="json")
 
     def checkpoint(self, body: dict[str, Any]) -> None:
         """Write a checkpoint; with {"wait": false} only begin to."""
-        wait, recovery = body.get("wait", True) is True, self._server.recovery
-        if recovery is None:
-            self._server.state.checkpoint_shards(wait=wait)
-            return
-        failed = recovery.request(wait=wait)
-        if failed is not None:
-            raise UnavailableError(f"{failed}.")
+        self._server.checkpoint(wait=body.get("wait", True) is True)
 
     def rollback(self, body: dict[str, Any]) -> None:
         """Go back to a snapshot and start anew from there: {"to": id, or "nothing"}.

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from embedding.kernel.records import SnapshotRef
 from embedding.server.balance import NodeSpeed
 from embedding.server.figures.alarms import standing_alarms
 from embedding.server.figures.reading import reading
-from embedding.server.figures.syncstatus import sync_status
 from embedding.server.figures.ways import topology
 from embedding.server.state import ServerState
+from embedding.server.syncstatus import sync_status
 from embedding.server.words.accounting import iso
 
 
-def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[str, Any]:
-    """Everything a person or a program may want to know about a running server."""
+def build_status(
+    state: ServerState,
+    snapshots: Sequence[SnapshotRef],
+    groups: Callable[[float], list[dict[str, Any]]] | None = None,
+) -> dict[str, Any]:
+    """Everything a person or a program may want to know about a running server.
+
+    groups  at a monotonic time (under the lock): servers that tell of nodes of their own
+    """
     now = time.monotonic()
     with state.lock:
         meters, sync = state.meters, state.machine.config
         watermark = state.accounts.tracker.advance(now=now)
-        nodes, shards = _nodes(state, now), state.shards()
-        groups = state.groups.describe(state, now)
+        shards, others = state.rows.describe(), [] if groups is None else groups(now)
+        nodes = _nodes(state, {each["group"] for each in others}, now)
         return {
             "epoch": state.epoch,
             "uptime_s": now - state.started,
@@ -58,9 +65,9 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
                 "checkpoint": meters.checkpoint_pause_s * 1000,
                 "cut": meters.cut_pause_s * 1000,
             },
-            "topology": topology(state.reports, meters, shards, groups),
+            "topology": topology(state.reports.last, meters, shards, others),
             "shards": shards,
-            "groups": groups,
+            "groups": others,
             "usage": state.accounts.usage.describe(),
             "young_words": {"held": len(state.young), "mentions": state.young.mentions},
             "rows_per_second": {
@@ -73,7 +80,7 @@ def build_status(state: ServerState, snapshots: Sequence[SnapshotRef]) -> dict[s
             "nodes": nodes,
             "alarms": standing_alarms(nodes),
             "sources": _sources(state, now),
-            "reading": reading(state.reports, state.living()),
+            "reading": reading(state.reports.last, state.living()),
             "windows": state.accounts.describe(),
             "snapshots": [ref.to_dict() for ref in snapshots],
         }
@@ -83,10 +90,11 @@ def _total(shards: Sequence[Mapping[str, Any]], figure: str) -> int:
     return sum(int(shard.get(figure, 0)) for shard in shards)
 
 
-def _nodes(state: ServerState, now: float) -> dict[str, Any]:
+def _nodes(state: ServerState, servers: Collection[str], now: float) -> dict[str, Any]:
+    """Each node, here or at another server; these are members too, but no nodes."""
     found = {}
     for name, member in state.machine.board.members.items():
-        if name in state.groups.groups:
+        if name in servers:
             continue
         entry = state.ledger.of(name)
         rate = state.meters.node_words.get(name)
@@ -100,9 +108,9 @@ def _nodes(state: ServerState, now: float) -> dict[str, Any]:
             "words_per_second": 0.0 if rate is None else rate.value(now),
             "block_share": state.balance.nodes.get(name, NodeSpeed()).share,
             "last_seen_s": now - member.last_seen,
-            "report": state.reports.get(name, {}),
+            "report": state.reports.last.get(name, {}),
         }
-    return found | state.groups.nodes()
+    return found | state.reports.guests
 
 
 def _sources(state: ServerState, now: float) -> dict[str, Any]:

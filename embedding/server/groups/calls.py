@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from math import isfinite
 from typing import Any
@@ -13,8 +12,11 @@ from embedding.exchange.together import PLACES, joined_texts
 from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
-from embedding.server.figures.reports import as_sent
+from embedding.server.figures.meters import Meters
 from embedding.server.flight.limits import check_nodes, check_push, check_report, check_rows
+from embedding.server.flight.shell import Call, Who
+from embedding.server.groups.leading import LedGroups
+from embedding.server.rows.transfer import as_sent
 from embedding.server.state import ServerState
 
 MOST_NODES = 10_000
@@ -24,15 +26,20 @@ MOST_MESSAGES = 8
 
 
 class GroupCalls:
-    """The calls of one stream; `who` says which group greeted on it, and its session."""
+    """See Extra: the calls of one stream; `who` says which group greeted on it."""
 
-    def __init__(self, state: ServerState, who: Callable[[], tuple[str, int]]) -> None:
+    def __init__(self, groups: LedGroups, state: ServerState, who: Who) -> None:
+        self._groups = groups
         self._state = state
         self._who = who
         self._pieces = Pieces()
 
-    def calls(self) -> dict[str, Callable[[Message], Message]]:
-        """By operation."""
+    def meters(self) -> Meters | None:
+        """See Extra."""
+        return self._groups.meters(self._who()[0])
+
+    def calls(self) -> dict[str, Call]:
+        """See Extra."""
         return {
             PIECE: self._piece,
             MERGE: self._merge,
@@ -55,16 +62,14 @@ class GroupCalls:
         check_nodes(self._state.ledger.nodes, [part.node for part in entry.parts])
         for part in entry.parts:
             check_push(self._state, part)
-        ack = self._state.groups.merge(self._state, group, session, entry)
+        ack = self._groups.merge(group, session, entry)
         return Message({"status": "ok", **asdict(ack), "pace": ack.pace.to_dict()})
 
     def _changes(self, message: Message) -> Message:
         group, _ = self._who()
         header, told = message.header, _told(self._state, message.header.get("told"))
         seen = whole(header, "seen", least=-1)
-        facts, ids = self._state.groups.changes(
-            self._state, group, seen, whole(header, "epoch"), told
-        )
+        facts, ids = self._groups.changes(group, seen, whole(header, "epoch"), told)
         arrays: dict[str, Array] = {str(t): each for t, each in ids.items()}
         nodes = facts["nodes"]
         arrays[PLACES], sizes = joined_texts([reached.place for reached in nodes.values()])
@@ -73,9 +78,7 @@ class GroupCalls:
 
     def _rows(self, message: Message) -> Message:
         group, _ = self._who()
-        if self._state.leads:
-            raise RefusedError("rows: they lie on shards; the greeting tells where they are.")
-        if group not in self._state.groups.groups:
+        if group not in self._groups.groups:
             raise RefusedError("rows: `changes` comes first, by which a group is known.")
         ids = message.array("ids", "i8", 1)
         half = message.header.get("rows") == "float16"
@@ -86,9 +89,9 @@ class GroupCalls:
         state = self._state
         check_rows(len(ids), state.dim, state.config.max_message_bytes, half=half)
         with state.lock:
-            slots = state.slots_of(table, ids, "rows")
+            slots = state.rows.slots(table, ids, "rows")
             rows = as_sent(state.tables.gather(table, slots), half)
-            state.groups.sent(group, len(ids))
+            self._groups.sent(group, len(ids))
         return Message({"status": "ok"}, {"rows": rows})
 
 
@@ -97,7 +100,7 @@ def _told(state: ServerState, told: object) -> dict[str, Any]:
     nodes = told.get("nodes", {}) if isinstance(told, dict) else None
     if not isinstance(told, dict) or not isinstance(nodes, dict) or len(nodes) > MOST_NODES:
         raise RefusedError(f"changes: `told` must be an object of at most {MOST_NODES} nodes.")
-    check_nodes(state.reports, nodes)
+    check_nodes(state.reports.last, nodes)
     for name, node in nodes.items():
         report = node.get("report", {}) if isinstance(node, dict) else None
         if not isinstance(report, dict):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 from embedding.kernel.errors import FencedError, RefusedError, ReplacedError
-from embedding.server.recovery.fences import Fences
+from embedding.server.ledger.fences import Fences
 
 
 class Verdict(Enum):
@@ -19,6 +20,10 @@ class Verdict(Enum):
 @dataclass
 class NodeLedger:
     """One node's pushes: accepted ≥ applied ≥ durable.
+
+    A node keeps its pushes above `durable` and sends those above `accepted` again when it connects.
+    So after a crash each is taken once: `accepted` starts where the checkpoint ends, and nothing
+    between is gone from the node's memory.
 
     life    mark of the process that greeted last
     place, applied_place  where the node's reader goes on behind the push accepted last, and
@@ -50,6 +55,10 @@ class Ledger:
         """The node's entry, made when it is new."""
         return self.nodes.setdefault(node, NodeLedger())
 
+    def keep_fences(self, path: Path) -> None:
+        """Go on with the fences of a file, and note new ones there."""
+        self.fences = Fences(path)
+
     def greet(self, node: str, life: str) -> None:
         """A process connects in the node's name; FencedError when what it held is others' now."""
         entry = self.of(node)
@@ -74,12 +83,14 @@ class Ledger:
         entry = self.nodes.get(node)
         if entry is None or entry.life != life:
             return False
+        # A push of it that is on its way comes by a stream of the session before, and is refused.
         entry.session += 1
         return True
 
     def judge(self, node: str, sequence: int) -> Verdict:
         """Whether this push is the next one; RefusedError for a gap."""
         accepted = self.of(node).accepted
+        # Not by `applied`: a push that is held back, whose answer was lost, is here already.
         if sequence <= accepted:
             return Verdict.DUPLICATE
         if sequence > accepted + 1:

@@ -86,8 +86,8 @@ class Drift:
         if len(fresh):
             bases.keep(fresh, self._tables.read(table, fresh))
 
-    def forget(self, slots: IntArray) -> None:
-        """Words came or went: these slots of the words' tables have got other rows."""
+    def replaced(self, slots: IntArray) -> None:
+        """See Watcher."""
         for table, bases in self._bases.items():
             if table is not Table.SUB:
                 bases.forget(slots)

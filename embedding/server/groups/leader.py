@@ -1,0 +1,179 @@
+"""The leading group's server, as a server that follows it sees it.
+
+It gives ids and cuts windows, and its checkpoints are those of the group. Of what the group's nodes
+push it has to hear how far rows moved (`replica.py`) and, by node, what was read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.groups.client import LeaderClient
+from embedding.exchange.groups.sharded import ShardedLeaderClient
+from embedding.exchange.protocol import Push, Welcome
+from embedding.exchange.testimony import Attestation
+from embedding.kernel.errors import ConfigError, UnavailableError
+from embedding.kernel.records import IntArray
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.flight.credentials import own_line
+from embedding.server.groupconfig import PAST_PUSHES, PUSHING, check_pace
+from embedding.server.groups.taking import Told
+from embedding.server.words.accounting import Accounts, Arrival
+from embedding.server.words.vocabulary import Vocabulary
+
+TRY_S = 2.0
+"""How long one request is tried again before the leader counts as away."""
+PAUSE_S = 0.2
+
+
+def following_config(config: ServerConfig) -> ServerConfig:
+    """As a group that follows needs it: what only the leader keeps or cuts is left out."""
+    return config.model_copy(
+        update={
+            "state_dir": None,
+            "shards_dir": None,
+            "snapshots": None,
+            "cut": "manual",
+            "usage": False,
+            "young_mentions": 0,
+        }
+    )
+
+
+def check_follows(sync: SyncConfig, every_s: float) -> None:
+    """ConfigError for what does not go with server groups that exchange every so many seconds."""
+    check_pace(every_s, sync.liveness_timeout_s)
+    if sync.policy in PAST_PUSHES:
+        raise ConfigError(
+            f"policy {sync.policy} with server groups: its nodes change rows past the "
+            f"pushes that groups tell each other of; {', '.join(PUSHING)} are accepted."
+        )
+
+
+class PassingAccounts(Accounts):
+    """Counts that steer sampling and figures for the status; windows are the leader's."""
+
+    def learnt(self, arrival: Arrival, now: float) -> None:
+        """A push was applied."""
+        push, known = arrival.push, arrival.push.counts.ids >= 0
+        none = np.empty(0, dtype=np.int64)
+        self.vocabulary.count(
+            push.counts.ids[known],
+            push.counts.counts[known],
+            arrival.seen[known],
+            (),
+            none,
+            none.astype(np.float64),
+            push.tokens,
+        )
+        self.meters.learnt(push.node, push.tokens, now)
+        self.meters.loss_sum += push.loss_sum
+        self.meters.pairs += push.pairs
+        for each in push.progress:
+            self.meters.documents += each.documents
+            meter = self.meters.source(each.source)
+            meter.documents += each.documents
+            meter.tokens += each.tokens
+            self.tracker.progress(each.source, each.published, now=now, node=push.node)
+
+
+class Leader:
+    """See Upstream; the connection, and what the leader has not been told yet.
+
+    client    speaks with it; of another kind once it has said that its rows lie on shards
+    away      it does not answer
+    greeting  what it answered to the group's greeting, None before
+    untold    by node, the pushes that it has not heard of; the server's lock guards what is untold
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        client: Callable[..., LeaderClient] = LeaderClient,
+    ) -> None:
+        self._config = config
+        self.stopping = threading.Event()
+        self.client = self._connected(client)
+        self.away = False
+        self.greeting: Welcome | None = None
+        self.untold: dict[str, Told] = {}
+        self.untold_pushes = 0
+        self._digests: dict[str, None] = {}
+
+    def _connected(self, client: Callable[..., LeaderClient]) -> LeaderClient:
+        config = self._config
+        return client(
+            config.group.leader or "",
+            node=config.group.name,
+            config=leader_line(config),
+            config_digest=config.config_digest,
+            stop=self.stopping,
+        )
+
+    def greet(self) -> Welcome:
+        """Greet it; ConfigError when it is of another model, UnavailableError while it is away."""
+        welcome = self.client.hello()
+        if welcome.shards and not isinstance(self.client, ShardedLeaderClient):
+            self.client.close()
+            self.client = self._connected(ShardedLeaderClient)
+            welcome = self.client.hello()
+        if welcome.liveness_s:
+            check_pace(self._config.group.every_s, welcome.liveness_s, "the leader's ")
+        self.greeting = welcome
+        return welcome
+
+    def check(self, sync: SyncConfig) -> None:
+        """See Upstream."""
+        check_follows(sync, self._config.group.every_s)
+
+    def accounts(self, config: ServerConfig, vocabulary: Vocabulary, dim: int) -> Accounts:
+        """See Upstream."""
+        return PassingAccounts(config, vocabulary, dim)
+
+    def welcome(self, own: Welcome) -> Welcome:
+        """See Upstream."""
+        leader = self.greeting
+        if leader is None:
+            return own
+        return replace(
+            own,
+            window_unit=leader.window_unit,
+            min_count=max(leader.min_count, own.min_count),
+            young_mentions=leader.young_mentions,
+            usage=leader.usage,
+            salt=leader.salt,
+            min_authors=leader.min_authors,
+            min_sources=leader.min_sources,
+        )
+
+    def ids(
+        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None
+    ) -> IntArray:
+        """See Upstream."""
+        if self.away or self.greeting is None:
+            raise UnavailableError("the leader is away.")
+        return self.client.admit(words, counts, testimony)
+
+    def released(self, push: Push, after: int) -> None:
+        """See Upstream."""
+        self.untold.setdefault(push.node, Told(after)).add(push)
+        self.untold_pushes += 1
+        if push.tokenizer_digest:
+            self._digests[push.tokenizer_digest] = None
+
+    def take(self) -> tuple[dict[str, Told], tuple[str, ...]]:
+        """What is untold, by node, and digests of tokenizers; it counts as told from now on."""
+        found = self.untold, tuple(self._digests)
+        self.untold, self.untold_pushes, self._digests = {}, 0, {}
+        return found
+
+
+def leader_line(config: ServerConfig) -> ExchangeConfig:
+    """How a group reaches its leader; one that is away is not waited for."""
+    quick = {"connect_timeout_s": TRY_S, "max_backoff_s": PAUSE_S * 2}
+    return own_line(config).model_copy(update=quick)

@@ -1,0 +1,1 @@
+"""What became of pushes and of words, noted before it is answered."""

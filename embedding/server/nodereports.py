@@ -1,0 +1,30 @@
+"""What nodes said of themselves last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from embedding.server.policies.board import Member
+
+
+class NodeReports:
+    """The server's lock guards it.
+
+    last    each node's own figures, and `at` the server's clock when they came
+    guests  nodes of other servers by name, as these tell of them
+    """
+
+    def __init__(self) -> None:
+        self.last: dict[str, dict[str, Any]] = {}
+        self.at: dict[str, float] = {}
+        self.guests: dict[str, dict[str, Any]] = {}
+
+    def put(self, node: str, report: dict[str, Any], now: float) -> None:
+        """A report came."""
+        self.last[node], self.at[node] = report, now
+
+    def living(self, members: Mapping[str, Member]) -> set[str]:
+        """Nodes that take part or rest, here or at another server."""
+        there = {name for name, node in self.guests.items() if node.get("state") != "gone"}
+        return there | {name for name, one in members.items() if one.present}

@@ -1,0 +1,175 @@
+"""Processes of servers: started and ended with whoever started them, and again when they die."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field
+
+from embedding.kernel.config import Config
+from embedding.kernel.errors import PlatformError
+from embedding.kernel.ports import lasting_port
+from embedding.server.config import ServerConfig
+
+logger = logging.getLogger(__name__)
+
+START_S = 120.0
+STOP_S = 60.0
+_WATCH_S = 0.2
+_ENDING_S = 10.0
+_LONGEST_PAUSE_S = 10.0
+
+
+class ProcessSpec(Config):
+    """What the process of a server must know to start; given to it as JSON."""
+
+    module: ClassVar[str]
+    """In `embedding.server`; it is run."""
+    what: ClassVar[str]
+    """As logs call it, before its index."""
+
+    server: ServerConfig
+    """Address, device, limits and folders."""
+
+    index: int = Field(ge=0)
+    """Which of its kind."""
+
+
+class ProcessKeeper:
+    """Keeps one process alive. It listens at the same port in each life."""
+
+    def __init__(self, spec: ProcessSpec) -> None:
+        self.spec = _listening_at(spec, spec.server.port or lasting_port(spec.server.host))
+        self._what = f"{spec.what} {spec.index}"
+        self.restarts = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="process-keeper", daemon=True)
+
+    @property
+    def pid(self) -> int:
+        """The process that runs now, 0 when none does."""
+        return 0 if self._process is None else self._process.pid
+
+    @property
+    def code(self) -> int | None:
+        """With which exit code it ended; None: it runs, or was never started."""
+        return None if self._process is None else self._process.returncode
+
+    def launch(self) -> None:
+        """Start the process."""
+        command = [sys.executable, "-m", f"embedding.server.{self.spec.module}"]
+        # It ends when its standard input ends, which is when this process is gone.
+        self._process = subprocess.Popen(  # noqa: S603 - this very program
+            [*command, self.spec.model_dump_json()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": _path()},
+        )
+
+    def ready(self, deadline: float) -> str:
+        """Wait until it listens, and where."""
+        process, line = self._process, b""
+        if process is None or process.stdout is None:
+            raise PlatformError(f"{self._what}: it was not started.")
+        while not line.endswith(b"\n"):
+            if time.monotonic() > deadline or self._stopping.is_set():
+                raise PlatformError(f"{self._what} was not ready in time.")
+            if not select.select([process.stdout], [], [], _WATCH_S)[0]:
+                continue
+            piece = os.read(process.stdout.fileno(), 4096)
+            if not piece:
+                raise PlatformError(
+                    f"{self._what} ended while it started (exit code "
+                    f"{_code(process)}); its log says why."
+                )
+            line += piece
+        location: str = json.loads(line)["location"]
+        self.spec = _listening_at(self.spec, int(location.rpartition(":")[2]))
+        return location
+
+    def watch(self) -> None:
+        """Begin to start it again whenever it ends."""
+        self._thread.start()
+
+    def hint(self) -> None:
+        """Tell it to end."""
+        self._stopping.set()
+        process = self._process
+        if process is not None and process.poll() is None:
+            process.terminate()
+            if process.stdin is not None:
+                process.stdin.close()
+
+    def end(self) -> None:
+        """Wait until it has ended; one that does not is killed."""
+        if self._thread.is_alive():
+            self._thread.join(timeout=STOP_S)
+        process = self._process
+        if process is None:
+            return
+        if process.poll() is None:
+            process.terminate()
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            logger.warning("%s did not end within %.0f s", self._what, STOP_S)
+            process.kill()
+            process.wait(10)
+        self._close(process)
+
+    def _watch(self) -> None:
+        pause = _WATCH_S
+        while not self._stopping.wait(_WATCH_S):
+            process = self._process
+            if process is None or process.poll() is None:
+                continue
+            logger.warning(
+                "%s ended (exit code %d); starting it again",
+                self._what,
+                process.returncode,
+            )
+            self._close(process)
+            self.restarts += 1
+            began = time.monotonic()
+            try:
+                self.launch()
+                self.ready(began + START_S)
+                pause = _WATCH_S
+            except (PlatformError, OSError, ValueError) as error:
+                logger.error("%s", error)
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+                self._stopping.wait(pause)
+
+    def _close(self, process: subprocess.Popen[bytes]) -> None:
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def _listening_at(spec: ProcessSpec, port: int) -> ProcessSpec:
+    return spec.model_copy(update={"server": spec.server.model_copy(update={"port": port})})
+
+
+def _code(process: subprocess.Popen[bytes]) -> int | str:
+    """The exit code of a process that says nothing any more; one that hangs is killed."""
+    try:
+        return process.wait(_ENDING_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait(_ENDING_S)
+
+
+def _path() -> str:
+    """Where the child finds this package, whatever its working folder."""
+    root = str(Path(__file__).resolve().parents[2])
+    return os.pathsep.join(p for p in (root, os.environ.get("PYTHONPATH", "")) if p)

@@ -1,0 +1,219 @@
+"""What a server asks of its rows, whether they lie in its own tables or on shards."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy.typing as npt
+import torch
+
+from embedding.exchange.payload import RowDelta
+from embedding.kernel.records import IntArray, ScorePairs, Table
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.policies.board import Instruction
+from embedding.server.rows.composing import Composer, Copy
+from embedding.server.rows.tables import Tables, TablesCopy
+from embedding.server.words.vocabulary import Admission, Vocabulary
+
+At = tuple[int, int]
+"""A life of the server and a position in its log of row changes."""
+Slots = tuple[IntArray, IntArray, IntArray]
+"""Slots int64 of centres [n], contexts [n] and negatives [n, k]; -1 for evicted words."""
+Vectors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""Their vectors [n, d], [n, d] and [n, k, d], on the device of the tables."""
+Scorable = tuple[ScorePairs, Slots, Vectors]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a row store is made from.
+
+    epoch     number of this life of the server
+    buckets   rows of n-grams; biases: columns at the end of a row that are no part of a vector
+    lock      the server's
+    """
+
+    config: ServerConfig
+    sync: SyncConfig
+    vocabulary: Vocabulary
+    lock: threading.RLock
+    dim: int
+    seed: int
+    epoch: int
+    buckets: int
+    biases: int
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What a node gets that pulls.
+
+    rows      by table, [n, dim] on the device of the tables; none where the node has to ask shards
+    to_score  called without the lock: the pairs to score, or the names of shards that are late
+    at        from where in the log on the node may read the shards; None: there are none
+    """
+
+    rows: Mapping[Table, torch.Tensor]
+    to_score: Callable[[], Iterator[Scorable] | list[str]]
+    at: At | None = None
+
+
+class RowsCopy(Copy, Protocol):
+    """All rows at one moment; they are copied while training goes on."""
+
+    def finish(self, lock: AbstractContextManager[object]) -> float:
+        """Complete the copy; the longest time in seconds for which `lock` was held."""
+        ...
+
+    def release(self) -> None:
+        """The copy is needed no longer."""
+        ...
+
+
+class RowStore(Protocol):
+    """Rows of one server. The server's lock guards all calls but those that say otherwise.
+
+    What only shards need does nothing here.
+
+    tables         rows in this process, none where shards hold them; its device and kinds hold
+                   for both
+    composer       makes vectors of rows
+    local          whether the rows are in `tables`
+    nodes_hold_rows   whether nodes keep copies of rows and step on them by themselves
+    full           why new words get no rows, a sentence; None while they do
+    """
+
+    tables: Tables
+    composer: Composer
+    local: bool
+    nodes_hold_rows: bool
+    full: str | None
+
+    def check(self, sync: SyncConfig, before: SyncConfig) -> None:
+        """RefusedError or ConfigError for a policy that these rows do not go with."""
+        ...
+
+    # -- nodes ------------------------------------------------------------------------------
+
+    def slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
+        """Slots int64 [n] of rows that a message names, -1 for evicted words.
+
+        RefusedError for an id that was never given, and where the rows lie on shards.
+        """
+        ...
+
+    def pull(
+        self,
+        vectors: IntArray,
+        contexts: IntArray,
+        grams: IntArray | None,
+        score: Sequence[ScorePairs],
+    ) -> Pulled:
+        """The rows of these ids; RefusedError as for `slots`."""
+        ...
+
+    def released(self, instructions: Sequence[Instruction]) -> None:
+        """The policy let pushes through; said before the first of them is carried out."""
+        del instructions
+
+    def released_entry(self, writer: str, sequence: int) -> None:
+        """An entry of another server is applied, whose rows came to the shards under this name."""
+        del writer, sequence
+
+    def together(self, tickets: tuple[tuple[str, int], ...]) -> AbstractContextManager[None]:
+        """Pushes (node, sequence) that are taken in here came as one sum of rows."""
+        del tickets
+        return nullcontext()
+
+    def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
+        """Add to rows, all of them or none; how many there were: evicted words' are left out.
+
+        scale   None: past the optimiser
+        writer  who has these changes already
+        """
+        ...
+
+    def unknown(self, who: str, seen: int) -> dict[Table, IntArray]:
+        """Ids of rows that others than `who` changed since `seen`, by table; none of shards."""
+        ...
+
+    # -- words ------------------------------------------------------------------------------
+
+    def make_room(self, words: int) -> int:
+        """For how many of so many new words there is memory."""
+        ...
+
+    def evicted(self, ids: IntArray) -> None:
+        """These words are about to lose their rows."""
+        ...
+
+    def start(self, admission: Admission) -> None:
+        """Give new words their first rows."""
+        ...
+
+    # -- reading all of them ----------------------------------------------------------------
+
+    def reading(self) -> AbstractContextManager[object]:
+        """What is held while `live` is called."""
+        ...
+
+    def live(self, table: Table, ids: IntArray) -> torch.Tensor:
+        """Vectors or contexts [n, d] of words now, zeros for evicted ones (within `reading`)."""
+        ...
+
+    def copy(self) -> RowsCopy:
+        """Begin a consistent copy of all rows."""
+        ...
+
+    # -- keeping them -----------------------------------------------------------------------
+
+    def own_copy(self) -> TablesCopy:
+        """Begin a copy of `tables` with accumulators, for this server's checkpoint."""
+        ...
+
+    def keep_first(self) -> None:
+        """Have on disk what a checkpoint of this server builds on (without the lock).
+
+        UnavailableError when that cannot be.
+        """
+        return
+
+    def checkpoint(self, *, wait: bool) -> None:
+        """Have shards write checkpoints (without the lock)."""
+        del wait
+
+    def settle(self) -> None:
+        """Wait a moment until shards have carried out what they were told (without the lock)."""
+        return
+
+    def facts(self) -> dict[str, Any]:
+        """What a checkpoint says of where the rows are, JSON-safe."""
+        ...
+
+    def restore(
+        self,
+        facts: Mapping[str, Any],
+        arrays: Mapping[str, npt.NDArray[Any]],
+        slots: IntArray,
+        places: IntArray,
+    ) -> None:
+        """Go on from a checkpoint: rows of `slots` are at `places` of its arrays, int64 [n]."""
+        ...
+
+    # -- being shown ------------------------------------------------------------------------
+
+    def position(self) -> At | None:
+        """From where on shards have all that was taken so far; None: there are none."""
+        return None
+
+    def locations(self) -> tuple[str, ...]:
+        """Where nodes find the shards."""
+        return ()
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Each shard, as the status shows it."""
+        return []

@@ -1,0 +1,201 @@
+"""Rows in the server's own tables."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from embedding.exchange.payload import RowDelta
+from embedding.kernel.errors import RefusedError
+from embedding.kernel.records import IntArray, ScorePairs, Table
+from embedding.server.config import SyncConfig
+from embedding.server.rows.composing import Composer
+from embedding.server.rows.tables import Optimizer, Tables, TablesCopy, pick_device
+from embedding.server.rowstore.interface import Pulled, RowStore, Scorable, Setup, Slots, Vectors
+from embedding.server.validation import check_buckets, check_score
+from embedding.server.words.vocabulary import Admission
+
+logger = logging.getLogger(__name__)
+
+
+def shares(sync: SyncConfig) -> bool:
+    """Whether nodes write to the tables themselves."""
+    return sync.policy == "hogwild"
+
+
+class LocalRows(RowStore):
+    """See RowStore."""
+
+    local = nodes_hold_rows = True
+
+    def __init__(self, setup: Setup) -> None:
+        config, shared = setup.config, shares(setup.sync)
+        self.tables = Tables(
+            setup.dim,
+            device=pick_device(config.device, shared=shared),
+            capacity=config.max_words if shared else config.initial_rows,
+            seed=setup.seed,
+            optimizer=Optimizer(config.optimizer, config.adagrad_rate),
+            shared=shared,
+            buckets=setup.buckets,
+        )
+        self._vocabulary, self._lock = setup.vocabulary, setup.lock
+        self.composer = Composer(
+            self.tables, self._vocabulary.names, buckets=setup.buckets, biases=setup.biases
+        )
+        self._max_words = config.max_words
+        self.full: str | None = None
+
+    def check(self, sync: SyncConfig, before: SyncConfig) -> None:
+        """See RowStore."""
+        if shares(sync) is not shares(before):
+            raise RefusedError(
+                f"configure: from {before.policy} to {sync.policy}: hogwild keeps its tables "
+                "in shared memory from the start; start the server with that policy."
+            )
+
+    def slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
+        """See RowStore; the slot of an n-gram is its bucket."""
+        if table is Table.SUB:
+            return check_buckets(ids, self.tables.buckets, what)
+        return self._vocabulary.slots(ids, what)
+
+    def pull(
+        self,
+        vectors: IntArray,
+        contexts: IntArray,
+        grams: IntArray | None,
+        score: Sequence[ScorePairs],
+    ) -> Pulled:
+        """See RowStore."""
+        asked = {Table.IN: vectors, Table.OUT: contexts}
+        if grams is not None:
+            asked[Table.SUB] = grams
+        slots = {table: self.slots(table, ids, "pull") for table, ids in asked.items()}
+        for pairs in score:
+            check_score(pairs, self._vocabulary)
+        rows = {table: self.tables.gather(table, where) for table, where in slots.items()}
+        return Pulled(rows, partial(self._to_score, score))
+
+    def _to_score(self, score: Sequence[ScorePairs]) -> Iterator[Scorable]:
+        """Rows of one source at a time are held. They are as they are now: the node that asks
+        waits for its answer, and learns nothing."""
+        for pairs in score:
+            with self._lock:
+                slots = check_score(pairs, self._vocabulary)
+                vectors = self._vectors(pairs, slots)
+            yield pairs, slots, vectors
+
+    def _vectors(self, pairs: ScorePairs, slots: Slots) -> Vectors:
+        centres, contexts, negatives = slots
+        columns = self.composer.columns
+        flat = columns(self.tables.gather(Table.OUT, negatives.reshape(-1)))
+        return (
+            self.composer.centres(pairs.centres, centres),
+            columns(self.tables.gather(Table.OUT, contexts)),
+            flat.reshape(*negatives.shape, flat.shape[-1]),
+        )
+
+    def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
+        """See RowStore."""
+        self.tables.versions.writing(writer)
+        slots, values = self.slots(delta.table, delta.ids, "push"), delta.values
+        gone = slots < 0
+        if gone.any():
+            slots, values = slots[~gone], values[~gone]
+        if scale is None:
+            held = self.tables.read(delta.table, slots)
+            self.tables.put(delta.table, slots, held + values)
+        else:
+            self.tables.add(delta.table, slots, values, scale)
+        return len(slots)
+
+    def unknown(self, who: str, seen: int) -> dict[Table, IntArray]:
+        """See RowStore."""
+        found = {}
+        for table in self.tables.kinds:
+            if table is Table.SUB:
+                ids = slots = np.arange(self.tables.buckets, dtype=np.int64)
+            else:
+                ids = self._vocabulary.alive()
+                slots = self._vocabulary.slots(ids, "changes")
+            since = np.full(len(ids), seen, dtype=np.int64)
+            found[table] = ids[self.tables.versions.unknown(who, table, slots, since)]
+        return found
+
+    def make_room(self, words: int) -> int:
+        """See RowStore."""
+        if self.tables.memory is not None:  # shared tables do not grow
+            return min(words, self._max_words - len(self._vocabulary))
+        rows = self._vocabulary.rows
+        try:
+            self.tables.ensure(min(rows + words, self._max_words))
+        except (MemoryError, RuntimeError) as error:  # what torch raises is a RuntimeError
+            if self.full is None:
+                logger.exception("there is no memory for rows of more words")
+            self.full = (
+                f"no new words: there is no memory for more than the {self.tables.capacity} rows "
+                f"that there are ({type(error).__name__}); learning goes on without them."
+            )
+            return self.tables.capacity - rows
+        self.full = None
+        return words
+
+    def evicted(self, ids: IntArray) -> None:
+        """See RowStore."""
+        slots = self._vocabulary.slots(ids, "evict")
+        self.tables.replaced(slots[slots >= 0])
+        self.composer.forget(ids)
+
+    def start(self, admission: Admission) -> None:
+        """See RowStore."""
+        self.tables.ensure(self._vocabulary.rows)
+        self.tables.start(admission.slots, admission.ids)
+
+    def reading(self) -> AbstractContextManager[object]:
+        """See RowStore."""
+        return self._lock
+
+    def live(self, table: Table, ids: IntArray) -> torch.Tensor:
+        """See RowStore."""
+        slots = self._vocabulary.slots(ids, "evaluate")
+        if table is Table.IN:
+            return self.composer.centres(ids, slots)
+        return self.composer.columns(self.tables.gather(Table.OUT, slots))
+
+    def copy(self) -> TablesCopy:
+        """See RowStore."""
+        return self.tables.copy(self._vocabulary.rows, accumulators=False)
+
+    def own_copy(self) -> TablesCopy:
+        """See RowStore."""
+        adagrad = self.tables.optimizer.name == "adagrad"
+        return self.tables.copy(self._vocabulary.rows, accumulators=adagrad)
+
+    def facts(self) -> dict[str, Any]:
+        """See RowStore."""
+        return {"shards": 1}
+
+    def restore(
+        self,
+        facts: Mapping[str, Any],
+        arrays: Mapping[str, npt.NDArray[Any]],
+        slots: IntArray,
+        places: IntArray,
+    ) -> None:
+        """See RowStore."""
+        del facts
+        self.tables.ensure(self._vocabulary.rows)
+        for table in self.tables.kinds:
+            rows = arrays[f"rows.{table}"]
+            moved = arrays.get(f"moved.{table}", np.zeros(len(rows), dtype=np.float32))
+            if table is Table.SUB:
+                slots = places = np.arange(len(rows))
+            self.tables.restore(table, slots, rows[places], moved[places])

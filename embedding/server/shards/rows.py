@@ -1,0 +1,385 @@
+"""Rows on shards (docs/adr/0007-shards.md)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from embedding.exchange.payload import RowDelta
+from embedding.exchange.shards.split import Layout
+from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
+from embedding.server.config import SyncConfig
+from embedding.server.policies.board import Apply, Instruction
+from embedding.server.rows.composing import Bags, Composer, mean
+from embedding.server.rows.tables import Optimizer, Tables, TablesCopy, pick_device
+from embedding.server.rowstore.interface import (
+    At,
+    Pulled,
+    RowStore,
+    Scorable,
+    Setup,
+    Slots,
+    Vectors,
+)
+from embedding.server.shards.link import ShardLinks
+from embedding.server.shards.log import Change, CopyRows, ShardLog
+from embedding.server.shards.sums import Key, LoggedSums
+from embedding.server.shards.unsplit import (
+    check_column_policy,
+    check_columns,
+    check_dealt,
+    check_pushing,
+)
+from embedding.server.validation import check_score
+from embedding.server.words.vocabulary import Admission
+
+_PIECE_BYTES = 8 * 1024 * 1024
+_COPY_S = 120.0
+_SETTLE_S = 10.0
+_KEEP_S = 60.0
+_PAUSE_S = 0.05
+
+
+class ShardedRows(RowStore):
+    """See RowStore. Of rows there is only the log that orders their changes.
+
+    log    what shards carry out
+    links  to the shards; there are none before `links.start`
+    """
+
+    local = False
+    full: str | None = None
+
+    def __init__(self, setup: Setup) -> None:
+        config = setup.config
+        check_dealt(setup.buckets, config.shards)
+        self.nodes_hold_rows = config.split == "rows"
+        if self.nodes_hold_rows:
+            check_pushing(setup.sync, config.shards)
+        else:
+            shape = {"dim": setup.dim, "buckets": setup.buckets, "biases": setup.biases}
+            check_columns(config, setup.sync, **shape)
+        self.tables = Tables(
+            setup.dim,
+            device=pick_device(config.device),
+            capacity=1,
+            seed=setup.seed,
+            optimizer=Optimizer(config.optimizer, config.adagrad_rate),
+        )
+        self._vocabulary, self._lock = setup.vocabulary, setup.lock
+        self.composer = Composer(
+            self.tables, self._vocabulary.names, buckets=setup.buckets, biases=setup.biases
+        )
+        self._shards, self._split = config.shards, config.split
+        self.log = ShardLog(setup.epoch, config.max_message_bytes)
+        self._changes = LoggedSums(self.log)
+        self.links = ShardLinks(
+            self.log,
+            Layout(config.shards, config.split, setup.dim),
+            follows=config.group.leader is not None,
+        )
+        self._copies = 0
+
+    def check(self, sync: SyncConfig, before: SyncConfig) -> None:
+        """See RowStore."""
+        del before
+        if self.nodes_hold_rows:
+            check_pushing(sync, self._shards)
+        else:
+            check_column_policy(sync)
+
+    def slots(self, table: Table, ids: IntArray, what: str) -> IntArray:
+        """See RowStore."""
+        del table, ids
+        raise RefusedError(f"{what}: the rows lie on shards; the greeting tells where they are.")
+
+    def pull(
+        self,
+        vectors: IntArray,
+        contexts: IntArray,
+        grams: IntArray | None,
+        score: Sequence[ScorePairs],
+    ) -> Pulled:
+        """See RowStore."""
+        if len(vectors) or len(contexts) or grams is not None:
+            self.slots(Table.IN, vectors, "pull")
+        if not score:
+            return Pulled({}, lambda: iter(()), self.position())
+        slots = [check_score(pairs, self._vocabulary) for pairs in score]
+        # The n-grams of all centres, each once.
+        ids = np.concatenate([pairs.centres for pairs in score])
+        found, first = np.unique(ids, return_index=True)
+        bags = self.composer.bags(found, np.concatenate([each[0] for each in slots])[first])
+        at = self.position()
+        return Pulled({}, partial(self._to_score, score, slots, bags, at), at)
+
+    def _to_score(
+        self, score: Sequence[ScorePairs], slots: Sequence[Slots], bags: Bags | None, at: At
+    ) -> Iterator[Scorable] | list[str]:
+        """The rows of all pairs, each once, as they are when the pull is let through.
+
+        They may hold later pushes of other nodes, but none of the node that pulls: it waits for
+        its answer.
+        """
+        centres = np.unique(np.concatenate([pairs.centres for pairs in score]))
+        parts = [part.reshape(-1) for pairs in score for part in (pairs.contexts, pairs.negatives)]
+        others = np.unique(np.concatenate(parts))
+        rows_in = self.links.rows(Table.IN, centres, at)
+        rows_out = self.links.rows(Table.OUT, others, at)
+        sums = None if bags is None else self.links.sums(bags, at)
+        if isinstance(rows_in, list) or isinstance(rows_out, list) or isinstance(sums, list):
+            return sorted({*_names(rows_in), *_names(rows_out), *_names(sums)})
+        columns, inputs = self.composer.columns, self._on_device(rows_in)
+        if bags is not None and sums is not None:
+            inputs = mean(inputs, self._on_device(sums), bags)
+        outputs = columns(self._on_device(rows_out))
+        held = FetchedRows(centres, columns(inputs), others, outputs)
+        return ((pairs, each, held.of(pairs)) for pairs, each in zip(score, slots, strict=True))
+
+    def released(self, instructions: Sequence[Instruction]) -> None:
+        """See RowStore: the log says it to the shards."""
+        for instruction in instructions:
+            tickets = tuple((ticket.node, ticket.sequence) for ticket in instruction.tickets)
+            change = Change(tickets, 0.0)
+            if isinstance(instruction, Apply):
+                change = Change(tickets, instruction.scale, instruction.average)
+            self._changes.append(change)
+
+    def released_entry(self, writer: str, sequence: int) -> None:
+        """See RowStore."""
+        plain = self.tables.optimizer.name != "sum"
+        self._changes.append(Change(((writer, sequence),), 1.0, plain=plain))
+
+    def together(self, tickets: Key) -> AbstractContextManager[None]:
+        """See RowStore."""
+        return self._changes.together(tickets)
+
+    def add(self, delta: RowDelta, scale: float | None, writer: str | None) -> int:
+        """See RowStore."""
+        del scale, writer
+        return len(self.slots(delta.table, delta.ids, "push"))
+
+    def unknown(self, who: str, seen: int) -> dict[Table, IntArray]:
+        """See RowStore: a group asks the shards."""
+        del who, seen
+        return {}
+
+    def make_room(self, words: int) -> int:
+        """See RowStore: shards make it, and say so when they cannot."""
+        return words
+
+    def evicted(self, ids: IntArray) -> None:
+        """See RowStore."""
+        self.composer.forget(ids)
+
+    def start(self, admission: Admission) -> None:
+        """See RowStore."""
+        first = self._vocabulary.next_id - len(admission.ids)
+        self.log.admit(first, len(admission.ids), admission.evicted)
+
+    def reading(self) -> AbstractContextManager[object]:
+        """Nothing: the shards answer while nodes train."""
+        return nullcontext()
+
+    def live(self, table: Table, ids: IntArray) -> torch.Tensor:
+        """See RowStore: with all that is in the log now."""
+        bags = None
+        with self._lock:
+            at = self.position()
+            if table is Table.IN:
+                bags = self.composer.bags(ids, self._vocabulary.slots(ids, "evaluate"))
+        rows = self._on_device(_once_all(lambda: self.links.rows(table, ids, at)))
+        if bags is not None:
+            sums = _once_all(lambda: self.links.sums(bags, at))
+            rows = mean(rows, self._on_device(sums), bags)
+        return self.composer.columns(rows)
+
+    def _on_device(self, rows: FloatArray) -> torch.Tensor:
+        return torch.from_numpy(rows).to(self.tables.device)
+
+    def copy(self) -> RemoteCopy:
+        """See RowStore."""
+        self._copies += 1
+        position = self.log.append(CopyRows(self._copies))
+        slots = np.arange(self._vocabulary.rows, dtype=np.int64)
+        at, ids = (self.log.number, position), self._vocabulary.ids_at(slots)
+        return RemoteCopy(self.links, self._copies, at, ids, self.composer.buckets)
+
+    def own_copy(self) -> TablesCopy:
+        """See RowStore: there are none."""
+        return self.tables.copy(0, accumulators=self.tables.optimizer.name == "adagrad")
+
+    def keep_first(self) -> None:
+        """See RowStore.
+
+        Invariant: on disk no shard is behind the primary's checkpoint. Otherwise, if all died at
+        once, a push that the primary counts as applied would be missing from a shard's rows, and
+        nobody would send it again. A shard that is ahead does no harm: it knows the numbers of the
+        pushes that it has, and applies none of them twice.
+        """
+        position = self.log.position
+        if not self.links.settle(_KEEP_S):
+            raise UnavailableError(f"a shard was not up to date within {_KEEP_S:.0f} s")
+        self.links.checkpoint(position)
+
+    def checkpoint(self, *, wait: bool) -> None:
+        """See RowStore."""
+        if wait:
+            self.links.checkpoint()
+        else:
+            self.links.want_checkpoint()
+
+    def settle(self) -> None:
+        """See RowStore."""
+        self.links.settle(_SETTLE_S)
+
+    def facts(self) -> dict[str, Any]:
+        """See RowStore."""
+        return {"shards": self._shards, "split": self._split, "log": self.log.to_json()}
+
+    def restore(
+        self,
+        facts: Mapping[str, Any],
+        arrays: Mapping[str, npt.NDArray[Any]],
+        slots: IntArray,
+        places: IntArray,
+    ) -> None:
+        """See RowStore."""
+        del arrays, slots, places
+        self.log.restore(facts["log"])
+
+    def position(self) -> At:
+        """See RowStore."""
+        return self.log.number, self.log.position
+
+    def locations(self) -> tuple[str, ...]:
+        """See RowStore."""
+        return self.links.locations
+
+    def describe(self) -> list[dict[str, Any]]:
+        """See RowStore."""
+        return self.links.describe()
+
+
+@dataclass(frozen=True)
+class FetchedRows:
+    """Rows of words that are to be scored, each once.
+
+    centres, others   int64 [n], [m], increasing ids
+    inputs, outputs   float32 [n, d], [m, d] on the server's device
+    """
+
+    centres: IntArray
+    inputs: torch.Tensor
+    others: IntArray
+    outputs: torch.Tensor
+
+    def of(self, pairs: ScorePairs) -> Vectors:
+        """Vectors of a source's centres, contexts and negatives."""
+        return (
+            self._picked(self.inputs, self.centres, pairs.centres),
+            self._picked(self.outputs, self.others, pairs.contexts),
+            self._picked(self.outputs, self.others, pairs.negatives),
+        )
+
+    @staticmethod
+    def _picked(rows: torch.Tensor, ids: IntArray, wanted: IntArray) -> torch.Tensor:
+        return rows[torch.from_numpy(np.searchsorted(ids, wanted)).to(rows.device)]
+
+
+class RemoteCopy:
+    """All rows at one position of the log, as the shards copied them.
+
+    ids      int64 [n], id of each slot of the vocabulary then
+    buckets  rows of n-grams
+    """
+
+    def __init__(
+        self, links: ShardLinks, number: int, at: tuple[int, int], ids: IntArray, buckets: int
+    ) -> None:
+        self._links = links
+        self._number = number
+        self._at = at
+        self._ids = ids
+        self._buckets = buckets
+
+    def finish(self, lock: AbstractContextManager[object]) -> float:
+        """Wait until every shard has begun its copy; the lock is not needed."""
+        del lock
+        for link in self._links.links:
+            self._until(lambda link=link: link.copied(self._number, self._at))
+        return 0.0
+
+    def pick(self, table: Table, slots: IntArray) -> FloatArray:
+        """float32 [m, dim] of some slots; UnavailableError when a shard lost its copy."""
+        return self._fetched(table, self._ids[slots])
+
+    def rows(self, table: Table) -> FloatArray:
+        """float32 [buckets, dim], all rows of n-grams; of words there are only those picked."""
+        if table is not Table.SUB:
+            raise RefusedError(f"table {table}: its rows are picked by slot.")
+        return self._fetched(table, np.arange(self._buckets, dtype=np.int64))
+
+    def _fetched(self, table: Table, ids: IntArray) -> FloatArray:
+        layout = self._links.layout
+        found = np.empty((len(ids), layout.dim), dtype=np.float32)
+        piece = max(1, _PIECE_BYTES // (4 * layout.dim))
+        for link in self._links.links:
+            where, columns = (
+                np.flatnonzero(layout.held(ids, link.index)),
+                layout.columns(link.index),
+            )
+            for start in range(0, len(where), piece):
+                part = where[start : start + piece]
+                found[part, columns] = self._until(
+                    lambda link=link, part=part: link.copied(
+                        self._number, self._at, table, ids[part]
+                    )
+                )
+        return found
+
+    def release(self) -> None:
+        """The copy is needed no longer."""
+        for link in self._links.links:
+            link.forget(self._number)
+
+    def _until(self, fetch: Any) -> FloatArray:
+        """Fetch, again while a shard is away or behind."""
+        deadline = time.monotonic() + _COPY_S
+        while True:
+            try:
+                found: FloatArray | None = fetch()
+            except UnavailableError:
+                found = None
+                time.sleep(0.2)
+            except RefusedError as error:
+                raise UnavailableError(str(error)) from error
+            if found is not None:
+                return found
+            if time.monotonic() > deadline:
+                raise UnavailableError(f"a shard did not copy its rows within {_COPY_S:.0f} s.")
+
+
+def _once_all(fetch: Callable[[], FloatArray | list[str]]) -> FloatArray:
+    """What shards answer, once all do; UnavailableError when some do not."""
+    deadline = time.monotonic() + _SETTLE_S
+    while isinstance(found := fetch(), list):
+        if time.monotonic() > deadline:
+            raise UnavailableError(
+                f"{', '.join(found)} did not answer within {_SETTLE_S:.0f} s; ask again."
+            )
+        time.sleep(_PAUSE_S)
+    return found
+
+
+def _names(rows: FloatArray | list[str] | None) -> list[str]:
+    return rows if isinstance(rows, list) else []

@@ -1,0 +1,67 @@
+"""Words that get their row after their text was remembered."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embedding.kernel.records import TokenBlock
+from embedding.stream.replay import UniformReplay
+from embedding.worker.latewords import NONE, LateWords
+from embedding.worker.mixing import Mixing
+from embedding.worker.planning import Part
+from embedding.worker.rehearsal import Rehearsal
+
+WORDS = "abcdefghij"
+
+
+def part(text: str, rows: dict[str, int]) -> tuple[TokenBlock, Part]:
+    """A block of one document of one-letter words, and its words' rows."""
+    block = TokenBlock.build("s", [[list(text)]], published=[0.0], keys=["k"])
+    table = np.array([rows.get(word, NONE) for word in block.words], dtype=np.int64)
+    return block, Part(table, block.codes, block.sentences)
+
+
+def test_a_word_is_read_as_its_row_from_then_on():
+    late = LateWords()
+    first = late.coded(*part("abca", {"b": 7}))
+    assert late.rows(first).tolist() == [NONE, 7, NONE, NONE]
+    again = late.coded(*part("ab", {"a": 3, "b": 7}))
+    assert again.tolist() == [3, 7]
+    assert late.rows(first).tolist() == [3, 7, NONE, 3]
+    assert len(late) == 1, "only c has no row still"
+
+
+def test_a_word_that_lost_its_row_gets_another():
+    late = LateWords()
+    first = late.coded(*part("a", {}))
+    late.coded(*part("a", {"a": 1}))
+    second = late.coded(*part("a", {}))
+    late.coded(*part("a", {"a": 9}))
+    assert late.rows(np.concatenate([first, second])).tolist() == [1, 9]
+
+
+@given(
+    st.lists(st.tuples(st.text(WORDS, min_size=1, max_size=6), st.integers(0, 10)), max_size=40),
+    st.integers(1, 8),
+)
+def test_rows_are_right_or_unknown_however_few_are_remembered(steps, most):
+    late, rows, texts = LateWords(most), {}, []
+    for text, known in steps:
+        rows |= {word: at for at, word in enumerate(WORDS) if at < known}
+        texts.append((text, late.coded(*part(text, rows))))
+        assert len(late) <= most
+        for before, ids in texts:
+            for word, row in zip(before, late.rows(ids).tolist(), strict=True):
+                assert row == NONE or row == rows[word]
+
+
+def test_what_is_rehearsed_holds_words_that_had_no_row_when_they_were_read():
+    rehearsal = Rehearsal(UniformReplay(1_000), Mixing({}))
+    for text, rows in (("abc", {}), ("abc", {"a": 0, "b": 1, "c": 2})):
+        block, fresh = part(text, rows)
+        rehearsal.draw([block], [fresh], 0)
+    past, _ = rehearsal.draw_again(60)
+    ids = np.concatenate([each.ids for each in past])
+    assert set(ids.tolist()) == {0, 1, 2}
