@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 Answer = tuple[dict[str, Any], bytes]
 
 _HEADER = struct.Struct(">II")
-_ROOT = str(Path(__file__).resolve().parents[1])
+_ROOT = str(Path(__file__).resolve().parents[2])
 _ENDING = 2.0
 _BUFFER = 1 << 20
 
