@@ -1,6 +1,6 @@
 """How alike the nodes' token rates are: leases against dealing sources out by turns. A simulation.
 
-    python -m benchmarks.allocation
+    python -m benchmarks allocation
 
 Sources' rates are log-normal (a few write most), follow the hours of a day each in its own phase,
 and drift; a source that changes nodes is read by nobody for half a minute. The leases are the real
@@ -11,14 +11,17 @@ nothing.
 from __future__ import annotations
 
 import math
+import sys
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 from statistics import mean
 from typing import Any
 
-from benchmarks.machine import facts, keep
+from benchmarks.kept import RESULTS
+from embedding.bench.results import facts, keep
 from embedding.crawl.allocate import imbalance, node_loads
 from embedding.crawl.lease import LeaseConfig, Life, Pool, Standing, Told
 
@@ -110,12 +113,17 @@ def bench_allocation(setting: Setting) -> Path:
         "setting": asdict(setting),
         "rows": rows,
     }
-    return keep(result)
+    return keep(result, results=RESULTS)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--sources", type=int, default=60)
+    parser.add_argument("--hours", type=float, default=24.0)
+    given = parser.parse_args(arguments)
+    print(bench_allocation(Setting(sources=given.sources, hours=given.hours)))
+    return 0
 
 
 if __name__ == "__main__":
-    parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--sources", type=int, default=60)
-    parser.add_argument("--hours", type=float, default=24.0)
-    given = parser.parse_args()
-    print(bench_allocation(Setting(sources=given.sources, hours=given.hours)))
+    sys.exit(main())

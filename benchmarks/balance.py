@@ -1,6 +1,6 @@
 """Four nodes in lockstep, one ten times slower: tokens a second with and without balance.
 
-    python -m benchmarks.balance corpus.txt
+    python -m benchmarks balance corpus.txt
 
 Server, wire, readers and gradient processes' code are the real ones, as threads of one process;
 each node sleeps for every token that it trains on (the last one ten times as long), so that
@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import RESULTS, facts, keep
+from benchmarks.kept import RESULTS
+from embedding.bench.results import facts, keep
 from embedding.kernel.records import FloatArray
 from embedding.models.base import BlockLoss, LocalBlock, Trainer
 from embedding.models.config import ModelConfig

@@ -1,6 +1,6 @@
 """Two unlike sources of unlike size: does the model serve one worse, and do weights help?
 
-    yeoron bench bias reviews.txt petitions.txt
+    python -m benchmarks bias reviews.txt petitions.txt
 
 One node learns both over a real parameter server, window by window, each block of one source; the
 loss of a pair before it was learnt is kept by source, as in the stream. First without weights; then
@@ -24,8 +24,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks.corpora import sentences
-from benchmarks.machine import facts, keep
+from benchmarks.kept import RESULTS
+from embedding.bench.corpora import sentences
+from embedding.bench.results import facts, keep
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.errors import InputError, YeoronError
@@ -181,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "settings": {k: v for k, v in vars(given).items() if k not in ("first", "second")},
         "runs": found,
     }
-    print(f"Written to {keep(record)}.")
+    print(f"Written to {keep(record, results=RESULTS)}.")
     return 0
 
 

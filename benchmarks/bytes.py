@@ -1,6 +1,6 @@
 """Bytes a trained token: the parameter server with each compression against dense all-reduce.
 
-    yeoron bench bytes english.txt.xz --gold wordsim353.tsv --rate 100e6
+    python -m benchmarks bytes english.txt.xz --gold wordsim353.tsv --rate 100e6
 
 What nodes and server send each other is metered by the server, both directions, ids, counts and
 headers included; each byte counts once. Dense all-reduce of the same model is computed, not run: a
@@ -25,9 +25,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from benchmarks.kept import RESULTS
 from benchmarks.link import throttled
-from benchmarks.machine import RESULTS, ended, facts, hardware, keep
-from benchmarks.train import Setting, judge, prepared
+from embedding.bench.results import ended, facts, hardware, keep
+from embedding.bench.train import Setting, judge, prepared
 from embedding.kernel.errors import InputError, YeoronError
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim")

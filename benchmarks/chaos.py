@@ -1,6 +1,6 @@
 """kill -9 of random processes at random moments of a training on the platform's own services.
 
-    python -m benchmarks.chaos corpus.txt --shards 2 --gold wordsim353.tsv
+    python -m benchmarks chaos corpus.txt --shards 2 --gold wordsim353.tsv
 
 supervisord runs the parameter server (with its shards), Dask's scheduler and a Dask worker for each
 node, as `yeoron up` does; nodes learn their shares of a corpus. Kills hit the server, shards, whole
@@ -34,7 +34,8 @@ import psutil
 
 from benchmarks.chaosjudging import judge, verdict
 from benchmarks.heldout import held_out_loss
-from benchmarks.machine import RESULTS, facts, free_port, keep
+from benchmarks.kept import RESULTS
+from embedding.bench.results import facts, free_port, keep
 from embedding.cluster import dask_client
 from embedding.exchange.client import ParameterClient
 from embedding.kernel.certificates import ensure_certificate

@@ -1,6 +1,6 @@
 """How long a checkpoint holds training up: at most 200 ms at 500,000 words of dimension 128.
 
-    python -m benchmarks.checkpoint
+    python -m benchmarks checkpoint
 
 A server in a process of its own and a trainer that pulls and pushes blocks of rows without a
 pause, over Flight on loopback. The trainer times each of its requests; `lock` is the longest time
@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import RESULTS, facts, free_port, keep
+from benchmarks.kept import RESULTS
 from benchmarks.vocabulary import names
+from embedding.bench.results import facts, free_port, keep
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta

@@ -1,6 +1,6 @@
 """Shards of rows against shards of columns: bytes a token, speed and loss, by dimension.
 
-    yeoron bench columns english.txt.xz --words 500000
+    python -m benchmarks columns english.txt.xz --words 500000
 
 Each side is one `yeoron train` as a process of its own, with one node, the same text and settings.
 Sides of one dimension are run in turn, so that other load meets them alike. Bytes are those between
@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import RESULTS, facts, keep
+from benchmarks.kept import RESULTS
 from benchmarks.topology import cpu_seconds
-from benchmarks.train import Setting, call, prepared, warm_up
+from embedding.bench.results import ended, facts, keep
+from embedding.bench.train import Setting, call, prepared, warm_up
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed")
 DIMS = (100, 300, 600)
@@ -124,3 +127,30 @@ def bench_columns(
     keep(report, table(report), results=results)
     print(table(report))
     return report
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("corpus", type=Path, help="plain text, one sentence a line (.xz is read)")
+    parser.add_argument("--dim", type=int, action="append", help=f"unless given: {DIMS}")
+    parser.add_argument("--shards", type=int, action="append", help=f"unless given: {SHARDS}")
+    parser.add_argument("--words", type=int, default=500_000)
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--sample", type=float, default=1e-4)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args(arguments)
+    return ended(
+        lambda: bench_columns(
+            given.corpus,
+            dims=given.dim or DIMS,
+            shards=given.shards or SHARDS,
+            words=given.words,
+            repeats=given.repeats,
+            sample=given.sample,
+            results=given.results,
+        )
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,6 +1,6 @@
 """How may deltas of nodes that train at the same time be added up? Sum, mean, or by share.
 
-    python -m benchmarks.combining CORPUS --nodes 4 --block 12500 --gold GOLD_DIRECTORY
+    python -m benchmarks combining CORPUS --nodes 4 --block 12500 --gold GOLD_DIRECTORY
 
 In one process and without a network: in each round every node reads the same tables, trains a
 block of its own, and all deltas are added up in one of the ways of `embedding.worker.combining`.
@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.corpora import Corpus, cut, encode, sentences
-from benchmarks.kernel import Timing, quality
-from benchmarks.machine import RESULTS, ended, facts, keep
+from benchmarks.kept import RESULTS
+from embedding.bench.corpora import Corpus, cut, encode, sentences
+from embedding.bench.kernel import Timing, quality
+from embedding.bench.results import ended, facts, keep
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models import LocalBlock, ModelConfig, make_trainer
 from embedding.models.base import BlockLoss

@@ -1,6 +1,6 @@
 """What compression costs in quality, seed by seed: nodes in turn, in one process, off the network.
 
-    python -m benchmarks.compressing english.txt --words 4000000 --side 1:0 --side 2 --seeds 5 \
+    python -m benchmarks compressing english.txt --words 4000000 --side 1:0 --side 2 --seeds 5 \
         --gold wordsim353.tsv --gold simlex999.txt
 
 In each round every node brings what it has of its rows up to date (as a pull of changes does),
@@ -8,8 +8,8 @@ trains a block of its own and pushes it (as `threshold` does, with its residual)
 are added up, in shares (ADR 6). `none` sends everything, in float32. The same seed has the same
 blocks, noise and first rows, so that differences between sides are paired. Bytes are those of the
 packed rows alone, as the real compressor writes them; ids of pulls, counts and what is sent at the
-end are left out (`yeoron bench bytes` has those). The file of results is written anew after each
-seed: one that is stopped keeps the pairs that it has.
+end are left out (`python -m benchmarks bytes` has those). The file of results is written anew after
+each seed: one that is stopped keeps the pairs that it has.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.combining import Nodes
-from benchmarks.corpora import Corpus, cut, encode, sentences
-from benchmarks.machine import RESULTS, facts, keep
-from benchmarks.train import judge
+from benchmarks.kept import RESULTS
+from embedding.bench.corpora import Corpus, cut, encode, sentences
+from embedding.bench.results import facts, keep
+from embedding.bench.train import judge
 from embedding.exchange.compression.threshold import Threshold
 from embedding.kernel.errors import InputError, YeoronError
 from embedding.kernel.records import FloatArray, IntArray, Table

@@ -1,6 +1,6 @@
 """Pages a minute from the web to words, and how many times a Scrapy spider's that is.
 
-    yeoron bench crawl petitions.jsonl.xz
+    python -m benchmarks crawl petitions.jsonl.xz
 
 A simulated web plays the corpus on this machine, all of it visible at once. `yeoron crawl` (the
 crawler process of a node with its extraction process: fetch, extract, find duplicates, mask,
@@ -26,7 +26,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import RESULTS, facts, free_port, keep
+from benchmarks.kept import RESULTS
+from embedding.bench.results import ended, facts, free_port, keep, need
 
 PACKAGES = ("httpx", "kiwipiepy", "lxml", "scrapy", "trafilatura", "twisted")
 SIDES = ("yeoron", "scrapy")
@@ -129,6 +130,8 @@ def bench_crawl(
     results: Path = RESULTS,
 ) -> dict[str, Any]:
     """Interleaved runs of all sides; medians, and the medians of the paired ratios."""
+    if "scrapy" in sides:
+        need("scrapy", "it is measured beside ours; --side yeoron does without")
     runs: list[dict[str, Any]] = []
     with web(corpus) as base, tempfile.TemporaryDirectory() as folder:
         for _ in range(repeats):
@@ -165,19 +168,29 @@ def _paired(mine: list[float], theirs: list[float]) -> float:
     return round(statistics.median(a / b for a, b in zip(mine, theirs, strict=True)), 3)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("corpus")
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("corpus", nargs="?", default="generated")
     parser.add_argument("port", nargs="?", type=int)
     parser.add_argument("--play", action="store_true")
     parser.add_argument("--documents", type=int, default=3000)
     parser.add_argument("--repeats", type=int, default=3)
-    given = parser.parse_args()
+    parser.add_argument("--side", action="append", choices=SIDES, help="both unless given")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args(arguments)
     if given.play:
         play(given.corpus, given.port)
-    else:
-        bench_crawl(given.corpus, given.documents, given.repeats)
+        return 0
+    return ended(
+        lambda: bench_crawl(
+            given.corpus,
+            given.documents,
+            given.repeats,
+            sides=given.side or SIDES,
+            results=given.results,
+        )
+    )
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,6 +1,6 @@
 """A yardstick for calls: which words changed, by a test whose units are documents.
 
-    python -m benchmarks.documents tokens.jsonl STORE --window 2020-03 --null 3
+    python -m benchmarks documents tokens.jsonl STORE --window 2020-03 --null 3
 
 tokens.jsonl: lines {"date": "2020-02-03", "text": "words by blanks, sentence by line"}; STORE: what
 `yeoron train --dated --window month` made of them. Both windows are read by the vectors of the
@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import pearson3
 
-from benchmarks.machine import ended
+from embedding.bench.results import ended
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.nearness import unit_rows

@@ -1,6 +1,6 @@
 """Freshness of the poll scheduler against known rates and against uniform polling, simulated.
 
-    python -m benchmarks.freshness --seeds 5
+    python -m benchmarks freshness --seeds 5
 
 Sources change as Poisson processes; the scheduler of the crawler (`crawl.schedule`) polls them
 under a budget and learns only whether a source has changed since its last poll. Freshness is the
@@ -33,7 +33,8 @@ import numpy.typing as npt
 from scipy.special import lambertw
 from scipy.stats import t as student
 
-from benchmarks.machine import RESULTS, facts, keep
+from benchmarks.kept import RESULTS
+from embedding.bench.results import facts, keep
 from embedding.crawl.schedule import PollRules, PollSchedule
 
 Floats = npt.NDArray[np.float64]

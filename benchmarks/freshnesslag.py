@@ -1,6 +1,6 @@
 """From publication to the server: how old a document is when its words have been learnt.
 
-    yeoron bench freshness-lag
+    python -m benchmarks freshnesslag
 
 A simulated news site publishes one article after another, a real node (crawler and gradient
 process) reads its feed and pushes to a real parameter server, all on this machine. The lag of a
@@ -28,7 +28,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import RESULTS, facts, free_port, keep
+from benchmarks.kept import RESULTS
+from embedding.bench.results import facts, free_port, keep
 from embedding.crawl.replay import read_clock
 from embedding.worker.costs import memory_mb
 from embedding.worker.stages import spread
@@ -218,19 +219,24 @@ def bench_freshness_lag(
     return report
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--play", nargs=2)
     parser.add_argument("--read")
     parser.add_argument("--seconds", type=float, default=180.0)
-    given = parser.parse_args()
+    parser.add_argument("--case", action="append", choices=list(CASES), help="all unless given")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args(arguments)
     if given.play:
         play(int(given.play[0]), float(given.play[1]))
     elif given.read:
         read(given.read)
     else:
-        bench_freshness_lag(seconds=given.seconds)
+        bench_freshness_lag(
+            tuple(given.case or CASES), seconds=given.seconds, results=given.results
+        )
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bytes import run
-from benchmarks.machine import RESULTS, ended, facts, keep
+from benchmarks.kept import RESULTS
 from benchmarks.policies import HELD_OUT, read
 from benchmarks.unlike import Text, held_out_loss
+from embedding.bench.results import ended, facts, keep
 from embedding.kernel.records import FloatArray
 from embedding.models import ModelConfig
 from embedding.snapshots.store import SnapshotStore

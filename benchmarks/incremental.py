@@ -1,6 +1,6 @@
 """A dated corpus period by period against gensim's `build_vocab(update=True)` and `train`.
 
-    python -m benchmarks.incremental reviews.jsonl [--passes one]
+    python -m benchmarks incremental reviews.jsonl [--passes one]
 
 Before a period is learnt, both sides score the same pairs of it (a centre, a word of its window,
 noise words), all of them words that both know: their mean negative-sampling loss is the figure
@@ -29,16 +29,16 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from benchmarks.dated import Pairs, documents
+from benchmarks.kept import RESULTS
 from benchmarks.local import Local, Words, ticks
-from benchmarks.machine import RESULTS, ended, facts, keep
-from embedding.commands.train_options import FRESH_NOISE
+from embedding.bench.results import ended, facts, keep
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock, WindowUnit
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule
 from embedding.models.sampling import NoiseTable
 from embedding.server.config import ServerConfig
-from embedding.training.request import TrainRequest
+from embedding.training.request import FRESH_NOISE, TrainRequest
 from embedding.training.running import HALF_LIFE_TOKENS
 
 MIN_COUNT = 5

@@ -1,6 +1,6 @@
 """A set for `lsc.py` from documents that nobody has judged: graded changes are planted in them.
 
-    python -m benchmarks.lscplanted tokens.jsonl OUT --seed 5 --kind uses
+    python -m benchmarks lscplanted tokens.jsonl OUT --seed 5 --kind uses
 
 tokens.jsonl: one document a line, a JSON list of sentences, each a list of words. Documents go to
 windows by chance, so that nothing but what is planted differs: words that exchange their contexts,
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.machine import ended
+from embedding.bench.results import ended
 from embedding.evaluation.planting import Document, Kind, PlantedCorpus, PlantingConfig, plant
 from embedding.kernel.records import IntArray
 

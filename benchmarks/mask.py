@@ -1,6 +1,6 @@
 """Recall and precision of the mask on the generated sets, and how often it bites in real texts.
 
-    python -m benchmarks.mask petitions.jsonl.xz reviews.jsonl.xz
+    python -m benchmarks mask petitions.jsonl.xz reviews.jsonl.xz
 
 The sets are made by the grammars in tests/text: one from the official formats, one in another
 style, one from lines written by hand as comments are, one composed freely, one of boards, ads and
@@ -20,8 +20,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import RESULTS, ended, facts, keep
-from benchmarks.text import texts
+from benchmarks.kept import RESULTS
+from embedding.bench.results import ended, facts, keep
+from embedding.bench.text import texts
 from embedding.text.mask import MASK_VERSION, mask
 from embedding.text.normalise import normalise
 

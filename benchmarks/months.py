@@ -1,6 +1,6 @@
 """Known events in dated corpora: where does each word rank in its month, with no hint?
 
-    python -m benchmarks.months petitions=STORE 일본=2019-07 조국=2019-08 코로나=2020-02 \
+    python -m benchmarks months petitions=STORE 일본=2019-07 조국=2019-08 코로나=2020-02 \
         reviews=STORE 노잼=2013-03 꿀잼=2013-05
 
 A name with a folder names a store that `yeoron train --dated --window month --out FOLDER` wrote;
@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.machine import RESULTS, hardware, versions
+from benchmarks.kept import RESULTS
+from embedding.bench.results import hardware, versions
 from embedding.kernel.errors import InputError, YeoronError
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends.arrivals import rank_arrivals
@@ -129,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     now = datetime.now(UTC)
     text = ["# Known events in their months", ""]
-    text += [f"`python -m benchmarks.months {' '.join(given.asked)}`", ""]
+    text += [f"`python -m benchmarks months {' '.join(given.asked)}`", ""]
     text += [f"Hardware: {hardware()}", "", f"Versions: {versions(PACKAGES)}", ""]
     try:
         for asked in parse(given.asked):

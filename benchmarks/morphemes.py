@@ -1,6 +1,6 @@
 """Korean documents as plain text of Kiwi morphemes, so that every trainer reads the same words.
 
-    python -m benchmarks.morphemes reviews.jsonl.xz petitions.jsonl.xz --out korean.txt
+    python -m benchmarks morphemes reviews.jsonl.xz petitions.jsonl.xz --out korean.txt
 
 Kiwi is slow: with --seconds it stops in time, and the same call again goes on where it stopped.
 """
@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.machine import ended
+from embedding.bench.results import ended
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.datedlines import dated_lines

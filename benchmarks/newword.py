@@ -1,6 +1,6 @@
 """How soon a word gets its meaning: known words get a new name at some moment of the stream.
 
-    python -m benchmarks.newword CORPUS
+    python -m benchmarks newword CORPUS
 
 From that moment on each chosen word is read under another name only, so that the new word has to
 be learnt from nothing and its original is the one word that is known to mean the same. After 10,
@@ -27,8 +27,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.dated import documents
+from benchmarks.kept import RESULTS
 from benchmarks.local import FRESH_ROWS, Local, Sentences, Words, nearest_ranks, ticks
-from benchmarks.machine import RESULTS, ended, facts, keep
+from embedding.bench.results import ended, facts, keep
 from embedding.kernel.errors import InputError
 from embedding.models import ModelConfig
 from embedding.server.config import ServerConfig

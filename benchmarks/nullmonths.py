@@ -1,6 +1,6 @@
 """Born, risen and fallen words where nothing happened: documents dealt out to windows by chance.
 
-    python -m benchmarks.nullmonths reviews=reviews.jsonl petitions=petitions.jsonl --seeds 3
+    python -m benchmarks nullmonths reviews=reviews.jsonl petitions=petitions.jsonl --seeds 3
 
 Each file is dated JSONL whose text is cut into words already. Every window keeps as many documents
 as it has; which ones, chance decides. Then each word that a report calls born, risen or fallen is a
@@ -23,8 +23,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from benchmarks.machine import facts, keep
+from benchmarks.kept import RESULTS
 from benchmarks.months import PACKAGES, Bare
+from embedding.bench.results import facts, keep
 from embedding.kernel.errors import InputError, YeoronError
 from embedding.kernel.records import IntArray, Phrase
 from embedding.snapshots.snapshot import Snapshot
@@ -189,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except YeoronError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    print(f"Written to {keep(report)}.")
+    print(f"Written to {keep(report, results=RESULTS)}.")
     return 0
 
 

@@ -1,6 +1,6 @@
 """Words called where nothing changed: documents are assigned to windows and sources at random.
 
-    python -m benchmarks.nulluses petitions.jsonl --tokenizer kiwi --deals 40 --campaign 200
+    python -m benchmarks nulluses petitions.jsonl --tokenizer kiwi --deals 40 --campaign 200
 
 Each deal has --windows windows of equally many documents of two sources. A node's reader closes
 each window but the first (`worker/usage.py`), the server's sums take what it sends, and the
@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.drift import corpus_options, documents
-from benchmarks.driftjudging import SOURCES
-from benchmarks.machine import facts, keep
+from benchmarks.kept import RESULTS
+from embedding.bench.drift import corpus_options, documents
+from embedding.bench.driftjudging import SOURCES
+from embedding.bench.results import facts, keep
 from embedding.evaluation.planting import Document
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock, WindowUnit
@@ -173,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "seconds": round(time.monotonic() - began, 1),
         **figures,
     }
-    print(f"Written to {keep(record)}.")
+    print(f"Written to {keep(record, results=RESULTS)}.")
     return 0
 
 

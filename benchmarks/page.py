@@ -1,6 +1,6 @@
 """The trends page on a large store: a word's page, its first view in a browser, a report, memory.
 
-    python -m benchmarks.page [--store DIR]
+    python -m benchmarks page [--store DIR]
 
 The store is invented (`pagestore.py`): daily snapshots of drifting vectors. Every request asks for
 another word, so that no answer is kept from before. Wall time needs a calm machine; processor time
@@ -28,8 +28,9 @@ import numpy as np
 import psutil
 from fastapi import Depends
 
-from benchmarks.machine import facts, keep
+from benchmarks.kept import RESULTS
 from benchmarks.pagestore import make
+from embedding.bench.results import facts, keep
 from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage
 from embedding.trends.report import build_report
@@ -204,7 +205,7 @@ def main(arguments: list[str] | None = None) -> int:
         "config": setting | {"trends": WebConfig().trends.model_dump(mode="json")},
         "figures": figures,
     }
-    path = keep(result)
+    path = keep(result, results=RESULTS)
     print(json.dumps(figures, ensure_ascii=False, indent=1))
     print(f"Written to {path}.")
     return 0

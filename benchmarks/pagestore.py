@@ -1,4 +1,4 @@
-"""A large store of snapshots for `yeoron bench page`: invented words, drifting vectors, counts.
+"""A large store of snapshots for `page.py`: invented words, drifting vectors, counts.
 
 Its last snapshots hold as many sums of usage as a server keeps at most (`server.usage_words`, and
 twice the words for texts that were read again), since a report reads those of the last one.

@@ -1,6 +1,6 @@
 """Phrases in dated documents: which are found and when, are they born, what do they cost?
 
-    python -m benchmarks.phrases petitions.jsonl.xz 우한폐렴=2020-02 공적마스크=2020-03 \
+    python -m benchmarks phrases petitions.jsonl.xz 우한폐렴=2020-02 공적마스크=2020-03 \
         --sample 100 --keep passages.pickle
 
 Documents become words as `yeoron train --dated` makes them, tick by tick in order of time, and each
@@ -33,8 +33,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import ended, facts, keep
+from benchmarks.kept import RESULTS
 from benchmarks.months import Bare
+from embedding.bench.results import ended, facts, keep
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import Phrase, SnapshotData, Window, WindowUnit, WordCounts
 from embedding.snapshots.store import SnapshotStore
@@ -335,14 +336,14 @@ def measure(given: Namespace) -> None:
     if not given.no_peers:
         parts = {word: list(found[word].parts) if word in found else [word] for word in asked}
         report["peers"] = peers(documents, asked, parts)
-    path = keep(report, table(report))
+    path = keep(report, table(report), results=RESULTS)
     print(table(report))
     print(f"Written to {path}.")
 
 
 def table(report: dict[str, Any]) -> str:
     """The report for readers."""
-    lines = ["# Phrases", "", f"`python -m benchmarks.phrases {report['config']['corpus']}`", ""]
+    lines = ["# Phrases", "", f"`python -m benchmarks phrases {report['config']['corpus']}`", ""]
     lines += [f"Hardware: {report['hardware']}", "", f"Versions: {report['versions']}", ""]
     columns = ("phrase", "born", "rank", "documents", "not counted", "q", "sure", "parts born")
     lines += [_costs(report), "", f"| {' | '.join(columns)} | parts risen |", "|---" * 9 + "|"]

@@ -1,7 +1,7 @@
 """Every way of synchronising where one node is slow: tokens a second against bsp, and the loss at
 equal tokens against one node.
 
-    yeoron bench policies english.txt.xz --words 2000000
+    python -m benchmarks policies english.txt.xz --words 2000000
 
 Four nodes over real wires; a block of `block` tokens takes `block_s` seconds and at the slow node
 ten times as long (or, with --turns, a block of any node is slow now and then). All learn the same
@@ -20,9 +20,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.corpora import cut, encode, sentences
-from benchmarks.machine import RESULTS, ended, facts, hardware, keep
+from benchmarks.kept import RESULTS
 from benchmarks.unlike import Text, speeds, train
+from embedding.bench.corpora import cut, encode, sentences
+from embedding.bench.results import ended, facts, hardware, keep
 from embedding.kernel.errors import ConfigError
 from embedding.models import ModelConfig
 from embedding.models.config import Schedule

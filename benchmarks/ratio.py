@@ -1,13 +1,14 @@
 """Bytes of rows a token against dense all-reduce, over vocabularies, clocks and nodes.
 
-    python -m benchmarks.ratio english.txt reviews.txt --min-count 5 1 --block 2500 25000 100000
+    python -m benchmarks ratio english.txt reviews.txt --min-count 5 1 --block 2500 25000 100000
 
 Both at the same clock: as many tokens between two synchronisations, the same staleness. Dense
 all-reduce sends 2 (n-1)/n times both tables (float32) a clock, so that it grows with the vocabulary
 and falls with the clock; a parameter server sends the rows that a block touches. The nodes are
 those of `benchmarks.compressing`: in one process, with the real compressors of pushes and pulls and
 the ids of pulls as they travel. Counts, headers, new words and what is sent at the end are left out
-(`yeoron bench bytes` has them). The vocabulary is that of the whole corpus; `--words` are trained.
+(`python -m benchmarks bytes` has them). The vocabulary is that of the
+whole corpus; `--words` are trained.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ import numpy as np
 
 from benchmarks.bytes import dense
 from benchmarks.compressing import Compressed, Side
-from benchmarks.corpora import Corpus, encode, sentences
-from benchmarks.machine import RESULTS, facts, keep
+from benchmarks.kept import RESULTS
+from embedding.bench.corpora import Corpus, encode, sentences
+from embedding.bench.results import facts, keep
 from embedding.exchange import numbers
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.records import FloatArray, IntArray

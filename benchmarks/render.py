@@ -1,6 +1,6 @@
 """Rendered pages a minute, pages lost, and the memory of the browser over the run.
 
-    python -m benchmarks.render --pages 400
+    python -m benchmarks render --pages 400
 
 The real pool renders the pages of posts of the simulated web's JavaScript board (a shell, a script
 and the JSON that the script fetches), each until the page is still, as the crawler does it. Every
@@ -28,7 +28,8 @@ from typing import Any
 import httpx
 import psutil
 
-from benchmarks.machine import RESULTS, facts, hardware, keep
+from benchmarks.kept import RESULTS
+from embedding.bench.results import facts, hardware, keep
 from embedding.crawl.browser import BrowserPool
 from embedding.crawl.chromium_process import ChromiumProcess
 from embedding.crawl.config import CrawlConfig

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.dated import BLOCK, MIN_COUNT, Stream, read
-from benchmarks.machine import RESULTS, ended, facts, keep
+from benchmarks.kept import RESULTS
 from benchmarks.replaying import Run, run
+from embedding.bench.results import ended, facts, keep
 from embedding.kernel.config import validate
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray

@@ -15,7 +15,8 @@ from embedding.models import LocalBlock, ModelConfig, make_trainer
 from embedding.models.base import BlockLoss, Track
 from embedding.models.sampling import NoiseTable, keep_probabilities
 from embedding.stream import StreamConfig, make_replay
-from embedding.stream.replay import ReplayMemory, Sample
+from embedding.stream.replay import ReplayMemory
+from embedding.stream.samples import Sample
 
 SMOOTH = 5  # blocks over which a curve is averaged before it is read
 

@@ -1,6 +1,6 @@
-"""The other side of `yeoron bench crawl`: a Scrapy spider that does the same work.
+"""The other side of `python -m benchmarks crawl`: a Scrapy spider that does the same work.
 
-    python -m benchmarks.scrapyside BASE DOCUMENTS
+    python -m benchmarks scrapyside BASE DOCUMENTS
 
 Sitemaps, then articles; robots.txt is obeyed, there is no delay, and as many requests are in
 flight as Yeoron has. Extraction is trafilatura with the options that Yeoron gives it (its quickest
@@ -15,7 +15,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import scrapy
@@ -99,8 +99,9 @@ class Articles(scrapy.Spider):  # type: ignore[misc]
             raise scrapy.exceptions.CloseSpider("enough")
 
 
-def main() -> None:
-    base, documents = sys.argv[1], int(sys.argv[2])
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = sys.argv[1:] if arguments is None else arguments
+    base, documents = given[0], int(given[1])
     logging.disable(logging.CRITICAL)
     work = Work()
     process = CrawlerProcess(
@@ -134,7 +135,8 @@ def main() -> None:
             }
         )
     )
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

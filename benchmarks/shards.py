@@ -1,6 +1,6 @@
 """What a row costs as shards and rows grow: processor time and memory of the shards' processes.
 
-    python -m benchmarks.shards
+    python -m benchmarks shards
 
 Each shard is a process of its own, with no vocabulary and no checkpoint. This process plays the
 primary, which orders what is applied, and one node, which pushes and pulls rows (float16) over
@@ -43,7 +43,8 @@ import numpy as np
 import psutil
 import torch
 
-from benchmarks.machine import RESULTS, facts, hardware, keep
+from benchmarks.kept import RESULTS
+from embedding.bench.results import facts, hardware, keep
 from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.config import ExchangeConfig

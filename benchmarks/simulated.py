@@ -1,12 +1,13 @@
 """Policies in simulated time: what each learns at equal tokens, whatever the machine's load.
 
-    python -m benchmarks.simulated english.txt --words 2400000 --seed 1 --seed 2
+    python -m benchmarks simulated english.txt --words 2400000 --seed 1 --seed 2
 
 Everything that decides what is learnt is real: the server's state, policies, learners, shares,
 float16. Left out are the wire, threads and the clock: a queue of events says who reads and pushes
 next, and a block takes the seconds that are set for it. So a loss depends on the seed alone, and
 tokens/s are those of the policy, with nothing for the wire. Text is dealt out, and the nodes are
-slow, as in `yeoron bench policies`. With --slower 1 each delta of asp comes n-1 pushes late.
+slow, as in `python -m benchmarks policies`. With --slower 1 each delta of asp
+comes n-1 pushes late.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from unittest.mock import patch
 
 import numpy as np
 
+from benchmarks.kept import RESULTS
 from benchmarks.local import Line
-from benchmarks.machine import RESULTS, ended, facts, keep
 from benchmarks.policies import HELD_OUT, ONE, PACKAGES, WAYS, read
 from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss, speeds
+from embedding.bench.results import ended, facts, keep
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.protocol import Ack, Push, Rows
 from embedding.kernel.records import IntArray, ScorePairs, Table, TokenBlock, WindowUnit

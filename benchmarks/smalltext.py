@@ -1,7 +1,7 @@
 """The first tokens of a dated corpus, window by window: `yeoron train --dated` against gensim.
 
-    python -m benchmarks.smalltext petitions.jsonl.xz --cache FOLDER --gold ws353_ko.tsv
-    python -m benchmarks.smalltext petitions.jsonl.xz --cache FOLDER --quick
+    python -m benchmarks smalltext petitions.jsonl.xz --cache FOLDER --gold ws353_ko.tsv
+    python -m benchmarks smalltext petitions.jsonl.xz --cache FOLDER --quick
 
 The corpus is cut into content words once (benchmarks/smalltextcorpus.py) and cut off after the
 first 100,000, 300,000, 1 million and 3 million of them. Ours learns them with the command a user
@@ -33,10 +33,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import RESULTS, ended, facts, hardware, keep
+from benchmarks.kept import RESULTS
 from benchmarks.smalltextcorpus import TokenCorpus, WindowEnd, digest, spread, tokenised
 from benchmarks.smalltextjudging import SPREAD, Model, Shared, best, choose, judge, summary
-from benchmarks.train import Setting, call
+from embedding.bench.results import ended, facts, hardware, keep
+from embedding.bench.train import Setting, call
 from embedding.evaluation.gold import read_gold
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import WindowUnit
@@ -98,7 +99,7 @@ class Peers:
                 new = [scratch / path.name for path in (vectors, contexts)]
                 load = os.getloadavg()[0]
                 run, process, cpu = timed(
-                    "benchmarks.peers",
+                    "embedding.bench.peers",
                     str(text),
                     *options,
                     f"--out={new[0]}",

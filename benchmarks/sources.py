@@ -1,6 +1,6 @@
 """What sources of a dated corpus cost: the same ticks, dealt out to 1, 8 and 32 sources.
 
-    python -m benchmarks.sources reviews.jsonl.xz --documents 30000 --rounds 3 > result.json
+    python -m benchmarks sources reviews.jsonl.xz --documents 30000 --rounds 3 > result.json
 
 Server and node are in this process, with the network between them, so that its processor time is
 that of learning as a whole; reading and cutting text is not in it. To compare two versions run it
@@ -12,12 +12,14 @@ from __future__ import annotations
 import argparse
 import json
 import lzma
+import sys
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.machine import facts
+from embedding.bench.results import facts
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.shards.client import connect
 from embedding.kernel.records import TokenBlock, WindowUnit
@@ -105,22 +107,23 @@ def learn(work: list[list[TokenBlock]], model: ModelConfig) -> dict[str, float]:
         }
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Print a line of JSON about the machine, and one for each round."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("reviews", type=Path)
     parser.add_argument("--documents", type=int, default=30_000)
     parser.add_argument("--rounds", type=int, default=1)
-    arguments = parser.parse_args()
+    given = parser.parse_args(arguments)
     model = ModelConfig()
-    read = documents(arguments.reviews, arguments.documents)
+    read = documents(given.reviews, given.documents)
     work = {n: ticks(read, n) for n in SOURCES}
     learn(work[1][:2], model)  # compiles
     about = facts("sources", ("numpy", "torch", "numba", "pyarrow"))
     print(json.dumps({**about, "dim": model.dim, "tick": TICK}), flush=True)
-    for _ in range(arguments.rounds):
+    for _ in range(given.rounds):
         print(json.dumps({n: learn(work[n], model) for n in SOURCES}), flush=True)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,6 +1,6 @@
 """What each topology costs and learns: speed, bytes by way, loss after the same tokens.
 
-    yeoron bench topology english.txt.xz --words 2000000 --nodes 2 --nodes 4
+    python -m benchmarks topology english.txt.xz --words 2000000 --nodes 2 --nodes 4
 
 Sides: `ps`, `allreduce`, `hybrid`, `host` (one group: all nodes push as one), `groups` (two
 groups, asynchronous to each other) and `servers` (two server groups with a replica each, which
@@ -17,14 +17,17 @@ from __future__ import annotations
 import os
 import resource
 import statistics
+import sys
 import tempfile
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import RESULTS, facts, keep
-from benchmarks.train import Setting, call, judge, prepared, warm_up
+from benchmarks.kept import RESULTS
+from embedding.bench.results import ended, facts, keep
+from embedding.bench.train import Setting, call, judge, prepared, warm_up
 from embedding.kernel.errors import InputError
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "distributed")
@@ -186,3 +189,32 @@ def bench_topology(
     keep(report, table(report), results=results)
     print(table(report))
     return report
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("corpus", type=Path, help="plain text, one sentence a line (.xz is read)")
+    parser.add_argument("--nodes", type=int, action="append", help="2 and 4 unless given")
+    parser.add_argument("--side", action="append", choices=list(KINDS), help="all unless given")
+    parser.add_argument("--words", type=int, default=2_000_000)
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--dim", type=int, default=100)
+    parser.add_argument("--gold", type=Path, action="append", default=[])
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args(arguments)
+    return ended(
+        lambda: bench_topology(
+            given.corpus,
+            nodes=given.nodes or (2, 4),
+            kinds=given.side or tuple(KINDS),
+            words=given.words,
+            repeats=given.repeats,
+            dim=given.dim,
+            gold=given.gold,
+            results=given.results,
+        )
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

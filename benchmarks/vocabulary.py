@@ -1,6 +1,6 @@
 """What a word costs: bytes of a row on server and node, time of a look-up, memory of a long stream.
 
-    python -m benchmarks.vocabulary
+    python -m benchmarks vocabulary
 
 Memory is what Python and numpy allocate (tracemalloc) between two moments; tables are counted by
 their size. The stream has ten times more distinct words than the bounds allow in all.
@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import RESULTS, facts, keep
+from benchmarks.kept import RESULTS
+from embedding.bench.results import facts, keep
 from embedding.exchange.protocol import VocabularyDelta
 from embedding.server.words.vocabulary import Vocabulary
 from embedding.worker.lexicon import Lexicon

@@ -1,6 +1,6 @@
 """How long the ticks of a node take when a window begins and the past is read again.
 
-    python -m benchmarks.windowbegin
+    python -m benchmarks windowbegin
 
 A real client and a parameter server in a process of its own, on loopback. A node learns Zipf
 tokens of one month until it remembers `--past` of them, then blocks that come every so many
@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.machine import RESULTS, facts, hardware, keep
-from benchmarks.wire import process
+from benchmarks.kept import RESULTS
+from embedding.bench.results import facts, hardware, keep
+from embedding.bench.wire import process
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.records import TokenBlock, WindowUnit
@@ -131,7 +132,7 @@ def summary(ticks: Sequence[Tick]) -> dict[str, float]:
     return found
 
 
-def main(results: Path = RESULTS) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--past", type=int, default=2_000_000, help="tokens that are remembered")
     parser.add_argument("--words", type=int, default=50_000, help="of the Zipf text")
@@ -140,7 +141,7 @@ def main(results: Path = RESULTS) -> None:
     parser.add_argument("--every", type=float, default=1.0, help="seconds between two blocks")
     parser.add_argument("--dim", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=3)
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     load = hardware()
     runs = [measure(given) for _ in range(given.repeats)]
     for run in runs:
@@ -148,10 +149,11 @@ def main(results: Path = RESULTS) -> None:
     print(
         keep(
             {**facts("windowbegin", PACKAGES, load), "setting": vars(given), "runs": runs},
-            results=results,
+            results=RESULTS,
         )
     )
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,13 +5,23 @@ from __future__ import annotations
 import atexit
 import gc
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from embedding import __version__
+from embedding.commands import (
+    bench,
+    live,
+    operate,
+    rollback,
+    services,
+    snapshots,
+    sources,
+    training,
+    trends,
+)
 from embedding.commands.common import errors, use_settings_file
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.private import leave_no_core
@@ -33,9 +43,8 @@ app = typer.Typer(
 YOUNG = 50_000
 """Objects made between two looks for garbage: imports make hundreds of thousands, and none."""
 
-_GROUPS = "operate services live sources training snapshots trends rollback bench"
-for _group in _GROUPS.split():
-    import_module(f"embedding.commands.{_group}").register(app)
+for _group in (operate, services, live, sources, training, snapshots, trends, rollback, bench):
+    _group.register(app)
 
 
 def _version(value: bool) -> None:

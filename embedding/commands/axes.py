@@ -12,7 +12,7 @@ from embedding.trends.axis import AxisHistory, Kept, axis_history
 from embedding.trends.comparisons import axes_csv, axis_csv, axis_table
 from embedding.trends.config import TrendsConfig
 from embedding.trends.material import Snapshots
-from embedding.trends.rows import to_plain
+from embedding.trends.plain import to_plain
 from embedding.trends.table import as_json as to_json
 from embedding.web.config import AxisConfig
 

@@ -1,84 +1,153 @@
-"""`yeoron bench`: measurements that write a dated result file."""
+"""`yeoron bench`: measurements of a user's own machine and corpora, each with a result file."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from embedding.commands import (
-    bench_crawl,
-    bench_lsc,
-    bench_page,
-    bench_recovery,
-    bench_shards,
-    bench_smalltext,
-    bench_text,
-    bench_trends,
-)
-from embedding.commands.common import measurement as _measurement
+from embedding.commands.common import Json, console, settings
+from embedding.commands.option_groups import grouped
+from embedding.kernel.errors import ConfigError
+
+PROJECT = {
+    **{name: name for name in ("allocation", "balance", "bias", "bytes", "chaos", "checkpoint")},
+    **{name: name for name in ("columns", "crawl", "freshness", "incremental", "mask", "newword")},
+    **{name: name for name in ("page", "policies", "render", "replay", "shards", "smalltext")},
+    **{name: name for name in ("topology", "vocabulary")},
+    "freshness-lag": "freshnesslag",
+}
+"""Commands of before that measure the project itself: their names under `python -m benchmarks`."""
+CONTEXTS = ("both", "left", "none")
+HERE = Path()
+TOKENIZERS = ("kiwi", "mecab")
+
+Corpus = Annotated[Path, typer.Argument(help="Plain text, one sentence a line (.xz is read).")]
+Results = Annotated[Path, typer.Option(help="Folder of the result files.")]
+Words = Annotated[int, typer.Option(help="Words of the corpus to use.")]
+Repeats = Annotated[int, typer.Option(help="Interleaved repeats; the median counts.")]
+Epochs = Annotated[int, typer.Option(help="Epochs of each training.")]
+Dim = Annotated[int, typer.Option(help="Length of the vectors.", min=1)]
+Peers = Annotated[bool, typer.Option(help="Measure gensim as well.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainBenchOptions:
+    """What the sides of `bench train` have in common."""
+
+    epochs: Epochs = 1
+    sample: Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")] = 0.0
+    dim: Dim = 100
+    model: Annotated[str, typer.Option(help="sgns, cbow or fasttext.")] = "sgns"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LscOptions:
+    """How `bench lsc` trains and judges."""
+
+    dim: Dim = 100
+    min_count: Annotated[
+        int, typer.Option(help="Occurrences before a word gets a vector.", min=1)
+    ] = 3
+    rehearsal: Annotated[
+        float, typer.Option(help="Passes of ours over the text, at most.", min=0)
+    ] = 30.0
+    deviations: Annotated[
+        float,
+        typer.Option(
+            help="A target is called changed that lies so many standard deviations of other words "
+            "above their mean."
+        ),
+    ] = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftOptions:
+    """What `bench drift` makes of a corpus."""
+
+    tokenizer: Annotated[str, typer.Option(help="whitespace, kiwi or mecab.")] = "whitespace"
+    documents: Annotated[
+        int | None, typer.Option(help="About so many documents, spread over all dates.")
+    ] = None
+    windows: Annotated[int, typer.Option(help="Windows of equally many documents.")] = 6
+    seeds: Annotated[int, typer.Option(help="Plantings and trainings.")] = 1
+    first: Annotated[int, typer.Option(help="Seed of the first planting.")] = 0
+    thin: Annotated[
+        str, typer.Option(help="Decoys leave out or move texts, or sentences of long texts.")
+    ] = "texts"
+    null: Annotated[
+        str | None,
+        typer.Option(
+            help="Plant nothing, so that all finds are false: shuffled, or same-window (each "
+            "window split in two; the second is judged by the first)."
+        ),
+    ] = None
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Keep the corpus' own order of time.")
+    ] = False
+
+
+class BenchGroup(TyperGroup):
+    """Says where the measurements of the project are now."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command; ConfigError for one that is run from a checkout."""
+        if cmd_name in PROJECT:
+            raise ConfigError(
+                f"bench {cmd_name}: it measures the project, so it is run from a checkout of "
+                f"Yeoron: `python -m benchmarks {PROJECT[cmd_name]}`."
+            )
+        return super().get_command(ctx, cmd_name)
 
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
     group = typer.Typer(
-        help="Measure; each writes a dated file under benchmarks/results.", no_args_is_help=True
+        cls=BenchGroup,
+        help="Measure this machine and your corpora; each writes a dated result file here.",
+        no_args_is_help=True,
     )
     app.add_typer(group, name="bench")
-    group.command("stream")(stream)
-    group.command("kernel")(kernel)
-    group.command("train")(train)
-    group.command("replay")(replay)
-    group.command("vocabulary")(vocabulary)
-    group.command("newword")(newword)
-    group.command("incremental")(incremental)
-    group.command("wire")(wire)
-    group.command("bytes")(bytes_)
-    group.command("gpu")(gpu)
-    group.command("topology")(topology)
-    group.command("policies")(policies)
-    bench_recovery.register(group)
-    bench_text.register(group)
-    bench_shards.register(group)
-    bench_smalltext.register(group)
-    bench_crawl.register(group)
-    bench_trends.register(group)
-    bench_lsc.register(group)
-    bench_page.register(group)
+    for command in (train, kernel, text, wire, gpu, lsc, drift, stream):
+        group.command()(grouped(command))
 
 
-def stream() -> None:
+def stream(results: Results = HERE) -> None:
     """Words/s, lag and memory of the platform's last demo run, as a dated result file.
 
     Example: `make demo && yeoron bench stream`
     """
-    from embedding.commands.common import console, settings
-    from embedding.platform.results import record_demo
+    from embedding.bench.stream import record_demo
 
-    path = record_demo(settings().paths.home / "demo" / "summary.json")
+    path = record_demo(settings().paths.home / "demo" / "summary.json", results)
     console.print(f"Written to {path}.", highlight=False)
 
 
 def kernel(
-    corpus: Annotated[Path, typer.Argument(help="Plain text, one sentence a line (.xz is read).")],
-    words: Annotated[int, typer.Option(help="Words of the corpus to use.")] = 3_000_000,
-    repeats: Annotated[int, typer.Option(help="Interleaved repeats; the median counts.")] = 3,
-    epochs: Annotated[int, typer.Option(help="Epochs of each training.")] = 1,
+    corpus: Corpus,
+    words: Words = 3_000_000,
+    repeats: Repeats = 3,
+    epochs: Epochs = 1,
     gold: Annotated[
         Path | None, typer.Option(help="Folder of gold sets, to compare quality as well.")
     ] = None,
+    results: Results = HERE,
 ) -> None:
     """The skip-gram kernel against gensim, in turn, with one and two threads.
 
     Example: `yeoron bench kernel corpus.txt --words 3000000`
     """
-    bench_kernel = _measurement("kernel").bench_kernel
-    bench_kernel(corpus, (1, 2), words, repeats, epochs=epochs, gold=gold)
+    from embedding.bench.kernel import bench_kernel
+
+    bench_kernel(corpus, (1, 2), words, repeats, epochs=epochs, gold=gold, results=results)
 
 
 def train(
-    corpus: Annotated[Path, typer.Argument(help="Plain text, one sentence a line (.xz is read).")],
+    corpus: Corpus,
+    training: TrainBenchOptions,
     side: Annotated[
         list[str] | None,
         typer.Option(
@@ -87,178 +156,67 @@ def train(
         ),
     ] = None,
     words: Annotated[int | None, typer.Option(help="Words of the corpus to use.")] = None,
-    repeats: Annotated[int, typer.Option(help="Interleaved repeats; the median counts.")] = 3,
-    epochs: Annotated[int, typer.Option(help="Epochs of each training.")] = 1,
-    sample: Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")] = 0.0,
-    dim: Annotated[int, typer.Option(help="Length of the vectors.")] = 100,
-    model: Annotated[str, typer.Option(help="sgns, cbow or fasttext.")] = "sgns",
+    repeats: Repeats = 3,
     gold: Annotated[
         list[Path] | None,
         typer.Option(help="Word pairs or analogies to judge the vectors by; may be repeated."),
     ] = None,
+    results: Results = HERE,
 ) -> None:
     """`yeoron train` against gensim, in turn, from a file to saved vectors.
 
     Examples: `yeoron bench train corpus.txt` ·
     `yeoron bench train corpus.txt --side gensim-2 --side growing-1 --gold wordsim353.tsv`
     """
-    bench = _measurement("train")
-    setting = bench.Setting(model=model, dim=dim, sample=sample, epochs=epochs)
-    sides = tuple(side or bench.SIDES)
-    bench.bench_train(corpus, sides, setting, words=words, repeats=repeats, gold=gold or ())
+    from embedding.bench.train import SIDES, Setting, bench_train
 
-
-def replay(
-    corpus: Annotated[
-        Path, typer.Argument(help="Dated JSONL, or text with a sentence a line (.xz is read).")
-    ],
-    words: Annotated[int, typer.Option(help="Words of the corpus to use.")] = 500_000,
-    seeds: Annotated[int, typer.Option(help="Runs of each memory.")] = 5,
-    ratio: Annotated[float, typer.Option(help="Replayed tokens for each fresh one.")] = 3.0,
-    memory: Annotated[int, typer.Option(help="Tokens that the replay memory holds.")] = 200_000,
-) -> None:
-    """What replay priorities buy: tokens until the held-out loss of uniform replay is reached.
-
-    Example: `yeoron bench replay petitions.jsonl.xz --seeds 5`
-    """
-    bench_replay = _measurement("replay").bench_replay
-    bench_replay(corpus, words, seeds, ratio=ratio, memory=memory)
-
-
-def vocabulary(
-    words: Annotated[int, typer.Option(help="Words to hold.", min=1_000)] = 200_000,
-    dim: Annotated[int, typer.Option(help="Length of the vectors.", min=1)] = 100,
-) -> None:
-    """What a word costs: bytes on server and node, time of a look-up, memory of a long stream.
-
-    Example: `yeoron bench vocabulary --words 200000`
-    """
-    _measurement("vocabulary").bench_vocabulary(words, dim)
-
-
-def newword(
-    corpus: Annotated[
-        Path, typer.Argument(help="Dated JSONL, or text with a sentence a line (.xz is read).")
-    ],
-    words: Annotated[int, typer.Option(help="Words of the corpus to use.")] = 2_500_000,
-    chosen: Annotated[int, typer.Option(help="Words to rename.", min=1)] = 100,
-    seed: Annotated[int, typer.Option(help="Seed of the choice and of the model.")] = 1,
-) -> None:
-    """How soon a new word gets its meaning: known words renamed at some moment of a stream.
-
-    Example: `yeoron bench newword petitions.jsonl.xz`
-    """
-    _measurement("newword").bench_newword(corpus, words, chosen, seed=seed)
-
-
-def incremental(
-    corpus: Annotated[Path, typer.Argument(help="Dated JSONL (.xz is read).")],
-    words: Annotated[int, typer.Option(help="Words of the corpus to use.")] = 3_000_000,
-    unit: Annotated[str, typer.Option(help="month, quarter or year.")] = "month",
-    sample: Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")] = 0.0,
-    passes: Annotated[
-        str, typer.Option(help="both, or one: without replay and without gensim's 4 epochs.")
-    ] = "both",
-) -> None:
-    """Period by period against gensim's updated vocabulary: likelihood of the next period.
-
-    Example: `yeoron bench incremental reviews.jsonl.xz --unit quarter`
-    """
-    from embedding.kernel.errors import ConfigError
-
-    units = ("month", "quarter", "year")
-    if unit not in units:
-        raise ConfigError(f"--unit {unit}: {', '.join(units)} are accepted.")
-    if passes not in ("one", "both"):
-        raise ConfigError(f"--passes {passes}: one and both are accepted.")
-    bench = _measurement("incremental").bench_incremental
-    bench(corpus, words, unit, sample=sample, passes=passes)
-
-
-def policies(
-    corpus: Annotated[Path, typer.Argument(help="Plain text, one sentence a line (.xz is read).")],
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="bsp, ssp, backup, asp, auto, easgd, averaging, sandblaster, ssp-replay (as many "
-            "old tokens as sandblaster, by SGD), bsp-mean, asp-4 (n_push and n_fetch 4), "
-            "bsp-balanced or ssp-balanced (the block sizes follow the speeds); may be repeated. "
-            "When not given: all."
-        ),
-    ] = None,
-    words: Annotated[int, typer.Option(help="Words of the corpus to learn.")] = 2_000_000,
-    block: Annotated[int, typer.Option(help="Tokens of a block.", min=100)] = 5_000,
-    block_s: Annotated[float, typer.Option(help="Seconds a block takes at a fast node.")] = 0.1,
-    slower: Annotated[float, typer.Option(help="Times as long at the slow node.", min=1)] = 10.0,
-    turns: Annotated[
-        float,
-        typer.Option(
-            help="Chance of any node's block to be a slow one; 0: one node is slow.", max=1
-        ),
-    ] = 0.0,
-) -> None:
-    """Four nodes, one ten times slower: tokens/s of every policy, and its loss at equal tokens.
-
-    Examples: `yeoron bench policies english.txt.xz` ·
-    `yeoron bench policies english.txt.xz --policy bsp --policy ssp --turns 0.1`
-    """
-    bench = _measurement("policies")
-    bench.bench_policies(
-        corpus,
-        ways=tuple(policy or bench.WAYS),
-        words=words,
-        block=block,
-        block_s=block_s,
-        slower=slower,
-        turns=turns,
+    setting = Setting(**asdict(training))
+    sides = tuple(side or SIDES)
+    bench_train(
+        corpus, sides, setting, words=words, repeats=repeats, gold=gold or (), results=results
     )
 
 
-def topology(
-    corpus: Annotated[Path, typer.Argument(help="Plain text, one sentence a line (.xz is read).")],
-    nodes: Annotated[
-        list[int] | None, typer.Option(help="Numbers of nodes, 2 and 4 unless given.", min=1)
+def text(
+    corpus: Annotated[
+        list[Path], typer.Argument(help="JSONL, or text with one document a line (.xz is read).")
+    ],
+    documents: Annotated[
+        int | None, typer.Option(help="Documents of each corpus; all unless given.", min=8)
     ] = None,
-    side: Annotated[
+    every: Annotated[
+        int, typer.Option(help="Plain Kiwi reads each so many-th document.", min=1)
+    ] = 8,
+    context: Annotated[
         list[str] | None,
-        typer.Option(
-            help="ps, allreduce, hybrid, host, groups, servers or servers-slow; all unless given."
-        ),
+        typer.Option(help="both, left or none (neighbours analysed with an unknown eojeol)."),
     ] = None,
-    words: Annotated[int, typer.Option(help="Words of the corpus to use.")] = 2_000_000,
-    repeats: Annotated[int, typer.Option(help="Interleaved repeats; the median counts.")] = 1,
-    dim: Annotated[int, typer.Option(help="Length of the vectors.")] = 100,
-    gold: Annotated[
-        list[Path] | None,
-        typer.Option(help="Word pairs or analogies to judge the vectors by; may be repeated."),
-    ] = None,
+    new_words: Annotated[int, typer.Option(help="Most new words to find.", min=0)] = 0,
+    tokenizer: Annotated[
+        str, typer.Option(help="Measured against plain Kiwi: kiwi (behind its cache) or mecab.")
+    ] = "kiwi",
+    results: Results = HERE,
 ) -> None:
-    """Server, all-reduce, hybrid, host aggregation, server groups: speed, bytes by way, loss.
+    """Text preparation against plain Kiwi: morphemes/s of one core and identical words.
 
-    Example: `yeoron bench topology corpus.txt --nodes 2 --side ps --side allreduce`
+    Example: `yeoron bench text petitions.jsonl.xz reviews.jsonl.xz --every 8`
     """
-    bench = _measurement("topology")
-    bench.bench_topology(
+    from embedding.bench.text import bench_text
+
+    if tokenizer not in TOKENIZERS:
+        raise ConfigError(f"--tokenizer {tokenizer}: {', '.join(TOKENIZERS)} are accepted.")
+    unknown = sorted(set(context or ()) - set(CONTEXTS))
+    if unknown:
+        raise ConfigError(f"--context {unknown[0]}: {', '.join(CONTEXTS)} are accepted.")
+    bench_text(
         corpus,
-        nodes=tuple(nodes or (2, 4)),
-        kinds=tuple(side or bench.KINDS),
-        words=words,
-        repeats=repeats,
-        dim=dim,
-        gold=gold or (),
+        documents=documents,
+        every=every,
+        contexts=tuple(context or ("both",)),
+        new_words=new_words,
+        tokenizer=tokenizer,
+        results=results,
     )
-
-
-def gpu(
-    rows: Annotated[int, typer.Option(help="Rows of a resident batch.", min=1)] = 1_000_000,
-    dim: Annotated[int, typer.Option(help="Length of the vectors.", min=1)] = 100,
-    repeats: Annotated[int, typer.Option(help="Repeats; the median counts.", min=1)] = 20,
-) -> None:
-    """Rows/s with the tables on a GPU: resident and over the wire, and which limit binds.
-
-    Example: `yeoron bench gpu --dim 128`
-    """
-    _measurement("gpu").bench_gpu(rows, dim, repeats)
 
 
 def wire(
@@ -268,53 +226,104 @@ def wire(
     ] = None,
     rounds: Annotated[int, typer.Option(help="Batches each way; medians count.", min=1)] = 200,
     rows: Annotated[int, typer.Option(help="Rows of a batch.", min=1, max=100_000)] = 8_192,
-    dim: Annotated[int, typer.Option(help="Length of a row.", min=1)] = 128,
+    dim: Dim = 128,
     threads: Annotated[int, typer.Option(help="Threads of the server.", min=1)] = 1,
+    results: Results = HERE,
 ) -> None:
     """Rows a second each way over loopback, one shard, and how near a plain socket is.
 
     Example: `yeoron bench wire --side float32 --side float16`
     """
-    bench = _measurement("wire")
-    sides = tuple(side or bench.SIDES)
-    bench.bench_wire(sides=sides, rows=rows, dim=dim, rounds=rounds, threads=threads)
+    from embedding.bench.wire import SIDES, bench_wire
+
+    sides = tuple(side or SIDES)
+    bench_wire(sides=sides, rows=rows, dim=dim, rounds=rounds, threads=threads, results=results)
 
 
-def bytes_(
-    corpus: Annotated[Path, typer.Argument(help="Plain text, one sentence a line (.xz is read).")],
-    side: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="none, fp16, threshold=STEP, onebit or topk=SHARE, with +cache to keep rows at "
-            "the nodes; may be repeated."
-        ),
-    ] = None,
-    nodes: Annotated[list[int] | None, typer.Option(help="May be repeated; 2 and 4.")] = None,
-    block: Annotated[
-        int | None, typer.Option(help="Tokens of a block (a clock); as `yeoron train` has it.")
-    ] = None,
-    words: Annotated[int | None, typer.Option(help="Words of the corpus to use.")] = None,
-    seeds: Annotated[int, typer.Option(help="Runs of each side.", min=1)] = 1,
-    gold: Annotated[
-        list[Path] | None, typer.Option(help="Word pairs to judge by; may be repeated.")
-    ] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option(help="Also behind a link of so many bits a second (100e6), by tc; as root."),
-    ] = None,
+def gpu(
+    rows: Annotated[int, typer.Option(help="Rows of a resident batch.", min=1)] = 1_000_000,
+    dim: Dim = 100,
+    repeats: Annotated[int, typer.Option(help="Repeats; the median counts.", min=1)] = 20,
+    results: Results = HERE,
 ) -> None:
-    """Bytes a trained token with each compression, against dense all-reduce, and the quality.
+    """Rows/s with the tables on a GPU: resident and over the wire, and which limit binds.
 
-    Example: `yeoron bench bytes corpus.txt --gold wordsim353.tsv --rate 100e6`
+    Example: `yeoron bench gpu --dim 128`
     """
-    bench = _measurement("bytes")
-    bench.bench_bytes(
-        corpus,
-        sides=side or bench.SIDES,
-        nodes=nodes or (2, 4),
-        block=block,
-        words=words,
-        seeds=seeds,
-        gold=gold or (),
-        rate=rate,
-    )
+    from embedding.bench.gpu import bench_gpu
+
+    bench_gpu(rows, dim, repeats, results=results)
+
+
+def lsc(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder laid out as SemEval-2020 task 1: corpus1/lemma and corpus2/lemma with "
+            "*.txt or *.txt.gz, targets.txt, truth/graded.txt, truth/binary.txt."
+        ),
+    ],
+    judging: LscOptions,
+    tokens: Annotated[
+        int | None,
+        typer.Option(help="Draw sentences of so many tokens a side, others each seed.", min=1_000),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Draws and trainings.", min=1)] = 3,
+    first: Annotated[int, typer.Option(help="The first seed.", min=0)] = 1,
+    peers: Peers = True,
+    as_json: Json = False,
+    results: Results = HERE,
+) -> None:
+    """Lexical semantic change: rank correlation and accuracy of every estimator, beside gensim.
+
+    Examples:
+
+    `yeoron bench lsc semeval2020_ulscd_ger`
+
+    `yeoron bench lsc semeval2020_ulscd_swe --tokens 150000 --seeds 5`
+    """
+    from embedding.bench import lsc as bench
+
+    arguments = [str(folder), f"--seeds={seeds}", f"--first={first}", *_given(judging)]
+    arguments += [] if tokens is None else [f"--tokens={tokens}"]
+    arguments += ["--no-peers"] * (not peers) + ["--json"] * as_json
+    raise typer.Exit(bench.main([*arguments, f"--results={results}"]))
+
+
+def drift(
+    corpus: Annotated[Path, typer.Argument(help="Dated JSONL (.xz is read).")],
+    planting: DriftOptions,
+    overlap: Annotated[
+        bool, typer.Option("--overlap", help="Train twice on each and compare the rankings.")
+    ] = False,
+    stores: Annotated[
+        Path | None, typer.Option(help="Keep trainings in this folder; judge those that are there.")
+    ] = None,
+    least: Annotated[int, typer.Option(help="Mentions a word needs in both windows.")] = 20,
+    peers: Peers = True,
+    results: Results = HERE,
+) -> None:
+    """Planted changes of meaning: who finds them, how surely, how soon.
+
+    Examples:
+
+    `yeoron bench drift reviews.jsonl --tokenizer kiwi --seeds 3`
+
+    `yeoron bench drift reviews.jsonl --null same-window --no-peers`
+    """
+    from embedding.bench import drift as bench
+
+    arguments = [str(corpus), f"--least={least}", *_given(planting)]
+    arguments += [] if stores is None else [f"--stores={stores}"]
+    arguments += ["--overlap"] * overlap + ["--no-peers"] * (not peers)
+    raise typer.Exit(bench.main([*arguments, f"--results={results}"]))
+
+
+def _given(group: DriftOptions | LscOptions) -> list[str]:
+    """A group as options; what is None or False is left out."""
+    found = []
+    for name, value in asdict(group).items():
+        option = f"--{name.replace('_', '-')}"
+        if value is not None and value is not False:
+            found.append(option if value is True else f"{option}={value}")
+    return found

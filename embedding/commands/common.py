@@ -7,7 +7,6 @@ import logging
 import os
 import re
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,17 +61,6 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     )
     for noisy in ("httpx", "httpcore", "asyncio", "uvicorn.error"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-
-
-def measurement(name: str) -> Any:
-    """A module of benchmarks/, which lies beside the package in a checkout."""
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        return import_module(f"benchmarks.{name}")
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"{error.name}: not found; run from a checkout of Yeoron with the extra `bench`."
-        ) from error
 
 
 def sync_settings(given: list[str] | None, policy: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from embedding.commands.common import Json, console, errors, print_json, settings
-from embedding.commands.snapshots import ID_HELP, Store, open_snapshot
+from embedding.commands.store_options import ID_HELP, Store, open_snapshot
 
 if TYPE_CHECKING:
     from embedding.evaluation.evaluate import Evaluation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from embedding.commands.common import (
     settings,
     sync_settings,
 )
+from embedding.commands.option_groups import grouped
 from embedding.kernel.config import validate
 
 if TYPE_CHECKING:
@@ -39,42 +41,89 @@ ExchangeEvery = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """Where a server's tables are."""
+
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None
+    shards: Annotated[
+        int | None, typer.Option(help="Processes that hold the rows; 1: this one alone.")
+    ] = None
+    split: Annotated[
+        str | None, typer.Option(help="What of the tables a shard holds: rows or columns.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupOptions:
+    """A server's place among server groups."""
+
+    leader: Leader = None
+    group: Group = None
+    exchange_every: ExchangeEvery = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListenOptions:
+    """Where a server listens, and to whom."""
+
+    listen: Annotated[
+        str | None, typer.Option(help="HOST:PORT; beyond loopback a token and TLS are needed.")
+    ] = None
+    token_file: Annotated[Path | None, typer.Option(help="File with the shared secret.")] = None
+    tls_cert: Annotated[Path | None, typer.Option(help="PEM certificate (chain).")] = None
+    tls_key: Annotated[Path | None, typer.Option(help="PEM private key.")] = None
+    tls_client_ca: Annotated[
+        Path | None, typer.Option(help="PEM authority whose certificates clients must show.")
+    ] = None
+    http_port: Annotated[
+        int | None, typer.Option(help="Loopback port of /health, /metrics, /status; 0: a free one.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayedOptions:
+    """Which corpus the simulated web plays, and how fast; named as in SimwebConfig."""
+
+    corpus: Annotated[
+        Path | None, typer.Option(help="Dated corpus (file or folder), or `generated`.")
+    ] = None
+    first_day: Annotated[str | None, typer.Option("--from", help="First day, YYYY-MM-DD.")] = None
+    last_day: Annotated[str | None, typer.Option("--to", help="Last day, YYYY-MM-DD.")] = None
+    seconds_per_month: Annotated[float, typer.Option(help="Wall seconds a month lasts.")] = 20.0
+    speed: Annotated[float | None, typer.Option(help="Event seconds a second, instead.")] = None
+    max_backlog: Annotated[int, typer.Option(help="Unfetched documents the clock waits at.")] = 0
+    autostart: Annotated[bool, typer.Option(help="Start the clock at once.")] = False
+    seed: Annotated[int, typer.Option(help="Seed of the generated corpus.")] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedOptions:
+    """How the simulated web answers; named as in SimwebConfig."""
+
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8899
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1"
+    crawl_delay: Annotated[float, typer.Option(help="Crawl-delay in robots.txt, seconds.")] = 0.05
+    fault_rate: Annotated[float, typer.Option(help="Share of articles that fail once.")] = 0.0
+
+
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    app.command()(serve)
+    app.command()(grouped(serve))
     app.command()(node)
     app.command()(web)
-    app.command()(simweb)
+    app.command()(grouped(simweb))
 
 
 def serve(
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None,
-    listen: Annotated[
-        str | None, typer.Option(help="HOST:PORT; beyond loopback a token and TLS are needed.")
-    ] = None,
-    shards: Annotated[
-        int | None, typer.Option(help="Processes that hold the rows; 1: this one alone.")
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option(help="What of the tables a shard holds: rows or columns.")
-    ] = None,
-    leader: Leader = None,
-    group: Group = None,
-    exchange_every: ExchangeEvery = None,
+    tables: TableOptions,
+    place: GroupOptions,
+    listening: ListenOptions,
     policy: Annotated[
         str | None,
         typer.Option(help="bsp, backup, ssp, asp, easgd, averaging, sandblaster, auto or hogwild."),
     ] = None,
     sync_setting: SyncSetting = None,
-    token_file: Annotated[Path | None, typer.Option(help="File with the shared secret.")] = None,
-    tls_cert: Annotated[Path | None, typer.Option(help="PEM certificate (chain).")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="PEM private key.")] = None,
-    tls_client_ca: Annotated[
-        Path | None, typer.Option(help="PEM authority whose certificates clients must show.")
-    ] = None,
-    http_port: Annotated[
-        int | None, typer.Option(help="Loopback port of /health, /metrics, /status; 0: a free one.")
-    ] = None,
 ) -> None:
     """Run the parameter server until SIGTERM; it writes a last checkpoint then.
 
@@ -91,17 +140,18 @@ def serve(
     log_to_stderr()
     keep_private()
     chosen = settings()
+    address = {} if listening.listen is None else parse_listen(listening.listen)
     changes: dict[str, object] = {
-        "device": device,
-        "token_file": token_file,
-        "tls_cert": tls_cert,
-        "tls_key": tls_key,
-        "tls_client_ca": tls_client_ca,
-        "http_port": http_port,
-        "shards": shards,
-        "split": split,
-        **_grouped(chosen.server.group.model_dump(), leader, group, exchange_every),
-        **({} if listen is None else parse_listen(listen)),
+        "device": tables.device,
+        "shards": tables.shards,
+        "split": tables.split,
+        "token_file": listening.token_file,
+        "tls_cert": listening.tls_cert,
+        "tls_key": listening.tls_key,
+        "tls_client_ca": listening.tls_client_ca,
+        "http_port": listening.http_port,
+        **_grouped(chosen.server.group.model_dump(), place),
+        **address,
     }
     given = {name: value for name, value in changes.items() if value is not None}
     server = validate(ServerConfig, {**chosen.server.model_dump(), **given}, "yeoron serve")
@@ -110,11 +160,9 @@ def serve(
     run(chosen, server, sync, _tell)
 
 
-def _grouped(
-    group: dict[str, object], leader: str | None, name: str | None, every_s: float | None
-) -> dict[str, object]:
+def _grouped(group: dict[str, object], place: GroupOptions) -> dict[str, object]:
     """The place among server groups, as the options change it."""
-    given = {"leader": leader, "name": name, "every_s": every_s}
+    given = {"leader": place.leader, "name": place.group, "every_s": place.exchange_every}
     changes = {key: value for key, value in given.items() if value is not None}
     return {"group": {**group, **changes}} if changes else {}
 
@@ -205,26 +253,14 @@ def web(
 
 
 def simweb(
-    corpus: Annotated[
-        Path | None, typer.Option(help="Dated corpus (file or folder), or `generated`.")
-    ] = None,
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8899,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    first: Annotated[str | None, typer.Option("--from", help="First day, YYYY-MM-DD.")] = None,
-    last: Annotated[str | None, typer.Option("--to", help="Last day, YYYY-MM-DD.")] = None,
-    seconds_per_month: Annotated[float, typer.Option(help="Wall seconds a month lasts.")] = 20.0,
-    speed: Annotated[float | None, typer.Option(help="Event seconds a second, instead.")] = None,
-    max_backlog: Annotated[int, typer.Option(help="Unfetched documents the clock waits at.")] = 0,
-    crawl_delay: Annotated[float, typer.Option(help="Crawl-delay in robots.txt, seconds.")] = 0.05,
-    fault_rate: Annotated[float, typer.Option(help="Share of articles that fail once.")] = 0.0,
-    autostart: Annotated[bool, typer.Option(help="Start the clock at once.")] = False,
+    played: PlayedOptions,
+    web: SimulatedOptions,
     truth: Annotated[
         bool, typer.Option("--truth", help="Print the planted events and end.")
     ] = False,
     write: Annotated[
         Path | None, typer.Option(help="Write the corpus as dated JSONL, for `train`, and end.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the generated corpus.")] = 0,
 ) -> None:
     """Play a dated corpus as a small real web: news, board, comments, robots, faults.
 
@@ -238,24 +274,7 @@ def simweb(
     from embedding.simweb.serve import serve as play
 
     log_to_stderr()
-    config = validate(
-        SimwebConfig,
-        {
-            "corpus": corpus,
-            "port": port,
-            "host": host,
-            "first_day": first,
-            "last_day": last,
-            "seconds_per_month": seconds_per_month,
-            "speed": speed,
-            "max_backlog": max_backlog,
-            "crawl_delay": crawl_delay,
-            "fault_rate": fault_rate,
-            "autostart": autostart,
-            "seed": seed,
-        },
-        "yeoron simweb",
-    )
+    config = validate(SimwebConfig, {**asdict(played), **asdict(web)}, "yeoron simweb")
     if truth:
         print_json(planted(config))
         return

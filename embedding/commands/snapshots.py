@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from embedding.commands.common import Json, console, errors, print_json, settings
-
-if TYPE_CHECKING:
-    from embedding.snapshots.snapshot import Snapshot
-    from embedding.snapshots.store import SnapshotStore
-
-Store = Annotated[Path | None, typer.Option("--snapshots", help="Snapshot store (a folder).")]
-ID_HELP = "Snapshot id, latest, or a folder: a snapshot's, or a store's for its latest."
-Id = Annotated[str, typer.Argument(help=ID_HELP)]
+from embedding.commands import evaluating
+from embedding.commands.common import Json, console, errors, print_json
+from embedding.commands.store_options import ID_HELP, Id, Store, open_snapshot, open_store
 
 
 def register(app: typer.Typer) -> None:
@@ -29,27 +22,8 @@ def register(app: typer.Typer) -> None:
     group.command("reinstate")(reinstate)
     group.command("neighbours")(neighbours)
     group.command("export")(export_snapshot)
-    import_module("embedding.commands.evaluating").register(group)
+    evaluating.register(group)
     app.add_typer(group, name="snapshot")
-
-
-def _store(folder: Path | None) -> SnapshotStore:
-    from embedding.snapshots.store import SnapshotStore
-
-    return SnapshotStore(str(folder or settings().paths.snapshots))
-
-
-def open_snapshot(what: str, folder: Path | None) -> Snapshot:
-    """A snapshot by id in the store `folder`, or by its own folder or that of its store."""
-    from embedding.snapshots.format import MANIFEST
-    from embedding.snapshots.snapshot import Snapshot
-    from embedding.snapshots.store import SnapshotStore
-
-    path = Path(what)
-    # An id never has a separator, so that a folder named like an id is reached as ./NAME.
-    if folder is None and path.is_dir() and what != "latest":
-        return Snapshot(path) if (path / MANIFEST).exists() else SnapshotStore(what).open()
-    return _store(folder).open(what)
 
 
 def list_snapshots(snapshots: Store = None, as_json: Json = False) -> None:
@@ -57,7 +31,7 @@ def list_snapshots(snapshots: Store = None, as_json: Json = False) -> None:
 
     Example: `yeoron snapshot list --snapshots store`
     """
-    store = _store(snapshots)
+    store = open_store(snapshots)
     refs = store.list()
     broken, gone = store.broken(), store.withdrawn()
     if as_json:
@@ -109,7 +83,7 @@ def withdraw(
 
     Example: `yeoron snapshot withdraw 2020-02-a1b2c3d4 --reason "a source was spammed"`
     """
-    _store(snapshots).withdraw([id], reason)
+    open_store(snapshots).withdraw([id], reason)
     console.print(f"{id}: withdrawn.", highlight=False, markup=False)
 
 
@@ -121,7 +95,7 @@ def reinstate(
 
     Example: `yeoron snapshot reinstate 2020-02-a1b2c3d4`
     """
-    _store(snapshots).reinstate([id])
+    open_store(snapshots).reinstate([id])
     console.print(f"{id}: in the series again.", highlight=False, markup=False)
 
 

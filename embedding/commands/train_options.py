@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from embedding.commands.common import sync_settings
+from embedding.commands.common import Json, sync_settings
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError
 
@@ -20,9 +21,6 @@ UNITS = ("hour", "day", "week", "month")
 WINDOW = 5
 NUMBER = re.compile(r"[+-]?\d{1,18}")
 CHANGED_MB = 256
-FRESH_NOISE = {"noise_own": 12, "move": 6}
-"""Of a dated corpus: what is read once has to be told from other words by fresh noise. Columns have
-the noise words sent by their ids, so that more of them take more bytes."""
 
 Corpus = Annotated[Path, typer.Argument(help="Text (a sentence a line) or dated JSONL.")]
 Out = Annotated[
@@ -185,6 +183,105 @@ Trainer = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """What is trained, and at which rate."""
+
+    model: Model = "sgns"
+    dim: Dim = 100
+    window: Window = None
+    negative: Negative = 5
+    sample: Sample = 1e-4
+    learning_rate: LearningRate = 0.025
+    schedule: Schedule = None
+    seed: Seed = 1
+    trainer: Trainer = "numba"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions:
+    """How the corpus is read."""
+
+    tokenizer: Tokenizer = "whitespace"
+    vocabulary: Vocabulary = None
+    min_count: MinCount = 5
+    max_words: MaxWords = 1_000_000
+    epochs: Epochs = 1
+    tokens: Tokens = None
+    dated: Dated = False
+    sources: Sources = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementOptions:
+    """How many processes train and hold the tables, and where."""
+
+    nodes: Nodes = 1
+    block_tokens: BlockTokens = None
+    shards: Shards = 1
+    split: Split = "rows"
+    device: Device = "cpu"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyncOptions:
+    """How nodes and servers are kept in step."""
+
+    sync: Sync = "ssp"
+    sync_setting: SyncSetting = None
+    topology: Topology = "ps"
+    groups: Groups = 0
+    server_groups: ServerGroups = 1
+    exchange_every: ExchangeEvery = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExchangeOptions:
+    """How rows and what was learnt travel."""
+
+    pulls: Pulls = "rows"
+    compression: Compression = "fp16"
+    threshold: Threshold = 0.005
+    relative_threshold: RelativeThreshold = 1.0
+    directions: Directions = 16
+    top_share: TopShare = 0.05
+    cache_mb: CacheMb = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """What is kept and printed of a training."""
+
+    out: Out = None
+    state_dir: StateDir = None
+    checkpoint_every: CheckpointEvery = 30.0
+    as_json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions:
+    """All options of `yeoron train`."""
+
+    corpus: Path
+    model: ModelOptions = ModelOptions()
+    reading: ReadingOptions = ReadingOptions()
+    placement: PlacementOptions = PlacementOptions()
+    sync: SyncOptions = SyncOptions()
+    exchange: ExchangeOptions = ExchangeOptions()
+    output: OutputOptions = OutputOptions()
+
+
+Group = TypeVar(
+    "Group",
+    ModelOptions,
+    ReadingOptions,
+    PlacementOptions,
+    SyncOptions,
+    ExchangeOptions,
+    OutputOptions,
+)
+
+
 SETTING = {
     **{name: ("model", name) for name in ("model", "dim", "negative", "sample", "seed")},
     **{name: ("model", name) for name in ("learning_rate", "schedule")},
@@ -200,71 +297,122 @@ SETTING = {
 
 
 def request_of(
-    options: dict[str, Any],
+    options: TrainOptions,
     given: Collection[str] = (),
     settings: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> TrainRequest:
     """The options of `yeoron train` as a checked request.
 
-    options   value by name, defaults included
     given     the options that the command line names: they win over settings
     settings  by section what file and environment say and a training takes; they win over defaults
     """
     from embedding.training import TrainRequest
 
     found = {name: dict(values) for name, values in (settings or {}).items()}
-    chosen = dict(options)
-    for option, (section, name) in SETTING.items():
-        value = found.get(section, {}).pop(name, None)
-        if value is not None and option not in given:
-            chosen[option] = value
-    context, unit = _windows(chosen["window"] or [], chosen["dated"])
-    usual = found.get("model", {}).pop("window", WINDOW)
-    top = ("corpus", "out", "state_dir", "shards", "split", "nodes", "epochs", "tokens", "sources")
-    more = ("block_tokens", "vocabulary", "min_count", "max_words", "device", "trainer")
-    model = ("model", "dim", "negative", "sample", "seed", "learning_rate")
-    exchange = ("pulls", "compression", "threshold", "relative_threshold", "directions")
-    cache_mb = chosen["cache_mb"] or (CHANGED_MB if chosen["pulls"] == "changes" else 0)
+    reading = _settled(options.reading, given, found)
+    placement = _settled(options.placement, given, found)
+    output = _settled(options.output, given, found)
+    model = _settled(options.model, given, found)
+    sync = _settled(options.sync, given, found)
+    exchange = _settled(options.exchange, given, found)
+    context, unit = _windows(model.window or [], reading.dated)
     values: dict[str, Any] = {
-        **{name: chosen[name] for name in (*top, *more)},
-        "checkpoint_every_s": chosen["checkpoint_every"],
+        "corpus": options.corpus,
+        "out": output.out,
+        "state_dir": output.state_dir,
+        "checkpoint_every_s": output.checkpoint_every,
+        "nodes": placement.nodes,
+        "block_tokens": placement.block_tokens,
+        "shards": placement.shards,
+        "split": placement.split,
+        "device": placement.device,
+        "vocabulary": reading.vocabulary,
+        "min_count": reading.min_count,
+        "max_words": reading.max_words,
+        "epochs": reading.epochs,
+        "tokens": reading.tokens,
         "dated": unit,
-        "model": {
-            **(FRESH_NOISE if chosen["dated"] and chosen["split"] == "rows" else {}),
-            "schedule": "window" if chosen["dated"] else "linear",
-            **found.get("model", {}),
-            **{name: chosen[name] for name in model},
-            **({"schedule": chosen["schedule"]} if chosen["schedule"] else {}),
-            "window": usual if context is None else context,
-        },
-        "text": {
-            "mask": chosen["tokenizer"] != "whitespace",
-            "new_words": 0,
-            **({} if chosen["dated"] else {"phrases": 0, "boilerplate": 0.0}),
-            **found.get("text", {}),
-            "tokenizer": chosen["tokenizer"],
-        },
+        "sources": reading.sources,
+        "trainer": model.trainer,
+        "model": _model(model, context, reading.dated, placement.split, found.get("model", {})),
+        "text": _text(reading, found.get("text", {})),
         "sync": {
             **found.get("sync", {}),
-            "policy": chosen["sync"],
-            **sync_settings(chosen["sync_setting"], "--sync"),
+            "policy": sync.sync,
+            **sync_settings(sync.sync_setting, "--sync"),
         },
-        "exchange": {
-            **({"cache_bytes": cache_mb * 2**20} if cache_mb else {}),
-            **found.get("exchange", {}),
-            **({"cache_bytes": cache_mb * 2**20} if "cache_mb" in given else {}),
-            **{name: chosen[name] for name in (*exchange, "top_share")},
-        },
+        "exchange": _exchange(exchange, given, found.get("exchange", {})),
         "stream": found.get("stream", {}),
         "node": found.get("node", {}),
         "server": found.get("server", {}),
         "topology": {
-            "kind": chosen["topology"],
-            **{name: chosen[name] for name in ("groups", "server_groups")},
-            "exchange_every_s": chosen["exchange_every"],
+            "kind": sync.topology,
+            "groups": sync.groups,
+            "server_groups": sync.server_groups,
+            "exchange_every_s": sync.exchange_every,
         },
     }
     return validate(TrainRequest, values, "train")
+
+
+def _settled(group: Group, given: Collection[str], found: dict[str, dict[str, Any]]) -> Group:
+    """The group with what settings say where no option does; what is used leaves `found`."""
+    taken = {}
+    for field in fields(group):
+        section, name = SETTING.get(field.name, ("", ""))
+        value = found.get(section, {}).pop(name, None)
+        if value is not None and field.name not in given:
+            taken[field.name] = value
+    return replace(group, **taken)
+
+
+def _model(
+    model: ModelOptions, context: int | None, dated: bool, split: str, found: Mapping[str, Any]
+) -> dict[str, Any]:
+    from embedding.training.request import FRESH_NOISE
+
+    usual = {key: value for key, value in found.items() if key != "window"}
+    return {
+        **(FRESH_NOISE if dated and split == "rows" else {}),
+        "schedule": "window" if dated else "linear",
+        **usual,
+        "model": model.model,
+        "dim": model.dim,
+        "negative": model.negative,
+        "sample": model.sample,
+        "seed": model.seed,
+        "learning_rate": model.learning_rate,
+        **({"schedule": model.schedule} if model.schedule else {}),
+        "window": found.get("window", WINDOW) if context is None else context,
+    }
+
+
+def _text(reading: ReadingOptions, found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "mask": reading.tokenizer != "whitespace",
+        "new_words": 0,
+        **({} if reading.dated else {"phrases": 0, "boilerplate": 0.0}),
+        **found,
+        "tokenizer": reading.tokenizer,
+    }
+
+
+def _exchange(
+    exchange: ExchangeOptions, given: Collection[str], found: Mapping[str, Any]
+) -> dict[str, Any]:
+    cache_mb = exchange.cache_mb or (CHANGED_MB if exchange.pulls == "changes" else 0)
+    cache = {"cache_bytes": cache_mb * 2**20}
+    return {
+        **(cache if cache_mb else {}),
+        **found,
+        **(cache if "cache_mb" in given else {}),
+        "pulls": exchange.pulls,
+        "compression": exchange.compression,
+        "threshold": exchange.threshold,
+        "relative_threshold": exchange.relative_threshold,
+        "directions": exchange.directions,
+        "top_share": exchange.top_share,
+    }
 
 
 def _windows(given: list[str], dated: bool) -> tuple[int | None, str | None]:

@@ -12,7 +12,8 @@ import typer
 from embedding.commands import train_options as options
 from embedding.commands.common import Json, console, errors, print_json, settings
 from embedding.commands.evaluating import GOLD_FAILED
-from embedding.commands.snapshots import ID_HELP, open_snapshot
+from embedding.commands.option_groups import grouped
+from embedding.commands.store_options import ID_HELP, open_snapshot
 from embedding.commands.train_bar import TrainBar
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    app.command(help=f"{train.__doc__}\n\n{EXAMPLES}")(train)
+    app.command(help=f"{train.__doc__}\n\n{EXAMPLES}")(grouped(train))
     app.command()(evaluate)
 
 
@@ -58,65 +59,40 @@ EXAMPLES = """Examples:
 def train(
     context: typer.Context,
     corpus: options.Corpus,
-    out: options.Out = None,
-    model: options.Model = "sgns",
-    dim: options.Dim = 100,
-    window: options.Window = None,
-    negative: options.Negative = 5,
-    sample: options.Sample = 1e-4,
-    min_count: options.MinCount = 5,
-    max_words: options.MaxWords = 1_000_000,
-    epochs: options.Epochs = 1,
-    nodes: options.Nodes = 1,
-    block_tokens: options.BlockTokens = None,
-    shards: options.Shards = 1,
-    split: options.Split = "rows",
-    sync: options.Sync = "ssp",
-    sync_setting: options.SyncSetting = None,
-    topology: options.Topology = "ps",
-    groups: options.Groups = 0,
-    server_groups: options.ServerGroups = 1,
-    exchange_every: options.ExchangeEvery = 1.0,
-    pulls: options.Pulls = "rows",
-    compression: options.Compression = "fp16",
-    threshold: options.Threshold = 0.005,
-    relative_threshold: options.RelativeThreshold = 1.0,
-    directions: options.Directions = 16,
-    top_share: options.TopShare = 0.05,
-    cache_mb: options.CacheMb = 0,
-    tokenizer: options.Tokenizer = "whitespace",
-    vocabulary: options.Vocabulary = None,
-    dated: options.Dated = False,
-    sources: options.Sources = 32,
-    learning_rate: options.LearningRate = 0.025,
-    schedule: options.Schedule = None,
-    tokens: options.Tokens = None,
-    seed: options.Seed = 1,
-    device: options.Device = "cpu",
-    trainer: options.Trainer = "numba",
-    state_dir: options.StateDir = None,
-    checkpoint_every: options.CheckpointEvery = 30.0,
-    as_json: Json = False,
+    output: options.OutputOptions,
+    model: options.ModelOptions,
+    reading: options.ReadingOptions,
+    placement: options.PlacementOptions,
+    sync: options.SyncOptions,
+    exchange: options.ExchangeOptions,
 ) -> None:
     """Train on a corpus file, through the same nodes and server as the stream.
 
     Settings (`yeoron.toml`, `YEORON_NODE__REPLAY_RATIO=2`) hold where no option says otherwise.
     """
-    chosen = dict(locals())
-    if model != "sppmi":
+    if model.model != "sppmi":
         # Before numpy is imported: threads of matrix products beside the nodes' own keep cores
         # busy by waiting for each other.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from embedding.settings import given_settings
     from embedding.training.settings import taken
 
+    chosen = options.TrainOptions(
+        corpus=corpus,
+        model=model,
+        reading=reading,
+        placement=placement,
+        sync=sync,
+        exchange=exchange,
+        output=output,
+    )
     request = options.request_of(chosen, _named(context), taken(given_settings()))
-    result = _train(request, out, state_dir)
-    _say_unreadable(result, out)
-    if as_json:
+    result = _train(request, output.out, output.state_dir)
+    _say_unreadable(result, output.out)
+    if output.as_json:
         print_json(result.to_dict())
     else:
-        _print(result, kept=out is not None)
+        _print(result, kept=output.out is not None)
 
 
 def _named(context: typer.Context) -> set[str]:

@@ -15,7 +15,7 @@ from embedding.commands.trend_input import refuse_nothing, snapshot_named
 if TYPE_CHECKING:
     from embedding.snapshots.store import SnapshotStore
     from embedding.trends.rows import TrendReport
-    from embedding.trends.scores import WordScores
+    from embedding.trends.scoretable import WordScores
 
 REASON = "reason"
 _LINE = "{rank:>7} {z:>7} {q:>9} {shift:>7} {counts:>19}  {word}"
@@ -61,7 +61,7 @@ def report_with_scores(store: SnapshotStore, id: str) -> TrendReport:  # noqa: A
 
 def print_all(report: TrendReport, *, as_json: bool, as_csv: bool) -> None:
     """Every word that was compared, a line each, surest first."""
-    from embedding.trends.scores import COLUMNS
+    from embedding.trends.scoretable import COLUMNS
 
     refuse_nothing(report)
     rows = scores_in(report).rows()
@@ -85,7 +85,7 @@ def print_named(
 
     reasons  of each word that was not compared
     """
-    from embedding.trends.scores import COLUMNS
+    from embedding.trends.scoretable import COLUMNS
 
     known = scores_in(report).of(words)
     empty = dict.fromkeys(COLUMNS)
@@ -109,7 +109,7 @@ def scores_in(report: TrendReport) -> WordScores:
 
 def _write_json(report: TrendReport, rows: Iterable[Mapping[str, Any]]) -> None:
     """One JSON object, a line for each row, written as they come."""
-    from embedding.trends.rows import to_plain
+    from embedding.trends.plain import to_plain
 
     head = {
         "snapshot": report.snapshot,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from embedding.commands.common import console
-from embedding.trends.rows import ROLES, Story, TrendReport, to_plain
+from embedding.trends.plain import to_plain
+from embedding.trends.rows import ROLES, Story, TrendReport
 from embedding.trends.table import as_json as to_json
 from embedding.trends.table import shortened
 

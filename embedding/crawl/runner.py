@@ -23,6 +23,7 @@ from embedding.crawl.rows import Fetched
 from embedding.crawl.services import Services, document_of
 from embedding.crawl.shingles import signature
 from embedding.crawl.shorten import shortened
+from embedding.crawl.silence import YieldWatch
 from embedding.crawl.watching import Watching
 from embedding.crawl.web import SourceWeb
 from embedding.kernel.errors import FetchError
@@ -61,7 +62,6 @@ class SourceRunner:
         self._watching = Watching(
             self.source, services.config, services.frontier.yields(), services.patience
         )
-        self.watch = self._watching.watch
         self._adapter = adapter
         self._services = services
         self._frontier = services.frontier
@@ -81,6 +81,11 @@ class SourceRunner:
         self._look_at = 0.0
         self._started = time.time()
         self._polls = 0
+
+    @property
+    def watch(self) -> YieldWatch:
+        """What is noticed of the source."""
+        return self._watching.watch
 
     async def poll_forever(self) -> None:
         """Poll at each turn. Without a browser a rendered source ends here."""

@@ -11,10 +11,7 @@ from embedding.kernel.config import Config
 
 
 class EvaluationConfig(Config):
-    """What a snapshot is judged by and where the figures go.
-
-    The fields are the keywords of `embedding.evaluation.tracking.track_snapshot`.
-    """
+    """What a snapshot is judged by and where the figures go."""
 
     tracking_uri: str | None = None
     """MLflow's tracking address (`http://…`, `sqlite:///…`); none: the platform's own MLflow."""

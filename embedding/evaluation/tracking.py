@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from embedding.evaluation import gate, provenance, registry, runs
+from embedding.evaluation.config import EvaluationConfig
 from embedding.evaluation.evaluate import Evaluation, evaluate_snapshot
 from embedding.evaluation.gate import Verdict
 from embedding.evaluation.plots import draw
+from embedding.kernel.errors import ConfigError
 from embedding.snapshots.catalogue import Catalogue
 from embedding.snapshots.format import MANIFEST, Manifest
 from embedding.snapshots.snapshot import Snapshot
-from embedding.snapshots.store import LATEST, SnapshotStore
+from embedding.snapshots.store import SnapshotStore
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -53,16 +55,9 @@ class TrackedRun:
 
 def track_snapshot(
     store: SnapshotStore,
-    id: str = LATEST,  # noqa: A002 - the contract's name
+    id: str,  # noqa: A002 - the contract's name
+    config: EvaluationConfig,
     *,
-    tracking_uri: str,
-    experiment: str = "yeoron",
-    model_name: str = "yeoron",
-    gold: Sequence[Path] = (),
-    floors: Path | None = None,
-    max_rise: float | None = None,
-    best_by: str = "nll",
-    device: str = "auto",
     parent_run: str | None = None,
 ) -> TrackedRun:
     """Evaluate a snapshot and log it to MLflow; a second call continues the first's run.
@@ -70,22 +65,24 @@ def track_snapshot(
     The run's metrics have the window's place in the store's series as step and the window's end
     as time. They are also logged, at the same step, into `parent_run`, or without one into the
     experiment's run `stream`, where MLflow draws them as one line over the windows. The gate
-    (`floors`, `max_rise`) alone moves the aliases `newest` and `best` (by `best_by`).
+    (`config.floors`, `max_rise`) alone moves the aliases `newest` and `best` (by `best_by`).
 
     Raises SnapshotError for a snapshot that cannot be read, InputError for a floors file that
     cannot be, ConfigError for a device or an experiment that cannot be used, PlatformError when
     MLflow cannot be reached or refuses.
     """
+    if config.tracking_uri is None:
+        raise ConfigError("evaluation.tracking_uri: not set; the address of an MLflow is expected.")
     snapshot = store.open(id)
-    bounds = () if floors is None else gate.read_floors(floors)
-    client = runs.connect(tracking_uri)
-    with runs.reported(tracking_uri):
-        place = runs.experiment_id(client, experiment)
+    bounds = () if config.floors is None else gate.read_floors(config.floors)
+    client = runs.connect(config.tracking_uri)
+    with runs.reported(config.tracking_uri):
+        place = runs.experiment_id(client, config.experiment)
         parent = parent_run or _stream(client, place)
         run = _open(client, place, snapshot, parent)
         with _closing(client, run.info.run_id):
             runs.log_params(client, run, _params(snapshot))
-            evaluation = evaluate_snapshot(snapshot, gold, device)
+            evaluation = evaluate_snapshot(snapshot, config.gold, config.device)
             series = _series(store, snapshot)
             step = _step(client, run, series)
             end = int(snapshot.ref.window_end.timestamp() * 1000)
@@ -93,9 +90,9 @@ def track_snapshot(
                 runs.log_metrics(client, target, evaluation.metrics, step=step, timestamp=end)
             _log_files(client, run.info.run_id, snapshot, series, evaluation)
             version = registry.register(
-                client, snapshot, run.info.run_id, model_name, lineage(snapshot.manifest)
+                client, snapshot, run.info.run_id, config.model_name, lineage(snapshot.manifest)
             )
-            held = _Gate(client, model_name, gold, bounds, max_rise, best_by)
+            held = _Gate(client, config, bounds)
             verdict, aliases = held.decide(snapshot, evaluation.metrics, version)
             client.set_tag(run.info.run_id, registry.GATE, _said(verdict))
     return TrackedRun(
@@ -114,11 +111,8 @@ class _Gate:
     """The gate before the aliases of one registered model."""
 
     client: MlflowClient
-    model_name: str
-    gold: Sequence[Path]
+    config: EvaluationConfig
     floors: Sequence[gate.Floor]
-    max_rise: float | None
-    best_by: str
 
     def decide(
         self, snapshot: Snapshot, metrics: Mapping[str, float], version: str
@@ -128,17 +122,22 @@ class _Gate:
             metrics,
             self.floors,
             corpus=gate.corpus_digest(snapshot.manifest),
-            gold=self.gold,
+            gold=self.config.gold,
             before=self._before(version),
-            max_rise=self.max_rise,
+            max_rise=self.config.max_rise,
         )
-        end, figure = snapshot.ref.window_end, (self.best_by, metrics.get(self.best_by))
-        moved = registry.move_aliases(self.client, self.model_name, version, end, verdict, figure)
+        end, figure = (
+            snapshot.ref.window_end,
+            (self.config.best_by, metrics.get(self.config.best_by)),
+        )
+        moved = registry.move_aliases(
+            self.client, self.config.model_name, version, end, verdict, figure
+        )
         return verdict, moved
 
     def _before(self, version: str) -> dict[str, float]:
         """Figures of the version that `newest` names, unless that is this one."""
-        now = registry.holder(self.client, self.model_name, registry.NEWEST)
+        now = registry.holder(self.client, self.config.model_name, registry.NEWEST)
         mine = now is not None and str(now.version) == version
         return {} if mine else registry.figures(self.client, now)
 

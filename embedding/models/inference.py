@@ -14,7 +14,7 @@ gets that word's vector in this share: Σ p_k v_k + (1 - Σ p_k) v.
 u_c are output rows of the contexts c, w_c their weights, μ and x̄ the means over known words. The
 length L is put back because a regression from few contexts gives short vectors: these would all
 point along μ and stand beside each other. Half of μ was measured
-(benchmarks/results/young-2026-11-22.md). A word's contexts come in by two sums alone, which nodes
+(docs/adr/0008-young-words.md). A word's contexts come in by two sums alone, which nodes
 can add up each by itself.
 """
 

@@ -10,7 +10,7 @@ otherwise a word of its own, somewhere near the known ones:
     p(k | x)      = π/K p(x | k) / (π/K Σ_j p(x | j) + (1 - π) p(x | none))
 
 S is the covariance of means between words. c, τ: the likelihood of halves of known words, and of
-known words left out (benchmarks/results/young-2026-11-22-bags.md); π lies below what it would say.
+known words left out (docs/adr/0008-young-words.md); π lies below what it would say.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ word would be rare ones. So words are ranked by
 
     nearness(x, y) = d(x)·d(y) · √(c_y / (c_y + UNSURE)),
 
-c_y the running count of the word that is looked for (benchmarks/results/nearness-2026-11-23.md).
+c_y the running count of the word that is looked for (docs/adr/0018-nearness.md).
 """
 
 from __future__ import annotations

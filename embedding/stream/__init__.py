@@ -6,7 +6,8 @@ from embedding.stream.initial import InitialPriorities, of_sentences
 from embedding.stream.prioritised import PrioritisedReplay
 from embedding.stream.queue import BlockQueue
 from embedding.stream.rate import TokenBucket
-from embedding.stream.replay import ReplayMemory, Sample, UniformReplay, make_replay
+from embedding.stream.replay import ReplayMemory, UniformReplay, make_replay
+from embedding.stream.samples import Sample
 
 __all__ = [
     "BlockQueue",

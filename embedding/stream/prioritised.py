@@ -25,8 +25,8 @@ import numpy as np
 
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
-from embedding.stream.replay import Measure, Sample, check_priority, sample_alike
 from embedding.stream.ring import SentenceRing
+from embedding.stream.samples import Measure, Sample, check_priority, sample_alike
 from embedding.stream.sumtree import SumTree, Weights
 
 _FLOOR = 1e-6  # ε of the paper: a sentence of priority 0 can still be drawn

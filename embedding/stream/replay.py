@@ -5,34 +5,15 @@ Reverb and Ape-X (Horgan et al. 2018) use the same split: one side inserts, the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from embedding.kernel.errors import InputError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.stream.config import StreamConfig
+from embedding.stream.prioritised import PrioritisedReplay
 from embedding.stream.ring import SentenceRing
-
-Measure = Literal["none", "loss", "gradient"]
-"""What `update` wants to be told of a sentence: nothing, its loss or the norm of its gradient."""
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Sentences drawn from a replay memory.
-
-    tokens     int64 [n] row ids
-    sentences  int32 [m+1] token offsets
-    keys       int64 [m] what `update` expects for each sentence
-    weights    float32 [m] importance weight of each sentence (1 for uniform draws)
-    """
-
-    tokens: IntArray
-    sentences: CodeArray
-    keys: IntArray
-    weights: FloatArray
+from embedding.stream.samples import Measure, Sample, check_priority, sample_alike
 
 
 @runtime_checkable
@@ -114,38 +95,10 @@ class UniformReplay:
         return self._ring.nbytes
 
 
-def sample_alike(
-    ring: SentenceRing, n_tokens: int, random: np.random.Generator, since: int | None = None
-) -> Sample:
-    """Sentences drawn uniformly from a ring, of those from key `since` on."""
-    first = max(ring.oldest, ring.oldest if since is None else since)
-
-    def draw(count: int) -> IntArray:
-        return random.integers(first, ring.next, size=count)
-
-    tokens, sentences, keys = ring.gather(n_tokens if first < ring.next else min(n_tokens, 0), draw)
-    return Sample(tokens, sentences, keys, np.ones(len(keys), np.float32))
-
-
-def check_priority(priority: FloatArray | None, expected: int) -> None:
-    """Raise InputError unless `priority` is None or `expected` finite numbers, none negative."""
-    if priority is None:
-        return
-    values = np.asarray(priority)
-    if values.shape != (expected,):
-        raise InputError(
-            f"replay memory: {expected} priorities expected, one a sentence, got {values.shape}."
-        )
-    if not np.isfinite(values).all() or (values < 0).any():
-        raise InputError("replay memory: priorities must be finite and not negative.")
-
-
 def make_replay(config: StreamConfig, seed: int = 0) -> ReplayMemory:
     """The replay memory that `config` names."""
     if config.replay == "uniform":
         return UniformReplay(config.replay_tokens, seed)
-    from embedding.stream.prioritised import PrioritisedReplay
-
     if config.replay == "gradient":
         return PrioritisedReplay(
             config.replay_tokens,

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence, Sized
+from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from embedding.text.eojeols import Analysis, Reading
 from embedding.text.generations import Generations
 from embedding.text.morphemes import TOUCHES_BEHIND, Morpheme
 from embedding.text.newwords import WordFinder
-
-if TYPE_CHECKING:
-    from embedding.text.readings import Analysed
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -39,6 +37,24 @@ def ending(morpheme: Morpheme) -> str:
     """What a morpheme at the end of an eojeol shows to the next one: particle, or only its tag."""
     tag = morpheme.tag
     return sys.intern(morpheme.form + tag if tag.startswith(_FUNCTIONAL) else tag)
+
+
+@dataclass(frozen=True, slots=True)
+class Analysed:
+    """Morphemes of one eojeol in its sentence.
+
+    tokens  its morphemes; words  by morpheme, the words kept that begin with it
+    base    where in the analysed text the eojeol begins
+    """
+
+    tokens: Sequence[Morpheme]
+    words: Sequence[Analysis]
+    base: int
+
+    def reading(self) -> Reading:
+        """What is kept of it, and the ending it shows."""
+        last = ending(self.tokens[-1]) if self.tokens else ""
+        return Reading(tuple(chain.from_iterable(self.words)), last)
 
 
 def _weigh(_: object, ways: Sized) -> int:

@@ -14,11 +14,12 @@ from typing import Any
 
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import batched
+from embedding.text.compose import Analysed
 from embedding.text.config import TextConfig
 from embedding.text.eojeols import Analysis, Reading
 from embedding.text.morphemes import make_select, pieces
 from embedding.text.passages import Passage, linked
-from embedding.text.readings import Analysed, Readings
+from embedding.text.readings import Readings
 from embedding.text.sentences import eojeols
 
 log = logging.getLogger(__name__)

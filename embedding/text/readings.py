@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
 
-from embedding.text.compose import Composer, ending
+from embedding.text.compose import Analysed, Composer
 from embedding.text.config import TextConfig
-from embedding.text.eojeols import Analysis, EojeolCache, Reading
+from embedding.text.eojeols import EojeolCache, Reading
 from embedding.text.morphemes import (
     MARKS,
     TOUCHES_BEFORE,
     TOUCHES_BEHIND,
-    Morpheme,
     Piece,
 )
 from embedding.text.neutral import NEUTRAL
@@ -28,24 +25,6 @@ GUESS_CHECK = 2
 
 NEVER = 0
 """Occurrence of the check of a reading that is not the analyser's to say."""
-
-
-@dataclass(frozen=True, slots=True)
-class Analysed:
-    """Morphemes of one eojeol in its sentence.
-
-    tokens  its morphemes; words  by morpheme, the words kept that begin with it
-    base    where in the analysed text the eojeol begins
-    """
-
-    tokens: Sequence[Morpheme]
-    words: Sequence[Analysis]
-    base: int
-
-    def reading(self) -> Reading:
-        """What is kept of it, and the ending it shows."""
-        last = ending(self.tokens[-1]) if self.tokens else ""
-        return Reading(tuple(chain.from_iterable(self.words)), last)
 
 
 class Readings:

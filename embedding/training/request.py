@@ -21,6 +21,9 @@ from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.spec import check_rounds
 
+FRESH_NOISE = {"noise_own": 12, "move": 6}
+"""Of a dated corpus: what is read once has to be told from other words by fresh noise. Columns have
+the noise words sent by their ids, so that more of them take more bytes."""
 MOST_SOURCES = 32
 """Each has a block of its own in every tick that holds it, and sums of its own in a window."""
 

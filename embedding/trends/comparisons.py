@@ -12,7 +12,7 @@ from embedding.trends.axis import AxisHistory
 from embedding.trends.bias import SourceBias
 from embedding.trends.contrast import SourceContrast
 from embedding.trends.history import WordHistory
-from embedding.trends.rows import to_plain
+from embedding.trends.plain import to_plain
 from embedding.trends.table import as_csv, names_of, shortened, sure_note
 from embedding.trends.together import Together
 

@@ -16,7 +16,8 @@ from embedding.trends.pair import Pair, pair_of
 from embedding.trends.permutation import Grounds, between_times
 from embedding.trends.pulling import pulling
 from embedding.trends.rows import Support, TrendRow
-from embedding.trends.scores import WordScores, word_scores
+from embedding.trends.scores import word_scores
+from embedding.trends.scoretable import WordScores
 from embedding.trends.shift import ESTIMATORS, SCALES, shift, shown
 from embedding.trends.significance import Figures, benjamini_hochberg
 from embedding.trends.support import support

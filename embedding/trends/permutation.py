@@ -330,7 +330,8 @@ def pareto_tail(null: Figures, beyond: Figures) -> Figures:
     mean, variance = above.mean(axis=1), np.maximum(above.var(axis=1), _SURE)
     shape = 0.5 * (1.0 - mean**2 / variance)
     found: Figures = genpareto.sf(beyond - least, shape, scale=mean * (1.0 - shape))
-    return np.where(np.isfinite(found), found, 0.0) * LARGEST / k
+    share: Figures = np.where(np.isfinite(found), found, 0.0) * LARGEST / k
+    return share
 
 
 def permutations(units: Units, times: int, among: Labels | None = None) -> Labels:

@@ -36,7 +36,7 @@ from embedding.kernel.records import FloatArray
 from embedding.trends.significance import Figures
 
 PRIOR = 10.0
-"""Mentions that the median length counts for (benchmarks/results/lsc-2026-11-24.md)."""
+"""Mentions that the median length counts for, chosen on planted petitions."""
 _SHORTEST = 1e-4
 """Of a squared length: that of words whose mentions have nothing in common is 0 or below."""
 

@@ -17,7 +17,8 @@ from embedding.trends.material import Material, Snapshots, figures, gather
 from embedding.trends.moved import Moved, held_out_of, pair_in, rank_moved
 from embedding.trends.online import FAMILIES, Control, in_one_window, limits_of
 from embedding.trends.rows import Note, TrendReport
-from embedding.trends.scores import WordScores, no_scores
+from embedding.trends.scores import no_scores
+from embedding.trends.scoretable import WordScores
 from embedding.trends.storage import load
 from embedding.trends.stories import continued, stories
 from embedding.trends.writer import RowWriter

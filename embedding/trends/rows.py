@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from embedding.kernel.errors import InputError
 from embedding.trends.online import Control
+from embedding.trends.plain import to_plain
+from embedding.trends.scoretable import WordScores
 
-if TYPE_CHECKING:
-    from embedding.trends.scores import WordScores
-
-DIGITS = 6
 APART = {"apart": True}
 """Marks a field that has no place in the JSON form."""
 
@@ -344,21 +340,6 @@ ROLES = {
 }
 """Rankings of a report, each with the words for what happened to a word in it."""
 RANKINGS = tuple(ROLES)
-T = TypeVar("T")
-
-
-def to_plain(value: Any) -> Any:
-    """Records to dicts, tuples to lists, numbers rounded to six digits."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [f.name for f in dataclasses.fields(value) if "apart" not in f.metadata]
-        return {name: to_plain(getattr(value, name)) for name in fields}
-    if isinstance(value, Mapping):
-        return {str(key): to_plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [to_plain(item) for item in value]
-    if isinstance(value, float):
-        return round(value, DIGITS) + 0.0 if math.isfinite(value) else None
-    return value
 
 
 def _row(data: Mapping[str, Any]) -> TrendRow:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from embedding.kernel.durable import sync
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.trends.rows import RANKINGS, TrendReport
-from embedding.trends.scores import WordScores
+from embedding.trends.scoretable import WordScores
 
 REPORT = "report.json"
 SCORES = "scores.parquet"

@@ -14,7 +14,8 @@ from rich.table import Table
 from embedding.kernel.errors import ConfigError
 from embedding.trends.dating import WordChange
 from embedding.trends.history import WordHistory
-from embedding.trends.rows import RANKINGS, TrendReport, TrendRow, to_plain
+from embedding.trends.plain import to_plain
+from embedding.trends.rows import RANKINGS, TrendReport, TrendRow
 
 LONGEST = 40
 REST, RATE = 92, 6

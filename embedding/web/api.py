@@ -13,7 +13,8 @@ from starlette.responses import Response
 
 from embedding.snapshots.store import LATEST
 from embedding.trends import storage, table
-from embedding.trends.rows import RANKINGS, TrendReport, to_plain
+from embedding.trends.plain import to_plain
+from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web.site import Site
 
 WAIT_S = 60.0

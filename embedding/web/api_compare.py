@@ -12,7 +12,7 @@ from starlette.responses import Response
 from embedding.kernel.errors import InputError
 from embedding.snapshots.store import LATEST
 from embedding.trends import table
-from embedding.trends.rows import to_plain
+from embedding.trends.plain import to_plain
 from embedding.web.api import WAIT_S, as_answer, as_text, not_yet
 from embedding.web.axisview import axis_view, said
 from embedding.web.changeview import change_view

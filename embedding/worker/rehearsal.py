@@ -14,7 +14,8 @@ import numpy as np
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock
 from embedding.models.base import BlockLoss, Track
 from embedding.stream.initial import of_sentences
-from embedding.stream.replay import ReplayMemory, Sample
+from embedding.stream.replay import ReplayMemory
+from embedding.stream.samples import Sample
 from embedding.worker.config import NodeConfig
 from embedding.worker.latewords import LateWords
 from embedding.worker.mixing import Mixing

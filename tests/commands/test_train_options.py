@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from inspect import signature
-from pathlib import Path
-
 import pytest
+from calling import train_options
 
 from embedding.commands.train_options import request_of
-from embedding.commands.training import train
 from embedding.kernel.errors import ConfigError
 from embedding.models.config import ModelConfig, Schedule
 
 
 def asked(**options: object) -> ModelConfig:
     """The model of a request; what is not given is as the command has it."""
-    usual = {name: option.default for name, option in signature(train).parameters.items()}
-    return request_of({**usual, "corpus": Path("c.jsonl"), **options}).model
+    return request_of(train_options(**options)).model
 
 
 def test_a_dated_training_falls_in_each_window_and_draws_fresh_noise() -> None:
@@ -35,15 +31,13 @@ def test_a_schedule_that_is_given_is_taken(schedule: str) -> None:
     ("nodes", "given", "block"), [(1, None, 25_000), (4, None, 12_500), (4, 5_000, 5_000)]
 )
 def test_blocks_are_as_asked_and_smaller_with_many_nodes(nodes, given, block) -> None:
-    usual = {name: option.default for name, option in signature(train).parameters.items()}
-    more = {"corpus": Path("c.txt"), "nodes": nodes, "block_tokens": given}
-    assert request_of({**usual, **more}).node_config.block_tokens == block
+    chosen = train_options(nodes=nodes, block_tokens=given)
+    assert request_of(chosen).node_config.block_tokens == block
 
 
 def test_a_block_of_nothing_is_refused_by_name() -> None:
-    usual = {name: option.default for name, option in signature(train).parameters.items()}
     with pytest.raises(ConfigError, match="block_tokens"):
-        request_of({**usual, "corpus": Path("c.txt"), "block_tokens": 0})
+        request_of(train_options(block_tokens=0))
 
 
 def test_other_trainings_draw_noise_as_before() -> None:

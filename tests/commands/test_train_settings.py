@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
+from calling import train_options
 
 from embedding.commands.train_options import SETTING, request_of
-from embedding.commands.training import train
 from embedding.kernel.errors import ConfigError
 from embedding.settings import GivenSettings, Settings, given_settings
 from embedding.text.config import TextConfig
 from embedding.training.request import TrainRequest
 from embedding.training.settings import SECTIONS, UNUSED, taken
 
-OPTIONS = {name: option.default for name, option in signature(train).parameters.items()}
-
 
 def request(settings: dict[str, dict[str, Any]], **options: object) -> TrainRequest:
     """The request of a command line that names `options`, under such settings."""
-    chosen = {**OPTIONS, "corpus": Path("c.jsonl"), **options}
-    return request_of(chosen, set(options), settings)
+    return request_of(train_options(**options), set(options), settings)
 
 
 @pytest.fixture(autouse=True)

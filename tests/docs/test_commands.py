@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import typer
 
+from benchmarks.__main__ import found
 from embedding import cli
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +69,7 @@ def commands(page: Path) -> list[str]:
     """All of a page: after prompts, and those named inside of sentences."""
     text = page.read_text(encoding="utf-8")
     prompted = [line for block in blocks(page) for line in block.commands()]
-    named = re.findall(r"(?<!`)`((?:yeoron|make) [^`…]+)`", BLOCK.sub("", text))
+    named = re.findall(r"(?<!`)`((?:yeoron|make|python -m) [^`…]+)`", BLOCK.sub("", text))
     return prompted + [line for line in named if "|" not in line]
 
 
@@ -80,6 +81,8 @@ def test_every_command_exists_with_its_options(page: Path) -> None:
             words = words[: words.index(word)] if word in words else words
         if words[0] == "make":
             assert words[1] in TARGETS, line
+        if words[:3] == ["python", "-m", "benchmarks"] and words[3:]:
+            assert words[3] in [*found(), "NAME"], line
         if words[0] == "yeoron":
             exists(words[1:], line)
 

@@ -48,13 +48,7 @@ def test_every_result_that_a_figure_names_is_there() -> None:
     results = ROOT / "benchmarks" / "results"
     named = set(re.findall(r"`([a-z-]+)\.md`", text))
     assert named
-    assert [name for name in sorted(named) if not found(results, name)] == []
-
-
-def found(results: Path, name: str) -> bool:
-    """Whether a result has the name, with or without its date."""
-    dated = results.glob(f"{name.partition('-')[0]}-2*")
-    return (results / f"{name}.md").is_file() or any(dated)
+    assert [name for name in sorted(named) if not (results / f"{name}.md").is_file()] == []
 
 
 def test_every_page_of_the_tree_that_code_names_is_there() -> None:

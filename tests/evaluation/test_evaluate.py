@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from embedding.evaluation.config import EvaluationConfig
 from embedding.evaluation.evaluate import evaluate_snapshot
 from embedding.kernel.errors import ConfigError
 
@@ -89,13 +88,3 @@ def test_a_device_that_is_not_there(store, make):
     if not torch.cuda.is_available():
         with pytest.raises(ConfigError, match="no CUDA device is here"):
             evaluate_snapshot(snapshot, (), "cuda")
-
-
-def test_configuration_names_the_keywords_of_track_snapshot():
-    import inspect
-
-    from embedding.evaluation.tracking import track_snapshot
-
-    keywords = set(inspect.signature(track_snapshot).parameters)
-    assert set(EvaluationConfig.model_fields) <= keywords
-    assert EvaluationConfig().gold == ()

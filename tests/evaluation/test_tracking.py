@@ -40,6 +40,12 @@ def uri(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"sqlite:///{tmp_path}/mlflow.db"
 
 
+def track(store, snapshot="latest", *, parent_run=None, **given):
+    """A snapshot in MLflow; its likelihood may rise unless a test says by how much."""
+    config = EvaluationConfig(**{"max_rise": None, "device": "cpu", **given})
+    return track_snapshot(store, snapshot, config, parent_run=parent_run)
+
+
 def _artifacts(client, run_id, path=None):
     return sorted(item.path for item in client.list_artifacts(run_id, path))
 
@@ -47,7 +53,7 @@ def _artifacts(client, run_id, path=None):
 def test_a_snapshot_becomes_a_run_and_a_model_version(store, make, gold, uri, tmp_path):
     ref = store.publish(make())
     missing = tmp_path / "none.tsv"
-    tracked = track_snapshot(store, ref.id, tracking_uri=uri, gold=[missing, *gold], device="cpu")
+    tracked = track(store, ref.id, tracking_uri=uri, gold=[missing, *gold], device="cpu")
     client = runs.connect(uri)
     run = client.get_run(tracked.run_id)
     assert run.info.status == "FINISHED"
@@ -75,8 +81,8 @@ def test_a_snapshot_becomes_a_run_and_a_model_version(store, make, gold, uri, tm
 
 def test_tracking_again_continues_the_same_run(store, make, uri):
     ref = store.publish(make())
-    first = track_snapshot(store, ref.id, tracking_uri=uri, device="cpu")
-    again = track_snapshot(store, "latest", tracking_uri=uri, device="cpu")
+    first = track(store, ref.id, tracking_uri=uri, device="cpu")
+    again = track(store, "latest", tracking_uri=uri, device="cpu")
     assert again == first
     client = runs.connect(uri)
     found = client.search_runs([first.experiment_id], f"tags.`{runs.KIND}` = 'snapshot'")
@@ -90,11 +96,11 @@ def test_a_run_that_died_half_way_is_continued(store, make, uri, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(registry, "register", lambda *_: (_ for _ in ()).throw(OSError("killed")))
         with pytest.raises(OSError, match="killed"):
-            track_snapshot(store, ref.id, tracking_uri=uri, device="cpu")
+            track(store, ref.id, tracking_uri=uri, device="cpu")
     client = runs.connect(uri)
     (failed,) = client.search_runs(["1"], f"tags.`{runs.KIND}` = 'snapshot'")
     assert failed.info.status == "FAILED"
-    tracked = track_snapshot(store, ref.id, tracking_uri=uri, device="cpu")
+    tracked = track(store, ref.id, tracking_uri=uri, device="cpu")
     assert tracked.run_id == failed.info.run_id
     assert client.get_run(tracked.run_id).info.status == "FINISHED"
 
@@ -104,7 +110,7 @@ def test_windows_form_a_series(store, make, uri):
     tracked = []
     for month, nll in ((1, 3.0), (2, 2.5), (3, 2.0)):
         parent = store.publish(make(month=month, nll=nll, parent=parent)).id
-        tracked.append(track_snapshot(store, parent, tracking_uri=uri, device="cpu"))
+        tracked.append(track(store, parent, tracking_uri=uri, device="cpu"))
     client = runs.connect(uri)
     (stream,) = client.search_runs(["1"], f"tags.`{runs.KIND}` = 'stream'")
     history = client.get_metric_history(stream.info.run_id, "nll")
@@ -117,8 +123,8 @@ def test_windows_form_a_series(store, make, uri):
 
 def test_a_backfill_does_not_move_newest(store, make, uri):
     march, january = store.publish(make(month=3)), store.publish(make(month=1))
-    late = track_snapshot(store, march.id, tracking_uri=uri, device="cpu")
-    track_snapshot(store, january.id, tracking_uri=uri, device="cpu")
+    late = track(store, march.id, tracking_uri=uri, device="cpu")
+    track(store, january.id, tracking_uri=uri, device="cpu")
     client = runs.connect(uri)
     holder = client.get_model_version_by_alias("yeoron", "newest")
     assert str(holder.version) == late.model_version
@@ -136,9 +142,7 @@ def test_only_the_gate_moves_the_aliases(store, make, uri, tmp_path):
     seen = []
     for month, nll in ((1, 2.7), (2, 2.2), (3, 2.4), (4, 2.7), (5, 2.1)):
         ref = store.publish(make(month=month, nll=nll))
-        tracked = track_snapshot(
-            store, ref.id, tracking_uri=uri, floors=floors, max_rise=0.15, device="cpu"
-        )
+        tracked = track(store, ref.id, tracking_uri=uri, floors=floors, max_rise=0.15, device="cpu")
         seen.append((_names(client, "newest"), _names(client, "best"), tracked.aliases))
         version = client.get_model_version("yeoron", tracked.model_version)
         passed = "passed" if tracked.verdict.passed else "failed"
@@ -159,13 +163,13 @@ def test_an_alias_goes_back_when_its_version_fails_later(store, make, uri, tmp_p
         store.publish(make(month=month, nll=nll)) for month, nll in ((1, 2.1), (2, 2.3), (3, 2.0))
     ]
     for ref in refs:
-        track_snapshot(store, ref.id, tracking_uri=uri, device="cpu")
+        track(store, ref.id, tracking_uri=uri, device="cpu")
     assert (_names(client, "newest"), _names(client, "best")) == ("2020-03", "2020-03")
     floors = tmp_path / "floors.toml"
     named = []
     for ref in reversed(refs):
         floors.write_text('[[floor]]\nmetric = "nll"\nat_most = 1.0\n')
-        again = track_snapshot(store, ref.id, tracking_uri=uri, floors=floors, device="cpu")
+        again = track(store, ref.id, tracking_uri=uri, floors=floors, device="cpu")
         assert again.aliases == ()
         named.append((_names(client, "newest"), _names(client, "best")))
     assert named == [("2020-02", "2020-01"), ("2020-01", "2020-01"), (None, None)]
@@ -175,7 +179,7 @@ def test_a_loss_that_jumped_is_kept_from_the_aliases(store, make, uri):
     client = runs.connect(uri)
     for month, nll in ((1, 2.0), (2, 2.4), (3, 2.2)):
         ref = store.publish(make(month=month, nll=nll))
-        last = track_snapshot(store, ref.id, tracking_uri=uri, max_rise=0.15, device="cpu")
+        last = track(store, ref.id, tracking_uri=uri, max_rise=0.15, device="cpu")
         if month == 2:
             (said,) = last.verdict.failed
             assert "20% above the 2 of the snapshot before" in said
@@ -184,7 +188,7 @@ def test_a_loss_that_jumped_is_kept_from_the_aliases(store, make, uri):
 
 def test_the_registered_model_answers(store, make, uri, monkeypatch):
     ref = store.publish(make())
-    track_snapshot(store, ref.id, tracking_uri=uri, device="cpu")
+    track(store, ref.id, tracking_uri=uri, device="cpu")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     mlflow.set_tracking_uri(None)
     expected = store.open(ref.id).neighbours("왕", 3)
@@ -205,7 +209,7 @@ def test_the_registered_model_answers(store, make, uri, monkeypatch):
 
 def test_the_model_is_a_script_and_no_pickle(store, make, uri, tmp_path):
     store.publish(make())
-    tracked = track_snapshot(store, tracking_uri=uri, device="cpu")
+    tracked = track(store, tracking_uri=uri, device="cpu")
     path = Path(runs.connect(uri).download_artifacts(tracked.run_id, "model", str(tmp_path)))
     names = {file.name for file in path.rglob("*") if file.is_file()}
     assert {"pyfunc.py", "vectors.arrow", "manifest.json", "MLmodel"} <= names
@@ -217,7 +221,7 @@ def test_the_model_is_a_script_and_no_pickle(store, make, uri, tmp_path):
 
 def test_a_given_parent_gets_the_series(store, make, uri):
     parent = comparison.start_parent("비교", {"dims": "8"}, tracking_uri=uri)
-    tracked = track_snapshot(
+    tracked = track(
         store, store.publish(make()).id, tracking_uri=uri, device="cpu", parent_run=parent
     )
     client = runs.connect(uri)
@@ -252,8 +256,8 @@ def test_compared_trainings_are_children(store, make, uri):
 def test_a_snapshot_and_a_compared_training_are_filtered_by_the_same_names(store, make, uri):
     ref = store.publish(make())
     other = replace(make(month=3), config={**make().config, "model": {"model": "glove"}})
-    tracked = track_snapshot(store, ref.id, tracking_uri=uri, device="cpu")
-    track_snapshot(store, store.publish(other).id, tracking_uri=uri, device="cpu")
+    tracked = track(store, ref.id, tracking_uri=uri, device="cpu")
+    track(store, store.publish(other).id, tracking_uri=uri, device="cpu")
     parent = comparison.start_parent("비교", {}, tracking_uri=uri)
     made = provenance.params(store.open(ref.id).manifest)
     child = comparison.track_training(parent, made, {"nll": 2.0}, ref, tracking_uri=uri)
@@ -286,7 +290,7 @@ def test_a_snapshot_and_a_compared_training_are_filtered_by_the_same_names(store
 
 def test_what_an_older_manifest_does_not_know_is_left_out(store, make, uri):
     older = replace(make(), config={"sync": {"policy": "asp"}, "dim": 8}, tokens={})
-    tracked = track_snapshot(store, store.publish(older).id, tracking_uri=uri, device="cpu")
+    tracked = track(store, store.publish(older).id, tracking_uri=uri, device="cpu")
     data = runs.connect(uri).get_run(tracked.run_id).data
     assert (data.params["policy"], data.params["dim"]) == ("asp", "8")
     unknown = {"model", "compression", "topology", "tokenizer", "nodes", "source_mix"}
@@ -299,7 +303,7 @@ def test_a_server_that_is_not_there(store, make, monkeypatch):
     address = f"http://user:secret@127.0.0.1:{lasting_port()}"
     store.publish(make())
     with pytest.raises(PlatformError, match=r"MLflow at http://127\.0\.0\.1") as caught:
-        track_snapshot(store, tracking_uri=address, device="cpu")
+        track(store, tracking_uri=address, device="cpu")
     assert "\n" not in str(caught.value)
 
 
@@ -308,7 +312,7 @@ def test_a_deleted_experiment_is_named(store, make, uri):
     client = runs.connect(uri)
     client.delete_experiment(client.create_experiment("지움"))
     with pytest.raises(ConfigError, match="'지움' was deleted"):
-        track_snapshot(store, tracking_uri=uri, experiment="지움", device="cpu")
+        track(store, tracking_uri=uri, experiment="지움", device="cpu")
 
 
 def test_names_that_mlflow_would_refuse():
@@ -371,8 +375,8 @@ def _wait(url: str, process: subprocess.Popen[bytes], seconds: float) -> None:
 def test_over_a_real_server(store, make, gold, server, monkeypatch):
     ref = store.publish(make())
     config = EvaluationConfig(tracking_uri=server, gold=gold, device="cpu", experiment="여론")
-    tracked = track_snapshot(store, ref.id, **config.model_dump())
-    assert track_snapshot(store, ref.id, **config.model_dump()) == tracked
+    tracked = track(store, ref.id, **config.model_dump())
+    assert track(store, ref.id, **config.model_dump()) == tracked
     client = runs.connect(server)
     manifest = client.download_artifacts(tracked.run_id, "manifest.json")
     assert json.loads(Path(manifest).read_text())["id"] == ref.id

@@ -6,13 +6,13 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedding.text.compose import Composer
+from embedding.text.compose import Analysed, Composer
 from embedding.text.config import TextConfig
 from embedding.text.eojeols import EojeolCache, Reading
 from embedding.text.generations import Generations
 from embedding.text.kiwi import _gaps
 from embedding.text.morphemes import Piece
-from embedding.text.readings import Analysed, Readings
+from embedding.text.readings import Readings
 
 
 def kept(cache: EojeolCache, eojeol: str, before: str | None) -> tuple[str, ...] | None:

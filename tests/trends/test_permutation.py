@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import pearson3
+from scipy.stats import genpareto, pearson3
 
 from embedding.snapshots.usage import Usage
 from embedding.trends.permutation import (
@@ -23,6 +23,7 @@ from embedding.trends.permutation import (
     between_sources,
     between_times,
     common_directions,
+    pareto_tail,
     permutations,
 )
 from embedding.trends.replicas import UsedWords
@@ -276,6 +277,22 @@ def test_a_small_p_is_the_share_of_many_permutations():
     np.testing.assert_allclose(small * many, np.round(small * many), atol=1e-6)
     assert (np.abs(small * few - np.round(small * few)) > 1e-6).any()
     assert p.min() < 1 / many, "beyond all permutations p is of the fitted tail"
+
+
+@pytest.mark.parametrize("shape", [0.0, 0.2])
+def test_a_tail_is_fitted_to_the_largest_alone(shape: float):
+    # Small values are of one kind, large ones of another, as moments of all do not tell.
+    random = np.random.default_rng(3)
+    null = random.normal(0.0, 0.2, (40, 49_999))
+    tail = random.random(null.shape) < 0.02
+    null[tail] = genpareto.rvs(shape, loc=1.0, size=int(tail.sum()), random_state=random)
+    truly = 3e-5
+    beyond = np.full(40, genpareto.isf(truly / 0.02, shape, loc=1.0))
+    found = pareto_tail(null, beyond)
+    assert 0.6 * truly < np.median(found) < 1.5 * truly
+    p = Measured.by(np.column_stack([beyond, null]), np.ones(40)).judged(0.0).p
+    assert np.median(p) < 0.8 * truly, "the tail of type III is too short"
+    assert not pareto_tail(null[:, :500], beyond).any(), "too few to see a tail"
 
 
 def test_without_a_source_in_common_nothing_is_said():

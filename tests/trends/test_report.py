@@ -15,8 +15,9 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.trends import storage, table
 from embedding.trends.config import TrendsConfig
 from embedding.trends.lineage import lineage
+from embedding.trends.plain import to_plain
 from embedding.trends.report import build_report
-from embedding.trends.rows import RANKINGS, TrendReport, to_plain
+from embedding.trends.rows import RANKINGS, TrendReport
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 A row of a table that no cache holds takes some 100 ns to come. What a loop needs some steps later
 is named to the processor now (prefetch), so that many rows are on their way at the same time, and a
-row of ten million costs little more than one of ten thousand (`yeoron bench shards`).
+row of ten million costs little more than one of ten thousand (`python -m benchmarks shards`).
 """
 
 # The first argument of an instruction and some of its emitter are for numba alone.

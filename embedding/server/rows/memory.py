@@ -4,7 +4,7 @@ Tables grow by doubling. torch writes zeros into all of a new table, so that the
 empty takes memory as well; pages of the system are zeros anyway and come when they are needed.
 Rows lie at random places of gigabytes, and with pages of 4 KB nearly each of them misses the
 processor's address cache; with pages of 2 MB it holds five hundred times as much
-(`yeoron bench shards` measures what that is worth).
+(`python -m benchmarks shards` measures what that is worth).
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def trust(counts: TimeArray, mentions: int) -> FloatArray:
 
     After m of them it says as much of a word as what stood around it. All words are read so, not
     young ones alone: a new word and the known one that it stands for are then compared alike
-    (benchmarks/results/young-2026-11-23.md).
+    (docs/adr/0008-young-words.md).
     """
     found: FloatArray = (counts / (counts + max(mentions, 1))).astype(np.float32)
     return found

@@ -39,18 +39,10 @@ class EvaluateSnapshot(YeoronOperator):
         from embedding.kernel.errors import RefusedError
         from embedding.snapshots.store import SnapshotStore
 
-        wanted = settings.evaluation
         tracked = track_snapshot(
             SnapshotStore(str(settings.paths.snapshots)),
             self.snapshot_id,
-            tracking_uri=tracking_uri(settings),
-            experiment=wanted.experiment,
-            model_name=wanted.model_name,
-            gold=wanted.gold,
-            floors=wanted.floors,
-            max_rise=wanted.max_rise,
-            best_by=wanted.best_by,
-            device=wanted.device,
+            settings.evaluation.model_copy(update={"tracking_uri": tracking_uri(settings)}),
         )
         for sentence in tracked.skipped:
             self.log.warning("Skipped: %s", sentence)

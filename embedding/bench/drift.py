@@ -1,0 +1,185 @@
+"""Planted changes of meaning: who finds them, how surely, how soon?
+
+    yeoron bench drift reviews.jsonl --tokenizer kiwi
+
+A dated corpus is dealt out to windows by chance and changes of known word, date and strength are
+planted, with decoys (`embedding/evaluation/planting.py`). Ours learns it as `yeoron train --dated`
+does, one snapshot a window, and judges each window against the one before. The baselines are what
+people use: gensim trained anew for each window and turned onto the one before (Procrustes; Hamilton
+et al. 2016), gensim that goes on learning (`build_vocab(update=True)`; Kim et al. 2014) compared by
+cosine, and neighbour overlap (Gonen et al. 2020) of both. All rank the same words: those with so
+many mentions (`--least`) in both windows.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from embedding.bench.driftjudging import compared, ours, overlaps
+from embedding.bench.driftpeers import gensim
+from embedding.bench.results import RESULTS, facts, keep, need
+from embedding.evaluation.detection import Detection, Judgement, detect
+from embedding.evaluation.planting import Document, PlantingConfig, plant
+from embedding.kernel.config import validate
+from embedding.kernel.errors import YeoronError
+from embedding.text.config import TextConfig
+from embedding.text.pipeline import TextPipeline
+from embedding.worker.datedlines import dated_lines
+from embedding.worker.spec import CorpusShare
+
+PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "kiwipiepy")
+HALVES = "same-window"
+"""Windows are halves of one another: the second of each two is judged, by the first alone."""
+OUTSIDE = ("corpus", "stores", "seed", "planting", "results")
+AGAIN = 1000
+"""Added to a seed for the second training on the same text."""
+
+
+def documents(path: Path, tokenizer: str, most: int | None) -> list[Document]:
+    """Documents in order of time, as sentences of words."""
+    pipeline = TextPipeline(TextConfig(tokenizer=tokenizer, mask=False))
+    lines = sorted(dated_lines(CorpusShare(path=str(path))), key=lambda line: line.when)
+    step = max(1, len(lines) // most) if most else 1
+    found = [pipeline.words(line.text) for line in lines[::step]]
+    return [[list(s) for s in document] for document in found if document]
+
+
+def measure(given: Namespace) -> dict[str, Any]:
+    if not given.no_peers:
+        need("gensim", "it is measured beside ours; --no-peers does without")
+    docs = documents(given.corpus, given.tokenizer, given.documents)
+    runs: list[dict[str, Any]] = []
+    agreed: list[dict[str, Any]] = []
+    for seed in range(given.first, given.first + given.seeds):
+        given.seed, given.planting = 1 + seed, seed
+        deal = given.null or ("ordered" if given.ordered else "shuffled")
+        config = validate(
+            PlantingConfig,
+            {"windows": given.windows, "seed": seed, "deal": deal, "thin": given.thin},
+            "bench drift",
+        )
+        if given.null:
+            config = config.model_copy(update={"exchanges": 0, "gains": 0, "decoys": 0})
+        corpus = plant(docs, config)
+        which = compared(corpus, given.least)
+        if given.null == HALVES:
+            which = which[::2]
+
+        def note(name: str, judged: list[Judgement], seconds: float, seed: int = seed) -> None:
+            found = detect(judged, corpus)  # noqa: B023 - called in this round
+            calls = [None if one.flagged is None else int(one.flagged.sum()) for one in judged]
+            figures = {"called_by_window": calls, **asdict(found)}
+            runs.append({"seed": seed, "name": name, "cpu_s": round(seconds, 1), **figures})
+            say(name, found)
+
+        one = ours(corpus, which, given, given.seed)
+        for side in one:
+            note(side.name, side.windows, side.seconds)
+        if given.overlap:
+            other = ours(corpus, which, given, given.seed + AGAIN)
+            for row in overlaps(one, other):
+                agreed.append({"seed": seed, **row})
+                say_overlap(row)
+        if not given.no_peers:
+            for goes_on in (True, False):
+                for peer in gensim(corpus, which, given, goes_on=goes_on):
+                    note(*peer)
+    return {"runs": runs, "overlap": agreed, "documents": len(docs)}
+
+
+def table(record: dict[str, Any]) -> str:
+    """What each estimator found by planting, and how far two trainings agree."""
+    lines = [f"# Planted changes of meaning, {record['when'][:10]}", ""]
+    lines += [f"{record['corpus']}, {record['documents']:,} documents; {record['settings']}.", ""]
+    names = ("average_precision", "flagged", "false_discovery", "precision", "recall", "mentions")
+    lines += [f"| planting | estimator | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
+    for run in record["runs"]:
+        cells = ["" if run[name] is None else f"{run[name]:.4g}" for name in names]
+        lines.append(f"| {run['seed']} | {run['name']} | {' | '.join(cells)} |")
+    if record["overlap"]:
+        lines += ["", "| planting | estimator | ranked in common | called in common |"]
+        lines.append("|---|---|---|---|")
+    for row in record["overlap"]:
+        called = "" if row["called"] is None else f"{row['called']:.2f}"
+        lines.append(f"| {row['seed']} | {row['name']} | {row['ranked']:.2f} | {called} |")
+    return "\n".join([*lines, ""])
+
+
+def say_overlap(row: dict[str, Any]) -> None:
+    called = "none called" if row["called"] is None else f"of the called {row['called']:.2f}"
+    print(
+        f"{row['name']:32s} two trainings: {row['ranked']:.2f} of the first {row['first']} in "
+        f"common, {called} ({row['called_by_one']} and {row['called_by_other']})",
+        flush=True,
+    )
+
+
+def say(name: str, found: Detection) -> None:
+    strengths = " ".join(f"{k}:{v:.2f}" for k, v in found.by_strength.items())
+    bands = " ".join(f"{v:.2f}" for v in found.by_band.values())
+    rest = ""
+    if found.false_discovery is not None:
+        rest = f" · called {found.flagged}, false {found.false_discovery:.3f}"
+    if found.recall is not None:
+        precision = float("nan") if found.precision is None else found.precision
+        rest += (
+            f", precision {precision:.2f}, recall {found.recall:.2f}, "
+            f"after {found.mentions} mentions in {found.documents} documents"
+        )
+    decoys = " ".join(f"{k} {v:.2f}" for k, v in found.by_decoy.items())
+    ranking = f"AP {found.average_precision:.3f} ({strengths}; bands {bands})"
+    print(f"{name:32s} {ranking}{rest} | {decoys}", flush=True)
+
+
+def corpus_options(about: str) -> ArgumentParser:
+    """Which documents are dealt out to how many windows."""
+    parser = ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("corpus", type=Path, help="dated JSONL, plain or .xz")
+    parser.add_argument("--tokenizer", default="whitespace")
+    parser.add_argument("--documents", type=int, default=None)
+    parser.add_argument("--windows", type=int, default=6)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = corpus_options(__doc__ or "")
+    parser.add_argument("--least", type=int, default=20)
+    parser.add_argument("--dim", type=int, default=100)
+    parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("--replay", type=float, default=2.0)
+    parser.add_argument("--memory", type=int, default=200_000, help="tokens of replay memory")
+    parser.add_argument("--block", type=int, default=10_000)
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first planting")
+    parser.add_argument("--thin", choices=["texts", "sentences"], default="texts")
+    parser.add_argument("--overlap", action="store_true", help="train twice, compare both rankings")
+    parser.add_argument("--stores", type=Path, help="keep trainings here; judge those that are")
+    order = parser.add_mutually_exclusive_group()
+    order.add_argument("--null", choices=["shuffled", HALVES], help="plant nothing")
+    order.add_argument("--ordered", action="store_true", help="keep the corpus' order of time")
+    parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args(arguments)
+    try:
+        found = measure(given)
+    except YeoronError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    record = {
+        **facts("drift", PACKAGES),
+        "corpus": given.corpus.name,
+        "settings": {k: v for k, v in vars(given).items() if k not in OUTSIDE},
+        **found,
+    }
+    print(f"Written to {keep(record, table(record), results=given.results)}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

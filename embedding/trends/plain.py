@@ -1,0 +1,24 @@
+"""Records as JSON has them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+DIGITS = 6
+
+
+def to_plain(value: Any) -> Any:
+    """Records to dicts, tuples to lists, numbers rounded to six digits."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [f.name for f in dataclasses.fields(value) if "apart" not in f.metadata]
+        return {name: to_plain(getattr(value, name)) for name in fields}
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_plain(item) for item in value]
+    if isinstance(value, float):
+        return round(value, DIGITS) + 0.0 if math.isfinite(value) else None
+    return value

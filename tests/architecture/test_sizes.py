@@ -1,0 +1,98 @@
+"""Functions take few parameters and objects hold few attributes; what may have more says why."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("embedding", "plugins", "dags")
+PARAMETERS = 8
+"""Of a function, `self` not counted."""
+ATTRIBUTES = 15
+"""Of an object: names that its class stores to `self`."""
+
+KERNELS = ("embedding/models/", "embedding/worker/contexts.py", "embedding/server/rows/triton")
+"""Compiled functions take arrays and numbers alone: numba and triton know no objects there."""
+WIDE_FUNCTIONS = {
+    "plugins/embedding_airflow/triggers.py __init__": "Airflow calls a trigger by its fields",
+}
+# The rows below are to be emptied: server, exchange and worker are being taken apart.
+WIDE_FUNCTIONS |= dict.fromkeys(
+    (
+        "embedding/exchange/allreduce/reducing.py __init__",
+        "embedding/server/rows/tables.py __init__",
+    ),
+    "to be mended",
+)
+WIDE_CLASSES = dict.fromkeys(
+    (
+        "embedding/exchange/allreduce/reducing.py ReducingRoute",
+        "embedding/exchange/client.py ParameterClient",
+        "embedding/server/groups/link.py GroupLink",
+        "embedding/server/service.py ParameterServer",
+        "embedding/server/shards/link.py ShardLink",
+        "embedding/server/shards/state.py ShardState",
+        "embedding/server/state.py ServerState",
+        "embedding/server/words/vocabulary.py Vocabulary",
+        "embedding/worker/convergence.py Convergence",
+        "embedding/worker/crawling.py CrawlProcess",
+        "embedding/worker/gradient.py GradientProcess",
+        "embedding/worker/learner.py Learner",
+    ),
+    "to be mended",
+)
+
+
+def nodes() -> Iterator[tuple[str, ast.AST]]:
+    """Every function and class of the product, with the file it is in."""
+    for room in ROOMS:
+        for path in sorted((ROOT / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                    yield f"{path.relative_to(ROOT).as_posix()} {node.name}", node
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    given = function.args
+    names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    several = (given.vararg is not None) + (given.kwarg is not None)
+    return len([name for name in names if name not in ("self", "cls")]) + several
+
+
+def attributes(holder: ast.ClassDef) -> int:
+    return len(
+        {
+            node.attr
+            for node in ast.walk(holder)
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "self"
+        }
+    )
+
+
+def test_functions_take_few_parameters() -> None:
+    wide = {
+        name: parameters(node)
+        for name, node in nodes()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and parameters(node) > PARAMETERS
+        and not name.startswith(KERNELS)
+    }
+    assert {name: n for name, n in wide.items() if name not in WIDE_FUNCTIONS} == {}, (
+        "hand in an object (a frozen dataclass of what belongs together), or say here why not"
+    )
+
+
+def test_objects_hold_few_attributes() -> None:
+    wide = {
+        name: attributes(node)
+        for name, node in nodes()
+        if isinstance(node, ast.ClassDef) and attributes(node) > ATTRIBUTES
+    }
+    assert {name: n for name, n in wide.items() if name not in WIDE_CLASSES} == {}, (
+        "split by responsibility: a class with its own state for each"
+    )
