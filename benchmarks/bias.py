@@ -31,7 +31,8 @@ from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.errors import InputError, YeoronError
 from embedding.kernel.records import TokenBlock, Window, WindowUnit
-from embedding.models import ModelConfig, make_trainer
+from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.snapshots.store import SnapshotStore
@@ -41,6 +42,7 @@ from embedding.trends.bias import SourceBias, source_bias
 from embedding.trends.config import TrendsConfig
 from embedding.worker.config import NodeConfig
 from embedding.worker.learner import Learner
+from embedding.worker.nodeclock import Start
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 FIRST_DAY = datetime(2001, 1, 1, tzinfo=UTC)
@@ -99,8 +101,8 @@ def run(
                 model=model,
                 config=NodeConfig(replay_ratio=given.replay),
                 unit=WindowUnit.DAY,
+                start=Start(welcome.clock, welcome.sequence, min_count=welcome.min_count),
             )
-            learner.begin(welcome.clock, welcome.sequence, welcome.min_count)
             for day, parts in enumerate(text):
                 for block in blocks(parts, day):
                     learner.learn([block])
@@ -108,7 +110,7 @@ def run(
                 found.append(source_bias(SnapshotStore(folder), trends, weights=weights))
                 if trends is not None:
                     weights = {r.source: r.proposed for r in found[-1].sources if r.proposed}
-                    learner.mixing.use(weights)
+                    learner.past.mixing.use(weights)
                     client.report({"source_weights": weights})
             client.close()
     return found

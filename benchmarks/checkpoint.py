@@ -29,7 +29,7 @@ from embedding.bench.results import facts, free_port, keep
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.records import IntArray, SourceProgress, Table
 from embedding.server.config import ServerConfig
 
@@ -72,7 +72,7 @@ class Trainer:
         while not stop.is_set():
             ids = np.sort(rng.choice(words, BLOCK, replace=False))
             began = time.perf_counter()
-            self._clock = self.client.pull(ids, ids, clock=self._clock).clock
+            self._clock = self.client.pull(PullRequest(ids, ids, clock=self._clock)).clock
             self.took.append((began, time.perf_counter() - began))
             values = np.full((BLOCK, self._dim), 1e-4, dtype=np.float32)
             began = time.perf_counter()

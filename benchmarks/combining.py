@@ -24,9 +24,9 @@ from embedding.bench.corpora import Corpus, cut, encode, sentences
 from embedding.bench.kernel import Timing, quality
 from embedding.bench.results import ended, facts, keep
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.models import LocalBlock, ModelConfig, make_trainer
-from embedding.models.base import BlockLoss
-from embedding.models.config import Schedule
+from embedding.models.base import BlockLoss, LocalBlock
+from embedding.models.config import ModelConfig, Schedule
+from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable
 from embedding.worker.combining import Usual, share, steps_of
 

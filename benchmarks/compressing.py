@@ -34,8 +34,7 @@ from embedding.bench.train import judge
 from embedding.exchange.compression.threshold import Threshold
 from embedding.kernel.errors import InputError, YeoronError
 from embedding.kernel.records import FloatArray, IntArray, Table
-from embedding.models import ModelConfig
-from embedding.models.config import Schedule
+from embedding.models.config import ModelConfig, Schedule
 
 PACKAGES = ("yeoron", "numpy", "numba", "gensim")
 LEAST, CURVATURE = 0.005, 0.03

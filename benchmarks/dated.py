@@ -14,7 +14,7 @@ import numpy as np
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock
-from embedding.models import ModelConfig
+from embedding.models.config import ModelConfig
 from embedding.models.sampling import NoiseTable
 
 MIN_COUNT = 5

@@ -22,7 +22,7 @@ from benchmarks.policies import HELD_OUT, read
 from benchmarks.unlike import Text, held_out_loss
 from embedding.bench.results import ended, facts, keep
 from embedding.kernel.records import FloatArray
-from embedding.models import ModelConfig
+from embedding.models.config import ModelConfig
 from embedding.snapshots.store import SnapshotStore
 
 WAYS = ((1, "ssp"), (1, "hogwild"), (2, "hogwild"), (4, "hogwild"), (4, "ssp"), (4, "asp"))

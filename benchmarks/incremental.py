@@ -34,8 +34,7 @@ from benchmarks.local import Local, Words, ticks
 from embedding.bench.results import ended, facts, keep
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock, WindowUnit
-from embedding.models import ModelConfig
-from embedding.models.config import Schedule
+from embedding.models.config import ModelConfig, Schedule
 from embedding.models.sampling import NoiseTable
 from embedding.server.config import ServerConfig
 from embedding.training.request import FRESH_NOISE, TrainRequest

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
-from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table, TimeArray, TokenBlock
-from embedding.models import ModelConfig, make_trainer
+from embedding.exchange.protocol import VERSION, Ack, PullRequest, Push, Rows, VocabularyDelta
+from embedding.exchange.testimony import Attestation
+from embedding.kernel.records import FloatArray, IntArray, Table, TimeArray, TokenBlock
+from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.recovery.checkpoint import Content
 from embedding.server.recovery.restoring import assemble, collect, restore
@@ -21,6 +24,7 @@ from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.foresight import Foresight
 from embedding.worker.learner import Learner
+from embedding.worker.nodeclock import Start
 
 NODE = "n0"
 REPLAYED = 1_000_000
@@ -37,29 +41,37 @@ class Line:
         self._state, self._node = state, node
         self.welcome = state.hello(node, version=VERSION, digest="", clock=0)
 
-    def admit(self, words: list[str], counts: IntArray) -> IntArray:
+    def admit(
+        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+    ) -> IntArray:
+        del testimony
         return self._state.admit(words, counts)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         return self._state.delta(since)
 
-    def pull(
-        self,
-        vectors: IntArray,
-        contexts: IntArray,
-        *,
-        clock: int,
-        score: Sequence[ScorePairs] = (),
-        grams: IntArray | None = None,
-    ) -> Rows:
-        del score
-        rows = self._state.pull(self._node, vectors, contexts, clock, grams=grams)
+    def pull(self, request: PullRequest) -> Rows:
+        ids = (request.vectors, request.contexts)
+        rows = self._state.pull(self._node, *ids, request.clock, grams=request.grams)
         if isinstance(rows, list):
             raise AssertionError("a lone node never waits for others")
         return rows
 
     def push(self, push: Push) -> Ack:
         return self._state.push(push)
+
+    def idle(self) -> None:
+        self._state.idle(self._node)
+
+    def status(self) -> dict[str, Any]:
+        return {}
+
+    def finish(self) -> None: ...
+
+    def figures(self) -> dict[str, Any]:
+        return {}
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -94,12 +106,12 @@ class Local:
             model=model,
             config=node,
             unit=server.window,
-        )
-        self.learner.begin(
-            self.state.machine.board.members[NODE].clock,
-            self.state.ledger.of(NODE).accepted,
-            server.min_count,
-            server.young_mentions,
+            start=Start(
+                self.state.machine.board.members[NODE].clock,
+                self.state.ledger.of(NODE).accepted,
+                min_count=server.min_count,
+                young_mentions=server.young_mentions,
+            ),
         )
         self._blocks = 0
 
@@ -115,10 +127,11 @@ class Local:
     def follow(self, blocks: Iterator[TokenBlock], ahead: int) -> None:
         """Learn blocks, looking `ahead` tokens ahead as the node of a corpus does."""
         lexicon = self.learner.lexicon
-        lexicon.foresight = Foresight(ahead, self.learner.unit, lexicon.has, threading.Event())
-        for tick in lexicon.foresight.ticks([block] for block in blocks):
+        foresight = Foresight(ahead, self.learner.unit, threading.Event())
+        lexicon.look_ahead(foresight)
+        for tick in foresight.ticks(([block] for block in blocks), lexicon.has):
             self.learner.learn(tick)
-        lexicon.foresight = None
+        lexicon.look_ahead(None)
 
     def block(
         self,

@@ -31,7 +31,7 @@ from benchmarks.kept import RESULTS
 from benchmarks.local import FRESH_ROWS, Local, Sentences, Words, nearest_ranks, ticks
 from embedding.bench.results import ended, facts, keep
 from embedding.kernel.errors import InputError
-from embedding.models import ModelConfig
+from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import Content
 from embedding.worker.config import NodeConfig

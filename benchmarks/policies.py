@@ -25,8 +25,7 @@ from benchmarks.unlike import Text, speeds, train
 from embedding.bench.corpora import cut, encode, sentences
 from embedding.bench.results import ended, facts, hardware, keep
 from embedding.kernel.errors import ConfigError
-from embedding.models import ModelConfig
-from embedding.models.config import Schedule
+from embedding.models.config import ModelConfig, Schedule
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 HELD_OUT = 100_000

@@ -30,8 +30,7 @@ from embedding.bench.results import facts, keep
 from embedding.exchange import numbers
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.records import FloatArray, IntArray
-from embedding.models import ModelConfig
-from embedding.models.config import Schedule
+from embedding.models.config import ModelConfig, Schedule
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow")
 COLUMNS = ("corpus", "words with a row", "nodes", "tokens a clock", "rows a token", "all-reduce")

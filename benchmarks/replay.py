@@ -26,7 +26,7 @@ from embedding.bench.results import ended, facts, keep
 from embedding.kernel.config import validate
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray
-from embedding.models import ModelConfig
+from embedding.models.config import ModelConfig
 from embedding.stream import StreamConfig
 from embedding.stream.initial import InitialPriorities, of_sentences
 

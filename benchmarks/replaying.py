@@ -11,8 +11,9 @@ from scipy import stats
 
 from benchmarks.dated import Stream
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
-from embedding.models import LocalBlock, ModelConfig, make_trainer
-from embedding.models.base import BlockLoss, Track
+from embedding.models.base import BlockLoss, LocalBlock, Track
+from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable, keep_probabilities
 from embedding.stream import StreamConfig, make_replay
 from embedding.stream.replay import ReplayMemory

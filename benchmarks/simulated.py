@@ -31,15 +31,17 @@ from benchmarks.policies import HELD_OUT, ONE, PACKAGES, WAYS, read
 from benchmarks.unlike import Dispenser, Text, Wait, held_out_loss, speeds
 from embedding.bench.results import ended, facts, keep
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.protocol import Ack, Push, Rows
-from embedding.kernel.records import IntArray, ScorePairs, Table, TokenBlock, WindowUnit
-from embedding.models import ModelConfig, make_trainer
-from embedding.models.config import Schedule
+from embedding.exchange.protocol import Ack, PullRequest, Push, Rows
+from embedding.kernel.records import Table, TokenBlock, WindowUnit
+from embedding.models.config import ModelConfig, Schedule
+from embedding.models.making import make_trainer
 from embedding.server import state as server_state
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
+from embedding.worker.learner import Extras
+from embedding.worker.nodeclock import Start
 from embedding.worker.paced import PacedLearner
 from embedding.worker.stopwatch import Stopwatch
 from embedding.worker.ticks import Prepared, Trained
@@ -65,17 +67,9 @@ class Clock:
 class SimulatedLine(Line):
     """A line whose rows travel as float16, and on which a node may have to wait."""
 
-    def pull(
-        self,
-        vectors: IntArray,
-        contexts: IntArray,
-        *,
-        clock: int,
-        score: Sequence[ScorePairs] = (),
-        grams: IntArray | None = None,
-    ) -> Rows:
-        del score
-        rows = self._state.pull(self._node, vectors, contexts, clock, grams=grams, half=True)
+    def pull(self, request: PullRequest) -> Rows:
+        ids = (request.vectors, request.contexts)
+        rows = self._state.pull(self._node, *ids, request.clock, grams=request.grams, half=True)
         if isinstance(rows, list):
             raise HeldError(rows)
         return rows
@@ -100,6 +94,7 @@ class Node:
     def __init__(self, state: ServerState, at: int, wait: Wait, model: ModelConfig) -> None:
         self.at, self.wait, self.share = at, wait, 1.0
         self.line = SimulatedLine(state, f"node-{at}")
+        self.watch, welcome = Watch(), self.line.welcome
         self.learner = PacedLearner(
             self.line,
             make_trainer(model),
@@ -108,11 +103,10 @@ class Node:
             model=model,
             config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1000, score_pairs=1),
             unit=WindowUnit.DAY,
+            start=Start(welcome.clock, min_count=5, pace=welcome.pace),
+            extras=Extras(stopwatch=self.watch),
         )
-        self.learner.stopwatch = self.watch = Watch()
-        self.learner.begin(self.line.welcome.clock, 0, 5)
-        self.learner.pace = self.line.welcome.pace
-        self.line.pull(NONE, NONE, clock=0)
+        self.line.pull(PullRequest(NONE, NONE, clock=0))
         self.prepared: Prepared | None = None
         self.trained: Trained | None = None
 
@@ -126,7 +120,7 @@ class Node:
 
     def may_read(self) -> bool:
         try:
-            self.line.pull(NONE, NONE, clock=self.learner.clock)
+            self.line.pull(PullRequest(NONE, NONE, clock=self.learner.clock))
         except HeldError:
             return False
         return True

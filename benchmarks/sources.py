@@ -21,10 +21,10 @@ from pathlib import Path
 
 from embedding.bench.results import facts
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.shards.client import connect
+from embedding.exchange.connecting import connect
 from embedding.kernel.records import TokenBlock, WindowUnit
-from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import running_server
 from embedding.worker.config import NodeConfig

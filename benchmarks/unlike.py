@@ -20,9 +20,11 @@ import numpy as np
 from embedding.exchange.batch import Result, Task
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.protocol import PullRequest
 from embedding.kernel.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
-from embedding.models import ModelConfig, make_trainer
 from embedding.models.base import BlockLoss, LocalBlock, Trainer
+from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.models.objective import Objective
 from embedding.models.sampling import NoiseTable
 from embedding.server.config import ServerConfig, SyncConfig
@@ -31,6 +33,8 @@ from embedding.stream.config import StreamConfig
 from embedding.stream.replay import make_replay
 from embedding.worker.batch import BatchWork
 from embedding.worker.config import NodeConfig
+from embedding.worker.learner import Extras
+from embedding.worker.nodeclock import Start
 from embedding.worker.paced import PacedLearner
 from embedding.worker.pipeline import Pipeline
 from embedding.worker.planning import Part, plan
@@ -225,6 +229,8 @@ def _node(
             client = ParameterClient(server.location, node=name, config=LINE)
             stack.callback(client.close)
             welcome = client.hello()
+            work = SlowedBatch(client, model, StreamConfig(), name, shares=True)
+            work.wait, work.tokens = wait, dispenser.block
             learner = PacedLearner(
                 client,
                 Slowed(make_trainer(model), wait, dispenser.block),
@@ -233,15 +239,12 @@ def _node(
                 model=model,
                 config=NodeConfig(replay_ratio=replay, vocabulary_blocks=1000),
                 unit=WindowUnit.DAY,
+                start=Start.of(welcome),
+                extras=Extras(rounds=work),
             )
-            learner.begin(welcome.clock, welcome.sequence, welcome.min_count)
-            learner.pace = welcome.pace
-            work = SlowedBatch(client, model, StreamConfig(), name, shares=True)
-            work.wait, work.tokens = wait, dispenser.block
-            learner.batch = work
             # All take part from the first clock on.
             none = np.empty(0, dtype=np.int64)
-            client.pull(none, none, clock=welcome.clock)
+            client.pull(PullRequest(none, none, clock=welcome.clock))
             ready.wait(60)
             share = [1.0]
 

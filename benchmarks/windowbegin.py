@@ -26,10 +26,12 @@ from embedding.bench.wire import process
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.records import TokenBlock, WindowUnit
-from embedding.models import ModelConfig, make_trainer
+from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
+from embedding.worker.learner import Extras, Learner
+from embedding.worker.nodeclock import Start
 from embedding.worker.past import PastTexts
 from embedding.worker.usage import UsageReader
 
@@ -74,14 +76,18 @@ def learner_of(client: ParameterClient, given: argparse.Namespace) -> Learner:
     model, config = ModelConfig(dim=given.dim, seed=1), NodeConfig()
     replay = UniformReplay(200_000, 1)
     unit = WindowUnit.MONTH
-    learner = Learner(
-        client, make_trainer(model), replay, node="bench", model=model, config=config, unit=unit
-    )
-    welcome = client.hello()
-    learner.begin(welcome.clock, welcome.sequence, welcome.min_count, welcome.young_mentions)
     past = PastTexts(unit, given.past, config.past_windows)
-    learner.usage = UsageReader.of(model, unit, True, past)
-    return learner
+    return Learner(
+        client,
+        make_trainer(model),
+        replay,
+        node="bench",
+        model=model,
+        config=config,
+        unit=unit,
+        start=Start.of(client.hello()),
+        extras=Extras(usage=UsageReader.of(model, True, past)),
+    )
 
 
 def measure(given: argparse.Namespace) -> dict[str, Any]:

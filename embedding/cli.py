@@ -13,6 +13,7 @@ import typer
 from embedding import __version__
 from embedding.commands import (
     bench,
+    forgetting,
     live,
     operate,
     rollback,
@@ -43,7 +44,18 @@ app = typer.Typer(
 YOUNG = 50_000
 """Objects made between two looks for garbage: imports make hundreds of thousands, and none."""
 
-for _group in (operate, services, live, sources, training, snapshots, trends, rollback, bench):
+for _group in (
+    operate,
+    services,
+    live,
+    sources,
+    training,
+    snapshots,
+    trends,
+    rollback,
+    forgetting,
+    bench,
+):
     _group.register(app)
 
 

@@ -147,6 +147,34 @@ class PortsConfig(Config):
     """The simulated web of the demo."""
 
 
+class RetentionConfig(Config):
+    """For how many days each store keeps what it has (`yeoron retain`); 0: for ever."""
+
+    evidence_days: float = Field(default=365, ge=0)
+    """Addresses of documents by word, by when the document was published."""
+
+    frontier_days: float = Field(default=365, ge=0)
+    """Addresses that are done or given up, by when they were. What a listing still shows after
+    that is read again: choose more days than listings go back."""
+
+    snapshots_days: float = Field(default=0, ge=0)
+    """Snapshots, by when they were written. Those that an alias of MLflow names, and the newest,
+    are kept."""
+
+    reports_days: float = Field(default=365, ge=0)
+    """Trend reports, by when they were written; they can be made again from their snapshots."""
+
+    mlflow_days: float = Field(default=0, ge=0)
+    """MLflow's runs of snapshots with their models, by when they ended. Those that an alias names
+    are kept."""
+
+    copies_days: float = Field(default=90, ge=0)
+    """States of the server that rollbacks put aside (`checkpoints-before-*`)."""
+
+    logs_days: float = Field(default=90, ge=0)
+    """Log files that nobody has written to since."""
+
+
 class ClusterConfig(Config):
     """The Dask cluster that nodes run on."""
 
@@ -174,6 +202,8 @@ class Settings(BaseSettings):
     """Where state is kept."""
     ports: PortsConfig = PortsConfig()
     """Ports of the services that are not Yeoron's own."""
+    retention: RetentionConfig = RetentionConfig()
+    """For how long stores keep what they have."""
     cluster: ClusterConfig = ClusterConfig()
     """The Dask cluster."""
     crawl: CrawlConfig = CrawlConfig()

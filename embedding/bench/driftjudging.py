@@ -20,8 +20,7 @@ from embedding.evaluation.planting import PlantedCorpus
 from embedding.exchange.payload import TIMES, UNITS
 from embedding.kernel.config import validate
 from embedding.kernel.records import WindowUnit
-from embedding.models import ModelConfig
-from embedding.models.config import Schedule
+from embedding.models.config import ModelConfig, Schedule
 from embedding.snapshots.store import SnapshotStore
 from embedding.stream.config import StreamConfig
 from embedding.training import TrainRequest, train_corpus

@@ -26,7 +26,7 @@ from embedding.bench.results import RESULTS, facts, hardware, keep
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.rows.steps import RowSteps, TorchSteps, pick_steps
@@ -140,7 +140,7 @@ def wire(device: str, rows: int, dim: int, repeats: int) -> dict[str, float]:
         pulls, pushes, clock = [], [], welcome.clock
         for sequence in range(1, repeats + 3):
             began = time.perf_counter()
-            pulled = client.pull(ids, none, clock=clock)
+            pulled = client.pull(PullRequest(ids, none, clock=clock))
             half = time.perf_counter()
             deltas = (RowDelta(Table.IN, ids, delta),)
             clock = client.push(Push("bench", sequence, pulled.clock, deltas)).clock

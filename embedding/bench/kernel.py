@@ -28,8 +28,9 @@ import numpy as np
 from embedding.bench.corpora import MIN_COUNT, Corpus, cut, encode, sentences
 from embedding.bench.results import RESULTS, ended, facts, keep, need
 from embedding.kernel.records import FloatArray
-from embedding.models import LocalBlock, ModelConfig, make_trainer
-from embedding.models.config import Schedule
+from embedding.models.base import LocalBlock
+from embedding.models.config import ModelConfig, Schedule
+from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable, keep_probabilities
 
 BLOCK = 20_000

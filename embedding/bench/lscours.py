@@ -12,8 +12,7 @@ from embedding.bench.lsccontexts import Weighing, context_sums, weighted
 from embedding.evaluation.changeset import ChangeSet
 from embedding.kernel.config import validate
 from embedding.kernel.records import CodeArray, FloatArray, IntArray, WindowUnit
-from embedding.models import ModelConfig
-from embedding.models.config import Schedule
+from embedding.models.config import ModelConfig, Schedule
 from embedding.snapshots.store import SnapshotStore
 from embedding.training import TrainRequest, train_corpus
 from embedding.training.request import FRESH_NOISE

@@ -28,7 +28,7 @@ from embedding.bench.results import RESULTS, facts, hardware, keep
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.records import Table
 
 PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
@@ -130,7 +130,7 @@ class Batches:
 
     def pull(self, round_: int) -> None:
         ids = self.picks[round_ % PICKS]
-        self.clock = self.client.pull(ids, self.none, clock=self.clock).clock
+        self.clock = self.client.pull(PullRequest(ids, self.none, clock=self.clock)).clock
 
     def push(self, round_: int) -> None:
         self.sequence += 1

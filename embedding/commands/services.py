@@ -17,6 +17,7 @@ from embedding.commands.common import (
     settings,
     sync_settings,
 )
+from embedding.commands.naming import NamingCommand
 from embedding.commands.option_groups import grouped
 from embedding.kernel.config import validate
 
@@ -109,7 +110,7 @@ class SimulatedOptions:
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    app.command()(grouped(serve))
+    app.command(cls=NamingCommand)(grouped(serve))
     app.command()(node)
     app.command()(web)
     app.command()(grouped(simweb))
@@ -121,7 +122,7 @@ def serve(
     listening: ListenOptions,
     policy: Annotated[
         str | None,
-        typer.Option(help="bsp, backup, ssp, asp, easgd, averaging, sandblaster, auto or hogwild."),
+        typer.Option(help="One of {policies}."),
     ] = None,
     sync_setting: SyncSetting = None,
 ) -> None:

@@ -13,6 +13,7 @@ import typer
 from embedding.commands.common import Json, sync_settings
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError
+from embedding.text.tokenizers import as_written
 
 if TYPE_CHECKING:
     from embedding.training import TrainRequest
@@ -26,9 +27,7 @@ Corpus = Annotated[Path, typer.Argument(help="Text (a sentence a line) or dated 
 Out = Annotated[
     Path | None, typer.Option(help="Folder for the snapshots, new or empty; none: not kept.")
 ]
-Model = Annotated[
-    str, typer.Option(help="sgns, cbow, fasttext, glove or sppmi (the count baseline).")
-]
+Model = Annotated[str, typer.Option(help="One of {models} (sppmi is counted, by no node).")]
 Dim = Annotated[int, typer.Option(help="Length of the vectors.")]
 Window = Annotated[
     list[str] | None,
@@ -53,9 +52,8 @@ BlockTokens = Annotated[
 Sync = Annotated[
     str,
     typer.Option(
-        help="How nodes are kept in step: bsp, backup, ssp, asp, easgd, averaging, sandblaster "
-        "(rounds of L-BFGS on what was read), auto, or hogwild (tables in memory that the nodes "
-        "share)."
+        help="How nodes are kept in step: {policies}. sandblaster: rounds of L-BFGS on what was "
+        "read; hogwild: tables in memory that the nodes share."
     ),
 ]
 SyncSetting = Annotated[
@@ -99,8 +97,8 @@ ExchangeEvery = Annotated[
 Compression = Annotated[
     str,
     typer.Option(
-        help="How what was learnt is sent: none (float32), fp16, threshold (multiples of a step), "
-        "onebit (a bit a number) or topk (what moved farthest)."
+        help="How what was learnt is sent: {compressions}. none: float32; threshold: multiples of "
+        "a step; onebit: a bit a number; topk: what moved farthest."
     ),
 ]
 Threshold = Annotated[float, typer.Option(help="threshold and changes: the least step.")]
@@ -133,7 +131,7 @@ Directions = Annotated[
     ),
 ]
 TopShare = Annotated[float, typer.Option(help="topk: the share of the numbers that is sent.")]
-Tokenizer = Annotated[str, typer.Option(help="whitespace, kiwi, mecab, script or auto.")]
+Tokenizer = Annotated[str, typer.Option(help="One of {tokenizers}.")]
 Vocabulary = Annotated[
     str | None,
     typer.Option(
@@ -389,7 +387,7 @@ def _model(
 
 def _text(reading: ReadingOptions, found: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "mask": reading.tokenizer != "whitespace",
+        "mask": not as_written(reading.tokenizer),
         "new_words": 0,
         **({} if reading.dated else {"phrases": 0, "boilerplate": 0.0}),
         **found,

@@ -12,6 +12,7 @@ import typer
 from embedding.commands import train_options as options
 from embedding.commands.common import Json, console, errors, print_json, settings
 from embedding.commands.evaluating import GOLD_FAILED
+from embedding.commands.naming import NamingCommand
 from embedding.commands.option_groups import grouped
 from embedding.commands.store_options import ID_HELP, open_snapshot
 from embedding.commands.train_bar import TrainBar
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    app.command(help=f"{train.__doc__}\n\n{EXAMPLES}")(grouped(train))
+    app.command(cls=NamingCommand, help=f"{train.__doc__}\n\n{EXAMPLES}")(grouped(train))
     app.command()(evaluate)
 
 

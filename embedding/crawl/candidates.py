@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from embedding.sources.kinds import SOURCES
+
 _SLOWEST = 1e-6
 
 
@@ -227,14 +229,11 @@ def _pooled(samples: Sequence[Sample]) -> Counter[str]:
     return total
 
 
-_KINDS = {"feed": "a feed", "sitemap": "a sitemap", "page": "a page that lists articles"}
-
-
 def _why(
     listed: Listed, rate: float | None, tokens: float, new: float, difference: float | None
 ) -> str:
     """One sentence for a person who decides."""
-    parts = [f"{_KINDS.get(listed.kind, listed.kind)} of {len(set(listed.urls))} documents"]
+    parts = [f"{SOURCES.traits(listed.kind).noun} of {len(set(listed.urls))} documents"]
     if rate is not None:
         parts.append(f"about {rate:,.1f} a day")
     parts.append(f"{tokens:,.0f} tokens each")

@@ -64,7 +64,9 @@ class Crawler:
         if self._services is not None:
             raise ConfigError("a crawler's documents() can be read once; make another crawler.")
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        self._services = services = Services(self._config, self._frontier, self.patience)
+        self._services = services = Services(
+            self._config, self._frontier, self.patience, self._pseudonyms
+        )
         names = [adapter.source.name for adapter in self._adapters]
         await self.patience.ask(self._frontier.recover, names)
         await services.replay.first()

@@ -25,6 +25,7 @@ from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError, InputError, YeoronError
 from embedding.sources.base import Found, Item, Listing, Page, Reference
 from embedding.sources.config import SourceConfig
+from embedding.sources.kinds import SOURCES
 from embedding.sources.registry import make_adapter
 
 Place = tuple[str, str, str, Mapping[str, Any]]
@@ -120,7 +121,7 @@ class Discoverer:
         """What is read already: listings and some documents of the sources on these hosts."""
         known = Known()
         for source in sources:
-            if source.kind in ("feed", "sitemap", "page") and self.allowed(source.url):
+            if SOURCES.traits(source.kind).discoverable and self.allowed(source.url):
                 settings = source.model_dump(exclude_defaults=True, exclude={"name", "kind", "url"})
                 listed = await self._try(source.kind, source.url, "sources.toml", settings)
                 known = known if listed is None else known.with_(listed)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,13 @@ from typing import Any
 from lxml import etree
 from trafilatura import bare_extraction, load_html
 
+from embedding.crawl.bylines import (
+    authors_of,
+    drop_bylines,
+    people,
+    without_bylines,
+    without_names,
+)
 from embedding.crawl.charset import decode
 from embedding.crawl.shingles import signature
 from embedding.kernel.errors import FetchError
@@ -37,7 +44,10 @@ _MOST_JSON = 200_000
 
 @dataclass(frozen=True)
 class Extracted:
-    """What a page held. `digest` is over the normalised text, `signature` its MinHash (bytes)."""
+    """What a page held. `digest` is over the normalised text, `signature` its MinHash (bytes).
+
+    `authors` are names, which stand in neither text nor title; they never leave the process.
+    """
 
     text: str
     title: str
@@ -45,19 +55,24 @@ class Extracted:
     canonical: str | None
     digest: str
     signature: bytes
+    authors: tuple[str, ...] = ()
 
 
-def read_page(body: bytes, content_type: str, url: str, zone: str) -> Extracted:
-    """Decode and read one answer; raises FetchError (`bad_encoding`, `empty`, `parse`)."""
+def read_page(
+    body: bytes, content_type: str, url: str, zone: str, authors: Sequence[str] = ()
+) -> Extracted:
+    """Decode and read one answer; see `extract`. Raises FetchError (also `bad_encoding`)."""
     try:
         page = decode(body, {"content-type": content_type})
     except FetchError as error:
         raise FetchError(error.reason, f"{url}: {error}") from error
-    return extract(page, url, zone)
+    return extract(page, url, zone, authors)
 
 
-def extract(page: str, url: str, zone: str) -> Extracted:
+def extract(page: str, url: str, zone: str, authors: Sequence[str] = ()) -> Extracted:
     """Read one HTML page; times without a zone are in `zone`.
+
+    authors  names that are known from elsewhere, as a feed gives them
 
     The publish time is the first found of: JSON-LD datePublished, the usual meta elements, the
     first `<time datetime>`. Raises FetchError (`empty`, `parse`).
@@ -66,6 +81,8 @@ def extract(page: str, url: str, zone: str) -> Extracted:
     if tree is None:
         raise FetchError("empty", f"{url}: no HTML in the answer.")
     published, canonical, title = _published(tree, zone), _canonical(tree, url), _title(tree)
+    named = tuple(dict.fromkeys([*authors_of(tree), *people(authors)]))
+    drop_bylines(tree)
     try:
         found = bare_extraction(
             tree,
@@ -76,10 +93,11 @@ def extract(page: str, url: str, zone: str) -> Extracted:
         )
     except (ValueError, TypeError, AttributeError, RecursionError, etree.LxmlError) as error:
         raise FetchError("parse", f"{url}: the page cannot be read.") from error
-    text = _tidy(str(getattr(found, "text", "") or ""))
+    text, named = without_bylines(_tidy(str(getattr(found, "text", "") or "")), named)
+    text, title = _tidy(text), " ".join(without_names(title, named).split())
     if not text:
         raise FetchError("empty", f"{url}: no text on the page.")
-    return Extracted(text, title, published, canonical, digest(text), signature(text))
+    return Extracted(text, title, published, canonical, digest(text), signature(text), named)
 
 
 def digest(text: str) -> str:

@@ -25,6 +25,7 @@ def encode(found: Extracted) -> dict[str, Any]:
         "canonical": found.canonical,
         "digest": found.digest,
         "signature": base64.b64encode(found.signature).decode("ascii"),
+        "authors": found.authors,
     }
 
 
@@ -40,6 +41,7 @@ def decode(value: dict[str, Any]) -> Extracted:
         canonical=value["canonical"],
         digest=value["digest"],
         signature=base64.b64decode(value["signature"]),
+        authors=tuple(value["authors"]),
     )
 
 
@@ -57,8 +59,8 @@ def decode_listing(value: dict[str, Any]) -> Listing:
         raise FetchError(value["reason"], value["message"])
     references, children = (
         tuple(
-            Reference(url, None if when is None else datetime.fromisoformat(when), title)
-            for url, when, title in value[name]
+            Reference(url, when and datetime.fromisoformat(when), title, tuple(authors))
+            for url, when, title, authors in value[name]
         )
         for name in ("references", "children")
     )
@@ -72,7 +74,10 @@ def _listing(request: dict[str, Any], body: bytes) -> dict[str, Any]:
     source = SourceConfig.model_validate(request["source"])
     found = read_listing(source, Page(str(request["url"]), text, body, {}))
     rows = {
-        name: [[r.url, r.published_at and r.published_at.isoformat(), r.title] for r in several]
+        name: [
+            [r.url, r.published_at and r.published_at.isoformat(), r.title, r.authors]
+            for r in several
+        ]
         for name, several in (("references", found.references), ("children", found.children))
     }
     return {**rows, "next": found.next}
@@ -84,7 +89,8 @@ def answer(request: dict[str, Any], page: bytes) -> tuple[dict[str, Any], bytes]
     try:
         if "source" in request:
             return _listing(request, page), b""
-        return encode(read_page(page, request["type"], url, request["zone"])), b""
+        zone, authors = request["zone"], request["authors"]
+        return encode(read_page(page, request["type"], url, zone, authors)), b""
     except FetchError as error:
         return {"reason": error.reason, "message": str(error)}, b""
     except Exception as error:  # noqa: BLE001  (whatever a page provokes is that page's failure)

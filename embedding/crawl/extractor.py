@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -45,24 +45,30 @@ class Extractor:
             self._idle.put_nowait(None)
         self._started: set[Child] = set()
 
-    async def read(self, answer: Answer | Page, zone: str, least: int) -> Extracted:
+    async def read(
+        self, answer: Answer | Page, zone: str, least: int, authors: Sequence[str] = ()
+    ) -> Extracted:
         """What a page holds; times without a zone are in `zone`.
+
+        authors  names that the listing gave; they are taken out of the text
 
         Raises FetchError (`not_html`; `empty` for fewer than `least` characters; see `extract`).
         """
         kind = answer.headers.get("content-type", "text/html")
         if not kind.lower().startswith(_READABLE):
             raise FetchError("not_html", f"{answer.url}: is {kind.partition(';')[0]}, not HTML.")
-        found = await self.extract(answer.body, kind, answer.url, zone)
+        found = await self.extract(answer.body, kind, answer.url, zone, authors)
         if len(found.text) < least:
             raise FetchError("empty", f"{answer.url}: fewer than {least} characters of text.")
         return replace(found, text=shortened(found.text, self._most))
 
-    async def extract(self, body: bytes, content_type: str, url: str, zone: str) -> Extracted:
+    async def extract(
+        self, body: bytes, content_type: str, url: str, zone: str, authors: Sequence[str] = ()
+    ) -> Extracted:
         """See `read_page`; raises FetchError (`bad_encoding`, `empty`, `parse`)."""
         if self._processes == 0:
-            return await self._in_thread(url, read_page, body, content_type, url, zone)
-        told = {"type": content_type, "url": url, "zone": zone}
+            return await self._in_thread(url, read_page, body, content_type, url, zone, authors)
+        told = {"type": content_type, "url": url, "zone": zone, "authors": list(authors)}
         return decode(await self._ask(url, told, body))
 
     async def listing(self, source: SourceConfig, page: Page) -> Listing:

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from embedding.crawl.lease import Lease, LeaseConfig, Life, Pool, Seat, Standing, Told, shown
 from embedding.crawl.tables import BLOCKED, LEASES, NODES, POOL, READING
 from embedding.sources.config import SourceConfig
+from embedding.sources.kinds import SOURCES
 
 
 class Leases:
@@ -122,7 +123,7 @@ class Leases:
 
 def cost(source: SourceConfig) -> float:
     """What a source is taken for before its rate is known: a browser costs as much as two."""
-    return 2.0 if source.kind == "rendered" else 1.0
+    return 2.0 if SOURCES.traits(source.kind).browser else 1.0
 
 
 def _lease(row: Any) -> Lease:

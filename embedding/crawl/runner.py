@@ -43,6 +43,8 @@ _LOOK = 2.0
 """Seconds after which an idle source looks at the frontier again."""
 _PATIENT_POLLS = 5
 """Polls after which inline texts that a crash lost, and no listing shows, are given up."""
+_NAMED = 5_000
+"""Addresses whose authors are known from a listing; of too many the first are forgotten."""
 _TAKEN = 32
 """Inline texts that are looked up at once."""
 
@@ -77,6 +79,8 @@ class SourceRunner:
             services.patience,
         )
         self._claims: deque[Claim] = deque()
+        # Names are kept in memory alone: the frontier has no place for them.
+        self._named: dict[str, tuple[str, ...]] = {}
         self._wake = asyncio.Event()
         self._look_at = 0.0
         self._started = time.time()
@@ -139,6 +143,9 @@ class SourceRunner:
             (canonical(one.url), one.published_at.timestamp() if one.published_at else None)
             for one in found
         ]
+        self._named |= {canonical(one.url): one.authors for one in found if one.authors}
+        while len(self._named) > _NAMED:
+            del self._named[next(iter(self._named))]
         ask, now = self._patience.ask, time.time()
         new = await ask(self._frontier.discover, self.source.name, rows, now) if rows else 0
         self.counters.listed += new
@@ -265,7 +272,10 @@ class SourceRunner:
             answer = await self._services.fetcher.fetch(request)
             self.counters.fetched += 1
             found = await self._services.extractor.read(
-                answer, self.source.timezone, self._config.min_chars
+                answer,
+                self.source.timezone,
+                self._config.min_chars,
+                self._named.pop(claim.key, ()),
             )
         except FetchError as error:
             await self._failed(claim, error)
@@ -297,7 +307,8 @@ class SourceRunner:
         if reason is not None:
             self._duplicate(reason)
             return
-        document = document_of(claim.key, source.name, source.language, found, when, now)
+        who = self._services.pseudonyms.of(source.name, next(iter(found.authors), ""))
+        document = document_of(claim.key, source.name, source.language, found, when, now, who)
         try:
             await self._emit(document)
         except asyncio.CancelledError:

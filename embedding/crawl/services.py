@@ -37,9 +37,15 @@ class Services:
     """Client, browser, extraction, duplicates, clock and the bounded queue of documents."""
 
     def __init__(
-        self, config: CrawlConfig, frontier: Frontier, patience: Patience | None = None
+        self,
+        config: CrawlConfig,
+        frontier: Frontier,
+        patience: Patience | None = None,
+        pseudonyms: Pseudonyms | None = None,
     ) -> None:
         self.config = config
+        self.pseudonyms = pseudonyms or make_pseudonyms(config)
+        """What names of authors become; with a random key each has its own."""
         self.frontier = frontier
         self.patience = patience or Patience()
         self.fetcher = Fetcher(config)
@@ -81,9 +87,15 @@ def make_pseudonyms(config: CrawlConfig) -> Pseudonyms:
 
 
 def document_of(
-    key: str, source: str, language: str | None, found: Extracted, when: datetime, now: datetime
+    key: str,
+    source: str,
+    language: str | None,
+    found: Extracted,
+    when: datetime,
+    now: datetime,
+    author: str | None = None,
 ) -> Document:
-    """The document of a fetched page."""
+    """The document of a fetched page; `author` is a pseudonym."""
     return Document(
         url=key,
         source=source,
@@ -91,5 +103,6 @@ def document_of(
         published_at=when,
         fetched_at=now,
         title=found.title,
+        author=author,
         language=language,
     )

@@ -7,7 +7,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ import pyarrow.flight as flight
 
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.reasons import why_away
-from embedding.exchange.token import read_token
+from embedding.exchange.token import read_file, read_token
 from embedding.exchange.wire import COMMAND, SCHEMA, Message, decode, encode
 from embedding.kernel.errors import (
     ConfigError,
@@ -209,7 +208,7 @@ def _connect(location: str, config: ExchangeConfig) -> Any:
         "private_key": ("tls_key", config.tls_key),
     }
     options: dict[str, Any] = {
-        option: _read(path, setting)
+        option: read_file(path, setting)
         for option, (setting, path) in files.items()
         if path is not None
     }
@@ -219,10 +218,3 @@ def _connect(location: str, config: ExchangeConfig) -> Any:
         return flight.connect(location, generic_options=[longest], **options)
     except (pa.ArrowException, ValueError) as error:
         raise ConfigError(f"server {location!r}: not a valid address: {error}.") from error
-
-
-def _read(path: Path, setting: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{setting} {path}: {error.strerror}.") from error

@@ -1,62 +1,43 @@
-"""The node's side of the exchange."""
+"""A node's client: what was learnt goes to the parameter server once, and rows come back."""
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
-import tenacity
-
-from embedding.exchange.batch import ROUND
 from embedding.exchange.channel import Channel
-from embedding.exchange.codec import (
-    acknowledged,
-    decode_vocabulary,
-    encode_pull,
-    encode_push,
-)
+from embedding.exchange.codec import acknowledged, encode_push
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.ownrows import OwnRows
-from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta, Welcome
+from embedding.exchange.protocol import Ack, PullRequest, Push, Rows, VocabularyDelta, Welcome
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.relay import Relay
-from embedding.exchange.retrying import retrying
+from embedding.exchange.rowpath import DirectRows, MakePath
+from embedding.exchange.servercalls import ServerCalls
+from embedding.exchange.session import Session
 from embedding.exchange.testimony import Attestation
-from embedding.exchange.wire import Message, text_array
-from embedding.kernel.errors import (
-    AheadError,
-    BehindError,
-    ExchangeError,
-    RefusedError,
-    RoundError,
-    UnavailableError,
-)
-from embedding.kernel.records import (
-    IntArray,
-    ScorePairs,
-    SnapshotRef,
-    Table,
-    Window,
-)
+from embedding.exchange.transport import TransportMetrics
+from embedding.exchange.wire import Message
+from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.records import IntArray, SnapshotRef, Window
 
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
 class ParameterClient:
-    """Talks to one parameter server for one node.
+    """A Transport to one parameter server, for one node.
 
     hello, admit, vocabulary, pull and push share one stream and are called by one thread;
     report, idle, status, cut, configure and checkpoint may be called by any thread at any time.
-    When the server is away each call goes on trying for `connect_timeout_s`, or for a moment once
-    `stop` is set, and then raises UnavailableError; after a restart of the server the pushes that
-    it lost are sent again first. RefusedError carries the server's reason; sending the same again
-    cannot help.
+    When the server is away each call goes on trying (`Session`); after a restart of the server the
+    pushes that it lost are sent again first. RefusedError carries the server's reason; sending the
+    same again cannot help.
+
+    path   where rows lie; `connect` finds out which one the server needs
+    relay  hands pushes to the aggregator of the node's group; None: each goes to the server
     """
 
     def __init__(
@@ -68,90 +49,56 @@ class ParameterClient:
         config_digest: str = "",
         stop: threading.Event | None = None,
         life: str = "",
+        relay: Relay | None = None,
+        path: MakePath = DirectRows,
     ) -> None:
         self.location = location
-        self.life = life
         self.node = node
         self.config = config
-        self.config_digest = config_digest
         self.log: PushLog[Push] = PushLog(
             max_pushes=config.max_unconfirmed, max_bytes=config.max_unconfirmed_bytes
         )
         self.feedback = Feedback(config)
-        self.rows = OwnRows(config, self.feedback)
-        self.relay: Relay | None = None
-        self.welcome: Welcome | None = None
-        self._clock = 0
-        self._channel: Channel | None = None
-        self._control: Channel | None = None
-        self._stop = stop or threading.Event()
-        self._stream_lock = threading.RLock()
-        self._control_lock = threading.Lock()
+        self.metrics = TransportMetrics()
+        self.relay = relay
+        self.session = Session(
+            location,
+            node=node,
+            config=config,
+            config_digest=config_digest,
+            stop=stop,
+            life=life,
+            resume=self._resume,
+        )
+        self.path = path(self.session, self.log, self.feedback, self._taken)
+        self.rows = self.path.view
+        self.calls = ServerCalls(self.session)
+
+    @property
+    def welcome(self) -> Welcome | None:
+        """The server's last greeting, None before the first."""
+        return self.session.welcome
 
     def hello(self) -> Welcome:
         """Greet the server: where this node stands there and what the policy is."""
-        return self._retry(self._greet)
+        return self.session.hello()
 
     def admit(
         self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
     ) -> IntArray:
-        """Ids of words (int64 [n]), -1 for one that has not been seen often enough.
-
-        counts     int64 [n] occurrences that are about to be pushed; they are not counted now
-        testimony  who used the words; None for those of a corpus
-        """
-        arrays = {"counts": counts} | ({} if testimony is None else testimony.arrays())
-        message = Message({"op": "admit"}, arrays, {"words": text_array(words)})
-        return self._request(message).array("ids", "i8", 1)
+        """See Transport."""
+        return self.calls.admit(words, counts, testimony)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
-        """Words admitted, and ids evicted, after version `since`."""
-        with self._stream_lock:
-            answer = self._request(Message({"op": "vocabulary", "since": since}))
-            delta = decode_vocabulary(answer)
+        """See Transport."""
+        with self.session.lock:
+            delta = self.calls.vocabulary(since)
             self.rows.alive(delta.alive)
         return delta
 
-    def pull(
-        self,
-        vectors: IntArray,
-        contexts: IntArray,
-        *,
-        clock: int,
-        score: Sequence[ScorePairs] = (),
-        grams: IntArray | None = None,
-    ) -> Rows:
-        """Rows of `in` and of `out`; waits as long as the policy says.
-
-        vectors, contexts: int64 ids; grams: int64 buckets, for fastText alone. `score`, pairs of
-        any number of sources, is computed on the rows as they are when the policy lets the pull
-        through. UnavailableError after `pull_timeout_s` of waiting.
-        """
-        message = encode_pull(vectors, contexts, clock, score, self.config.rows, grams)
-        tables = zip(Table, (vectors, contexts, grams), strict=True)
-        asked = {table: ids for table, ids in tables if ids is not None}
-        began = time.monotonic()
-        while True:
-            # No push comes between an answer and what is added to it.
-            with self._stream_lock:
-                answer = self._request(self.rows.asking(message, asked))
-                rows = self.rows.read(answer, asked)
-            waited = time.monotonic() - began
-            if answer.header["status"] != "ok":
-                self._held_back()
-            if ROUND in answer.header.get("waiting_for", ()):
-                raise RoundError(f"pull at clock {clock}: {ROUND} is on.")
-            if self.node in answer.header.get("waiting_for", ()):
-                raise AheadError(f"pull at clock {clock}: the policy waits for this node's push.")
-            if rows is not None:
-                break
-            if waited > self.config.pull_timeout_s:
-                raise UnavailableError(
-                    f"pull at clock {clock}: the policy held it for {waited:.0f} s; the server "
-                    f"waits for {answer.header.get('waiting_for')}."
-                )
-        self._clock = max(self._clock, rows.clock)
-        return replace(rows, waited_s=waited)
+    def pull(self, request: PullRequest) -> Rows:
+        """See Transport; UnavailableError after `pull_timeout_s` of waiting."""
+        return self.path.pull(request)
 
     def push(self, push: Push) -> Ack:
         """Send what was learnt; it is applied once, however often it is sent.
@@ -159,22 +106,25 @@ class ParameterClient:
         The push is kept as it is sent until it is in a checkpoint; when too many are, a checkpoint
         is asked for and waited for.
         """
-        with self._stream_lock:
+        with self.session.lock:
             sent = self.feedback.encode(push)
             try:
-                return self._push(self._marked(sent))
+                ack = self._push(self._marked(sent))
             except RefusedError:
                 self.feedback.undo(sent)
                 raise
+        self.metrics.block(push.deltas)
+        self.metrics.server_rows += sum(len(delta.ids) for delta in push.deltas)
+        return ack
 
     def batch(self, message: Message) -> Message:
         """One message of a round of L-BFGS (`batch.py`), answered."""
-        return self._request(message)
+        return self.session.request(message)
 
     def settle(self, clock: int, sequence: int) -> Ack | None:
         """Push whole what compression has kept back, from push `sequence` on; None: nothing was."""
         ack = None
-        with self._stream_lock:
+        with self.session.lock:
             deltas = self.feedback.drain(self.config.max_message_bytes // 2)
             while deltas:
                 try:
@@ -187,10 +137,12 @@ class ParameterClient:
         return ack
 
     def durable(self) -> int:
-        """The last push of this node that is in a checkpoint."""
-        ack = acknowledged(self._request(Message({"op": "confirm"})))
-        self._taken(ack)
-        return ack.durable
+        """The last push of this node that is in a checkpoint, wherever its rows lie."""
+        with self.session.lock:
+            self.path.tend()
+            ack = self.calls.confirm()
+            self._taken(ack)
+            return self.path.safe(ack.durable)
 
     @property
     def confirmed(self) -> int:
@@ -205,7 +157,7 @@ class ParameterClient:
         Known keys: `sources`: {SOURCE: {"pending": documents found and not learnt yet}} holds the
         watermark; `event_now` (Unix seconds): event time now; `queue`: tokens waiting.
         """
-        answer = self._action("report", {"node": self.node, "report": report})
+        answer = self.session.action("report", {"node": self.node, "report": report})
         closing = answer.get("closing") if isinstance(answer, dict) else None
         return closing if isinstance(closing, int) else None
 
@@ -215,42 +167,47 @@ class ParameterClient:
         The next pull takes part again, at the clock that the others have reached.
         """
         if self.relay is not None:
-            with self._stream_lock:
+            with self.session.lock:
                 self.relay.leave()
-        self._action("idle", {"node": self.node})
+        self.session.action("idle", {"node": self.node})
 
     def status(self) -> dict[str, Any]:
         """The server's status, as `/status` gives it."""
-        found: dict[str, Any] = self._action("status", {})
+        found: dict[str, Any] = self.session.action("status", {})
         return found
 
     def cut(self, window: Window, *, timeout_s: float = 600.0) -> SnapshotRef:
         """Publish the window's snapshot; the same reference when it was cut before."""
-        bounds = {"start": window.start.isoformat(), "end": window.end.isoformat()}
-        return SnapshotRef.from_dict(self._action("cut", bounds, timeout_s))
+        return self.calls.cut(window, timeout_s=timeout_s)
 
     def configure(self, **changes: object) -> None:
         """Change the policy or settings of it (`SyncConfig`) while training runs."""
-        self._action("configure", dict(changes))
+        self.session.action("configure", dict(changes))
 
     def checkpoint(self, *, wait: bool = True) -> None:
         """Ask for a checkpoint; with `wait` it is complete on return."""
-        self._action("checkpoint", {"wait": wait})
+        self.calls.checkpoint(wait=wait)
+
+    def finish(self) -> None:
+        """Nobody waits for this node's blocks but as the policy says."""
+
+    def figures(self) -> dict[str, Any]:
+        """See Transport."""
+        return {
+            "kind": "ps",
+            "rows": {"server": self.metrics.server_rows},
+            "density": self.metrics.density(),
+            **({} if self.relay is None else self.relay.figures()),
+        }
 
     def close(self) -> None:
         """Say goodbye and close the connections."""
-        with self._stream_lock, self._control_lock:
-            if self._channel is not None:
-                try:
-                    self._channel.request(Message({"op": "bye"}), 2.0)
-                except ExchangeError:
-                    logger.debug("node %s: the server was gone at goodbye", self.node)
+        self.path.settle()
+        with self.session.lock:
             if self.relay is not None:
                 self.relay.close()
-            for channel in (self._channel, self._control):
-                if channel is not None:
-                    channel.close()
-            self._channel = self._control = None
+            self.session.close()
+        self.path.close()
 
     def __enter__(self) -> ParameterClient:
         return self
@@ -263,13 +220,23 @@ class ParameterClient:
         return replace(push, keeps=self.rows.keeps and self.relay is None)
 
     def _push(self, push: Push) -> Ack:
+        try:
+            return self._logged(push)
+        except RefusedError:
+            self.rows.refused()
+            raise
+
+    def _logged(self, push: Push) -> Ack:
+        """Keep a push, then send it: from here on it reaches the server, whatever breaks."""
         if self.welcome is None:
             self.hello()
         self._make_room()
         self.log.add(push)
         try:
-            ack = self._retry(lambda: self._send(push))
+            ack = self.session.retry(lambda: self._send(push))
         except RefusedError:
+            # Its number is free again. An UnavailableError leaves it in the log: the server may
+            # have it, and the next greeting says so.
             self.log.drop_last()
             raise
         self._taken(ack)
@@ -291,10 +258,16 @@ class ParameterClient:
             )
 
     def _send(self, push: Push) -> Ack:
+        """Through the aggregator where there is one that answers; else rows first, then the rest.
+
+        The server orders pushes and says to shards when to apply theirs. So it must not hear of one
+        whose rows are not there yet: the node could die in between, and nobody could bring them.
+        """
         ack = self._relayed(push)
         if ack is not None:
             return ack
-        return acknowledged(self._stream().request(encode_push(self._stripped(push))))
+        self.path.spread(push)
+        return self._told(self.session.stream(), push)
 
     def _relayed(self, push: Push) -> Ack | None:
         """Through the aggregator of this node's group, if it is in one that answers."""
@@ -303,105 +276,26 @@ class ParameterClient:
         answer = self.relay.push(push, self.welcome.session)
         return None if answer is None else acknowledged(answer)
 
-    def _stripped(self, push: Push) -> Push:
-        """What of a push goes to this server: all of it."""
-        return push
-
-    def _held_back(self) -> None:
-        """The policy holds a pull back; it is asked for again."""
+    def _told(self, channel: Channel, push: Push) -> Ack:
+        return acknowledged(channel.request(encode_push(self.path.rest(push))))
 
     def _taken(self, ack: Ack) -> None:
-        self.log.confirm(ack.durable)
-        self._clock = max(self._clock, ack.clock)
+        self.log.confirm(self.path.safe(ack.durable))
+        self.session.reached(ack.clock)
 
-    def _request(self, message: Message) -> Message:
-        with self._stream_lock:
-            return self._retry(lambda: self._stream().request(message))
+    def _resume(self, channel: Channel, welcome: Welcome, *, first: bool) -> None:
+        """Send again what the server does not know: it was restarted, or the stream broke.
 
-    def _stream(self) -> Channel:
-        """The open stream; greets the server when there is none."""
-        if self._channel is None:
-            self._greet()
-        if self._channel is None:
-            raise UnavailableError(f"server {self.location}: the stream was closed.")
-        return self._channel
-
-    def _greet(self) -> Welcome:
-        with self._stream_lock:
-            if self._channel is None:
-                self._channel = Channel(self.location, self.config)
-            try:
-                welcome = self._introduce(self._channel)
-            except Exception:
-                self._drop_stream()
-                raise
-            if self.welcome is None:
-                self.log.begin(welcome.sequence)
-            first, direct = self.welcome is None, not welcome.shards
-            self.rows.greeted(welcome.epoch, welcome.sequence, direct=direct, first=first)
-            self.welcome = welcome
-            self._clock = max(self._clock, welcome.clock)
-            return welcome
-
-    def _introduce(self, channel: Channel) -> Welcome:
-        header = {
-            "op": "hello",
-            "version": VERSION,
-            "node": self.node,
-            "config_digest": self.config_digest,
-            "clock": self._clock,
-            "life": self.life,
-        }
-        channel.open()
-        answer = channel.request(Message(header)).header
-        welcome = Welcome.from_dict(answer)
-        known = self.welcome
-        if known is not None and welcome.shared is not None and welcome.epoch != known.epoch:
-            raise BehindError(
-                f"node {self.node}: the server was restarted, and with it the tables that this "
-                "node shares went back to its checkpoint; start the node anew."
-            )
-        self._resend(channel, welcome)
-        return welcome
-
-    def _drop_stream(self) -> None:
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
-
-    def _resend(self, channel: Channel, welcome: Welcome) -> None:
-        """Send again what the server does not know: it was restarted, or the stream broke."""
+        The server takes a push whose number it knows for a duplicate, and one that leaves a gap not
+        at all. So all after the last that it knows are sent, in order, before any new one.
+        """
+        self.path.bring(welcome)
         self.log.confirm(welcome.durable)
         lost = self.log.after(welcome.sequence)
         if lost:
             logger.info("node %s: sending %d pushes again", self.node, len(lost))
         for push in lost:
-            self._taken(acknowledged(channel.request(encode_push(self._stripped(push)))))
-
-    def _action(self, name: str, body: dict[str, Any], timeout_s: float | None = None) -> Any:
-        def call() -> Any:
-            with self._control_lock:
-                if self._control is None:
-                    self._control = Channel(self.location, self.config)
-                control = self._control
-            return control.action(name, body, timeout_s)
-
-        return self._retry(call, stream=False)
-
-    def _retry(self, call: Callable[[], T], *, stream: bool = True) -> T:
-        """Run `call`, again with back-off while the server is away."""
-
-        def reset(state: tenacity.RetryCallState) -> None:
-            if stream:
-                self._drop_stream()
-            if state.attempt_number == 1:
-                error = state.outcome.exception() if state.outcome is not None else None
-                logger.warning("node %s: %s Trying again.", self.node, error)
-
-        try:
-            return retrying(self.config, self._stop, reset)(call)
-        except UnavailableError:
-            # Whoever asks again greets the server: it may have been started anew meanwhile.
-            if stream:
-                self._drop_stream()
-            raise
+            self._taken(self._told(channel, push))
+        if first:
+            self.log.begin(welcome.sequence)
+        self.rows.greeted(welcome.epoch, welcome.sequence, direct=not welcome.shards, first=first)

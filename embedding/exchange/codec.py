@@ -26,7 +26,7 @@ from embedding.exchange.contextsums import (
 from embedding.exchange.expressions import phrase_header, phrases_of
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import BlockCounts, CountGroup, PackedDelta, RowDelta
-from embedding.exchange.protocol import Ack, Push, VocabularyDelta
+from embedding.exchange.protocol import Ack, PullRequest, Push, VocabularyDelta
 from embedding.exchange.shards.minibatches import (
     decode_minibatches,
     minibatch_arrays,
@@ -212,22 +212,16 @@ def _finite(value: object) -> bool:
     return type(value) in (int, float) and abs(value) < 1e12  # type: ignore[arg-type]
 
 
-def encode_pull(
-    vectors: IntArray,
-    contexts: IntArray,
-    clock: int,
-    score: Sequence[ScorePairs] = (),
-    dtype: str = "float32",
-    grams: IntArray | None = None,
-) -> Message:
-    """A pull as a message; all pairs have as many negatives."""
+def encode_pull(request: PullRequest, dtype: str = "float32") -> Message:
+    """A pull as a message, its rows to be answered as `dtype`; all pairs have as many negatives."""
     arrays: dict[str, Array] = {
-        "vectors": np.asarray(vectors, dtype=np.int64),
-        "contexts": np.asarray(contexts, dtype=np.int64),
+        "vectors": np.asarray(request.vectors, dtype=np.int64),
+        "contexts": np.asarray(request.contexts, dtype=np.int64),
     }
-    if grams is not None:
-        arrays["grams"] = np.asarray(grams, dtype=np.int64)
-    header: dict[str, Any] = {"op": "pull", "clock": clock, "rows": dtype}
+    if request.grams is not None:
+        arrays["grams"] = np.asarray(request.grams, dtype=np.int64)
+    score = request.score
+    header: dict[str, Any] = {"op": "pull", "clock": request.clock, "rows": dtype}
     if score:
         header["score"] = [[pairs.source, len(pairs.centres)] for pairs in score]
         for name in _SCORED:
@@ -235,11 +229,15 @@ def encode_pull(
     return Message(header, arrays)
 
 
-def decode_pull(message: Message) -> tuple[IntArray, IntArray, int, tuple[ScorePairs, ...]]:
-    """Ids of `in`, ids of `out`, clock, pairs to score."""
-    score = _score(message) if "score" in message.header else ()
-    clock = whole(message.header, "clock")
-    return message.array("vectors", "i8", 1), message.array("contexts", "i8", 1), clock, score
+def decode_pull(message: Message) -> PullRequest:
+    """Inverse of `encode_pull`."""
+    return PullRequest(
+        score=_score(message) if "score" in message.header else (),
+        clock=whole(message.header, "clock"),
+        vectors=message.array("vectors", "i8", 1),
+        contexts=message.array("contexts", "i8", 1),
+        grams=decode_grams(message),
+    )
 
 
 def _score(message: Message) -> tuple[ScorePairs, ...]:

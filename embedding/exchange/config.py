@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from embedding.exchange.compression.traits import COMPRESSIONS
 from embedding.kernel.config import Config
 
 
@@ -19,6 +20,9 @@ def _reached(location: str) -> str:
 
 Location = Annotated[str, AfterValidator(_reached)]
 """Where a server's exchange is reached."""
+
+Compression = Annotated[str, AfterValidator(COMPRESSIONS.check)]
+"""Name of a registered way of writing deltas."""
 
 
 class ExchangeConfig(Config):
@@ -52,11 +56,11 @@ class ExchangeConfig(Config):
     """What a pull brings: whole rows, or how far each is from what the node has of it, in steps as
     `threshold` writes them (needs cache_bytes; docs/concepts/wire.md)."""
 
-    compression: Literal["none", "fp16", "threshold", "onebit", "topk"] = "fp16"
+    compression: Compression = "fp16"
     """How pushed deltas travel: none (float32), fp16 (float16), threshold (multiples of a step,
     Strom 2015), onebit (a bit an entry, Seide 2014) or topk (the entries that moved farthest,
-    Aji 2017). What the last three leave out is fed back into later pushes
-    (docs/concepts/wire.md)."""
+    Aji 2017), or a way that another package adds (docs/extending.md). What the last three leave out
+    is fed back into later pushes (docs/concepts/wire.md)."""
 
     threshold: float = Field(default=0.005, gt=0, le=1e6)
     """threshold and pulled changes: the least step; entries that moved less are kept back until

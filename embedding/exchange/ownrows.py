@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -116,7 +117,7 @@ class OwnRows:
                 rows = widen(found[table])
                 self.feedback.add_to(table, ids, rows, sequence)
                 found[table] = rows
-        elif self.feedback.kind == "none":
+        elif self.feedback.dtype == "float32":
             # A delta travels in the type of its rows, unless it is told otherwise.
             found = {
                 table: rows if rows.dtype == np.float32 else widen(rows)
@@ -139,11 +140,14 @@ class OwnRows:
         elif push.keeps:
             self.cache.learnt(unpacked(push), push.sequence)
 
-    def figures(self) -> dict[str, dict[str, object]]:
+    def refused(self) -> None:
+        """The server refused a push: it has changed nothing that is kept."""
+
+    def figures(self) -> dict[str, dict[str, Any]]:
         """What is held, JSON-safe; may be asked for by any thread."""
         return {
             "compression": {
-                "kind": self.feedback.kind,
+                "kind": self.config.compression,
                 "residual_rows": self.feedback.rows,
                 "residual_bytes": self.feedback.nbytes,
             },

@@ -26,6 +26,7 @@ from embedding.kernel.records import (
     HalfArray,
     IntArray,
     Phrase,
+    ScorePairs,
     SourceProgress,
     Table,
     TimeArray,
@@ -135,6 +136,36 @@ class Ack:
     active: int = 1
     pace: Pace = EVERY_BLOCK
     share: float = 1.0
+
+
+@dataclass(frozen=True)
+class PullRequest:
+    """The rows that a node asks for.
+
+    vectors   int64 [n], ids of rows of `in`
+    contexts  int64 [m], ids of rows of `out`
+    clock     clock of the block that the rows are for
+    score     pairs of any number of sources, scored on the rows as they are when the policy lets
+              the pull through
+    grams     int64 [g], n-gram buckets; None: not asked for (fastText alone has them)
+    """
+
+    vectors: IntArray
+    contexts: IntArray
+    clock: int
+    score: Sequence[ScorePairs] = ()
+    grams: IntArray | None = None
+
+    @classmethod
+    def without_rows(cls, clock: int, score: Sequence[ScorePairs] = ()) -> PullRequest:
+        """Wait for the policy and have pairs scored; no row is asked for."""
+        none = np.empty(0, dtype=np.int64)
+        return cls(none, none, clock, score)
+
+    def by_table(self) -> dict[Table, IntArray]:
+        """The ids of each table that is asked for."""
+        found = {Table.IN: self.vectors, Table.OUT: self.contexts}
+        return found if self.grams is None else found | {Table.SUB: self.grams}
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import tenacity
 
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.errors import UnavailableError
+
+T = TypeVar("T")
 
 PARTING_S = 3.0
 """How long a process that was told to stop still tries."""
@@ -36,6 +38,28 @@ def retrying(
         before_sleep=before_sleep,
         reraise=True,
     )
+
+
+def patiently(
+    call: Callable[[], T],
+    *,
+    config: ExchangeConfig,
+    stop: threading.Event,
+    drop: Callable[[], None],
+    away: Callable[[BaseException | None], None],
+) -> T:
+    """Run `call` as `retrying` does.
+
+    drop  forgets the connection, before each further try
+    away  hears why the first try failed
+    """
+
+    def reset(state: tenacity.RetryCallState) -> None:
+        drop()
+        if state.attempt_number == 1:
+            away(state.outcome.exception() if state.outcome is not None else None)
+
+    return retrying(config, stop, reset)(call)
 
 
 class _Parting(tenacity.stop.stop_base):

@@ -1,4 +1,4 @@
-"""The shared secret of nodes and server."""
+"""Files that prove who somebody is: the shared secret of nodes and server, keys, certificates."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ _PRINTABLE = re.compile(r"[!-~]{1,4096}")
 def read_token(path: Path) -> str:
     """The token in a file; ConfigError when there is none or it cannot be sent in a header."""
     try:
-        token = path.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise ConfigError(f"token_file {path}: {error.strerror}.") from error
+        token = read_file(path, "token_file").decode().strip()
     except UnicodeDecodeError as error:
         raise ConfigError(f"token_file {path}: it is not text.") from error
     if not _PRINTABLE.fullmatch(token):
@@ -27,6 +25,14 @@ def read_token(path: Path) -> str:
         )
     private(path, "token_file")
     return token
+
+
+def read_file(path: Path, setting: str) -> bytes:
+    """A file that `setting` names; ConfigError when it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{setting} {path}: {error.strerror}.") from error
 
 
 def private(path: Path, setting: str) -> None:

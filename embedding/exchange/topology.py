@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from embedding.exchange.topologies import SERVERS, TOPOLOGIES, TopologyTraits
 from embedding.kernel.config import Config
 
 
@@ -50,9 +51,14 @@ class TopologyConfig(Config):
     at once, one that hangs after this time. For groups: how long the aggregator is waited for."""
 
     @property
+    def traits(self) -> TopologyTraits:
+        """What it does."""
+        return TOPOLOGIES[self.kind]
+
+    @property
     def name(self) -> str:
         """`kind`, or `servers` where several server groups share the nodes."""
-        return "servers" if self.server_groups > 1 else self.kind
+        return SERVERS if self.server_groups > 1 else self.kind
 
 
 class MeetingSpec(Config):

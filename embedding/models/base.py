@@ -7,21 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from embedding.models.config import ModelConfig
-
-_TRAINERS = {
-    "sgns": ("embedding.models.sgns", "SkipGramTrainer"),
-    "cbow": ("embedding.models.cbow", "CbowTrainer"),
-    "fasttext": ("embedding.models.fasttext", "FastTextTrainer"),
-    "glove": ("embedding.models.glove", "GloveTrainer"),
-}
 
 
 class Track(StrEnum):
@@ -91,7 +80,7 @@ class LocalBlock:
         if self.weights is not None or self.track is not Track.NONE:
             raise ConfigError(
                 f"{model} learns cells of a running table, not sentences: it takes no sentence "
-                "weights and measures no sentence; use replay = uniform, or sgns, cbow or fasttext."
+                "weights and measures no sentence; use replay = uniform, or another model."
             )
 
     def _check_weights(self) -> None:
@@ -178,22 +167,3 @@ class Trainer(Protocol):
         Raises InputError when the block names rows that are not there.
         """
         ...
-
-
-def make_trainer(config: ModelConfig, *, torch: bool = False) -> Trainer:
-    """The trainer that `config.model` names; its kernel is imported (not compiled) here.
-
-    torch: the torch reference instead of the kernels, on a GPU where there is one.
-    """
-    if config.model == "sppmi":
-        raise ConfigError("sppmi is counted, not trained block by block: use CountModel.")
-    try:
-        module, name = _TRAINERS[config.model]
-    except KeyError:
-        known = ", ".join(_TRAINERS)
-        raise ConfigError(f"model {config.model!r} is not known; {known} are accepted.") from None
-    if torch:
-        found: Trainer = import_module("embedding.models.reference").make_torch_trainer(config)
-        return found
-    trainer: Trainer = getattr(import_module(module), name)(config)
-    return trainer

@@ -22,6 +22,7 @@ from embedding.models.outputs import (
 from embedding.models.sampling import below, next_state, seeded
 from embedding.models.simd import axpy, clear
 from embedding.models.tracking import enter, leave
+from embedding.models.traits import MODELS, ModelTraits
 
 
 @bare
@@ -81,6 +82,17 @@ def cbow(
     return loss, predicted
 
 
+@MODELS.register(
+    "cbow",
+    ModelTraits(
+        draws_noise=True,
+        weighs_sentences=True,
+        minibatches=True,
+        bag=True,
+        usage=True,
+        reference=True,
+    ),
+)
 class CbowTrainer(NoiseTrainer):
     """Trainer of CBOW with negative sampling; loss is per predicted word."""
 

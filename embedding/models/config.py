@@ -6,19 +6,10 @@ import math
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from embedding.kernel.config import Config
-
-
-class Model(StrEnum):
-    """The models that `make_trainer` knows."""
-
-    SGNS = "sgns"
-    CBOW = "cbow"
-    FASTTEXT = "fasttext"
-    GLOVE = "glove"
-    SPPMI = "sppmi"
+from embedding.models.traits import ModelTraits, check_model, traits_of
 
 
 class Schedule(StrEnum):
@@ -44,8 +35,9 @@ Positive = Annotated[float, Field(gt=0)]
 class ModelConfig(Config):
     """The model, its hyper-parameters, and the optimiser that runs on a node."""
 
-    model: Model = Model.SGNS
-    """sgns, cbow, fasttext, glove or sppmi."""
+    model: Annotated[str, AfterValidator(check_model)] = "sgns"
+    """sgns, cbow, fasttext, glove or sppmi, or one that another package adds
+    (docs/extending.md)."""
 
     dim: int = Field(default=100, ge=1, le=65536)
     """Dimension of the word vectors."""
@@ -125,9 +117,14 @@ class ModelConfig(Config):
         return self
 
     @property
+    def traits(self) -> ModelTraits:
+        """What the model declares of itself."""
+        return traits_of(self.model)
+
+    @property
     def width(self) -> int:
-        """Columns of a table: GloVe keeps a row's bias in one more column."""
-        return self.dim + 1 if self.model is Model.GLOVE else self.dim
+        """Columns of a table: those of a vector, and what else the model keeps in a row."""
+        return self.dim + self.traits.extra_columns
 
     @property
     def biases(self) -> int:
@@ -136,8 +133,8 @@ class ModelConfig(Config):
 
     @property
     def gram_rows(self) -> int:
-        """Rows of the table of n-grams, which fastText alone has."""
-        return self.buckets if self.model is Model.FASTTEXT else 0
+        """Rows of the table of n-grams; 0 where the model has none."""
+        return self.buckets if self.traits.has_subwords else 0
 
     @property
     def untrained_loss(self) -> float:
@@ -145,7 +142,7 @@ class ModelConfig(Config):
 
         A cell's is half the squared logarithm of its count, here of 2³¹ occurrences.
         """
-        if self.model is Model.GLOVE:
+        if not self.traits.draws_noise:
             return 0.5 * math.log(2.0**31) ** 2
         return (1 + self.negative) * math.log(2.0)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from embedding.kernel.records import CodeArray, IntArray
 from embedding.models.base import LocalBlock
-from embedding.models.config import Model, ModelConfig, Optimiser
+from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.jit import kernel
 from embedding.models.outputs import Plan, advance, clashes, draw_noise
 from embedding.models.sampling import below, kept_tokens, next_state, seeded
@@ -97,7 +97,7 @@ class Examples(NamedTuple):
 def examples(config: ModelConfig, block: LocalBlock, seed: int) -> Examples:
     """The examples of a block, with the draws that the kernels make."""
     words, ends = kept_tokens(block.tokens, block.sentences, block.keep, seed)
-    bag = config.model is Model.CBOW
+    bag = config.traits.bag
     longest = len(words) * (1 if bag else 2 * config.window)
     inputs = np.full((longest, 2 * config.window if bag else 1), -1, np.int32)
     outputs = np.empty((longest, 1 + config.negative), np.int32)
@@ -105,7 +105,7 @@ def examples(config: ModelConfig, block: LocalBlock, seed: int) -> Examples:
     owners = np.zeros(longest, np.int32)
     made = 0
     if len(words) and len(block.pool):
-        kind = _BAG if bag else _CENTRE if config.model is Model.FASTTEXT else 0
+        kind = _BAG if bag else _CENTRE if config.traits.has_subwords else 0
         plan = Plan.of(config, 0.0, len(block.pool))
         seed_bits = np.uint64(seed)
         places = (inputs, outputs, alone, owners)

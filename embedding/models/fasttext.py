@@ -23,6 +23,7 @@ from embedding.models.outputs import Plan, Scratch, advance, descend, draw_noise
 from embedding.models.sampling import below, kept_tokens, next_state, seeded
 from embedding.models.simd import axpy, clear
 from embedding.models.tracking import Tracking, enter, leave, nothing, result
+from embedding.models.traits import MODELS, ModelTraits
 
 _ONE = np.float32(1.0)
 
@@ -111,6 +112,10 @@ def fasttext(
     return loss, pairs
 
 
+@MODELS.register(
+    "fasttext",
+    ModelTraits(draws_noise=True, weighs_sentences=True, has_subwords=True, reference=True),
+)
 class FastTextTrainer:
     """Trainer of skip-gram over subwords; loss is per (centre, context word) pair.
 

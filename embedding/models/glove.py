@@ -21,6 +21,7 @@ from embedding.models.jit import kernel
 from embedding.models.outputs import EPSILON
 from embedding.models.sampling import below, kept_tokens, next_state, seeded
 from embedding.models.simd import dot
+from embedding.models.traits import MODELS, ModelTraits
 
 _CLIP = np.float32(100.0)
 
@@ -88,6 +89,9 @@ def glove(
     return loss, steps
 
 
+@MODELS.register(
+    "glove", ModelTraits(extra_columns=1, keeps_state=True, usage=True, reference=True)
+)
 class GloveTrainer:
     """Trainer of GloVe; tables have `dim + 1` columns; loss and pairs are over touched cells.
 

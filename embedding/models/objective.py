@@ -10,17 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray
 from embedding.models.base import LocalBlock
-from embedding.models.config import Model, ModelConfig
+from embedding.models.config import ModelConfig
 from embedding.models.examples import examples
 from embedding.models.jit import bare, kernel
 from embedding.models.sigmoid import errors
 from embedding.models.simd import TILE, axpy, clear, dots
+from embedding.models.traits import ROUNDS_MODEL
 
-MODELS = (Model.SGNS, Model.CBOW)
-"""Models whose block has a loss of its own, over the tables `in` and `out` alone."""
 _NONE = np.float32(0.0)
 _ONE = np.float32(1.0)
 
@@ -141,11 +140,7 @@ class Objective:
     """
 
     def __init__(self, config: ModelConfig, block: LocalBlock, seed: int) -> None:
-        if config.model not in MODELS:
-            raise ConfigError(
-                f"model {config.model}: L-BFGS takes the loss of a fixed block of "
-                f"{' or '.join(MODELS)}; choose one of them or another policy."
-            )
+        ROUNDS_MODEL.check(config.model)
         made = examples(config, block, seed)
         self._inputs, self._outputs, self._owners = made.inputs, made.outputs, made.owners
         none = np.empty(0, np.float32)

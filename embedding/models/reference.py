@@ -17,11 +17,12 @@ from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.models.adagrad import RowState
 from embedding.models.base import BlockLoss, LocalBlock, Track
-from embedding.models.config import Model, ModelConfig, Optimiser
+from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.cooccurrence import CooccurrenceTable
 from embedding.models.examples import examples
 from embedding.models.glove import shuffle
 from embedding.models.sampling import kept_tokens
+from embedding.models.traits import COUNT_MODELS, TORCH_MODEL
 
 Tensor = torch.Tensor
 _EPSILON = 1e-8
@@ -104,8 +105,11 @@ class TorchTrainer:
     def __init__(self, config: ModelConfig, *, device: str = "cpu", batch: int = 4096) -> None:
         if batch < 1:
             raise ConfigError(f"batch {batch}: at least one example a step is needed.")
-        if config.model is Model.SPPMI:
-            raise ConfigError("sppmi is counted, not trained block by block: use CountModel.")
+        if config.model in COUNT_MODELS:
+            raise ConfigError(
+                f"{config.model} is counted, not trained block by block: use CountModel."
+            )
+        TORCH_MODEL.check(config.model)
         self._config = config
         self._device = device
         self._batch = batch
@@ -128,7 +132,7 @@ class TorchTrainer:
         block.check(vectors, contexts)
         ids = (self._input_ids(block), block.ids)
         tables = self._open(0, ids[0], vectors), self._open(1, ids[1], contexts)
-        if self._config.model is Model.GLOVE:
+        if not self._config.traits.draws_noise:
             loss = self._glove(block, tables, learning_rate, seed)
         else:
             loss = self._negative_sampling(block, tables, learning_rate, seed)
@@ -141,7 +145,7 @@ class TorchTrainer:
 
     def _input_ids(self, block: LocalBlock) -> IntArray | None:
         """Stable ids of all rows of `vectors`: words get even ones, n-grams odd ones."""
-        if self._config.model is not Model.FASTTEXT or block.subword_offsets is None:
+        if not self._config.traits.has_subwords or block.subword_offsets is None:
             return block.ids
         if block.ids is None or block.subword_ids is None:
             return None
@@ -151,7 +155,7 @@ class TorchTrainer:
 
     def _open(self, side: int, ids: IntArray | None, rows: FloatArray) -> _Table:
         parts = 0
-        if self._config.model is Model.GLOVE:
+        if self._config.traits.keeps_state:
             parts = 2
         elif self._config.optimiser is Optimiser.ADAGRAD:
             parts = 1
@@ -162,7 +166,7 @@ class TorchTrainer:
         self, block: LocalBlock, tables: tuple[_Table, _Table], rate: float, seed: int
     ) -> BlockLoss:
         inputs, outputs, starts, owners = examples(self._config, block, seed)
-        if self._config.model is Model.FASTTEXT:
+        if self._config.traits.has_subwords:
             inputs = _with_subwords(inputs, block)
         if self._batch > 1:
             starts = np.append(np.arange(0, len(inputs), self._batch), len(inputs))

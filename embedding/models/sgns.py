@@ -28,6 +28,7 @@ from embedding.models.outputs import (
 from embedding.models.sampling import below, next_state, seeded
 from embedding.models.simd import TILE, clear
 from embedding.models.tracking import enter, leave
+from embedding.models.traits import MODELS, ModelTraits
 
 
 @bare
@@ -142,6 +143,17 @@ def skip_gram(
     return loss - np.log(product), pairs
 
 
+@MODELS.register(
+    "sgns",
+    ModelTraits(
+        draws_noise=True,
+        weighs_sentences=True,
+        minibatches=True,
+        usage=True,
+        young_words=True,
+        reference=True,
+    ),
+)
 class SkipGramTrainer(NoiseTrainer):
     """Trainer of skip-gram with negative sampling; loss is per (context word, centre) pair."""
 

@@ -168,7 +168,7 @@ class _Look:
         await self._web.begin()
         async for item in adapter.poll(self._web):
             items.append(item)
-            if self.source.kind == "replayed" and len(items) >= _TRIED:
+            if self.source.path is not None and len(items) >= _TRIED:
                 break
         return items
 

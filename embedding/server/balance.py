@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from embedding.server.policies.traits import POLICIES
+
 LEAST, MOST = 1 / 32, 4.0
 """Bounds of a share."""
 KEEP = 0.7
@@ -23,8 +25,6 @@ STILL = 0.15
 """A share moves only when it is off by more than this part, so that alike nodes stay alike."""
 ENOUGH = 3
 """Pushes of a node before its speed is believed: the first ones compile and warm up."""
-UNBOUND = frozenset({"asp", "easgd", "hogwild"})
-"""Policies under which nobody waits: a block may take as long as it takes."""
 
 
 @dataclass
@@ -58,9 +58,10 @@ class Balance:
         speed.pushes += 1
 
     def share(self, node: str, active: Collection[str], policy: str) -> float:
-        """The factor on the node's block size: 1 alone, beside unmeasured nodes, or unbound."""
+        """The factor on the node's block size: 1 alone, beside unmeasured nodes, or where
+        nobody waits."""
         speed = self.nodes.setdefault(node, NodeSpeed())
-        wanted = self._wanted(node, active) if policy not in UNBOUND else 1.0
+        wanted = self._wanted(node, active) if POLICIES.traits(policy).waits else 1.0
         if wanted == 1.0 or abs(wanted - speed.share) > STILL * speed.share:
             speed.share = wanted
         return speed.share

@@ -175,8 +175,8 @@ class ServerConfig(Config):
 
     min_authors: int = Field(default=3, ge=1, le=100)
     """A crawled word gets a row only when so many authors used it, besides min_count: most words
-    of fewer are names of people. A text whose author is unknown counts as an author of its own.
-    Words of a corpus file are not asked for. 1: no such rule."""
+    of fewer are names of people. All texts of a source whose author is unknown count as one author
+    (`text.unknown_authors`). Words of a corpus file are not asked for. 1: no such rule."""
 
     min_sources: int = Field(default=2, ge=1, le=100)
     """A crawled word gets a row only when so many sources used it, or all of them where fewer are

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from embedding.kernel.errors import RefusedError
 from embedding.server.config import SyncConfig
-from embedding.server.policies import make_policy
 from embedding.server.policies.board import Apply, Board, Instruction, Member, Ticket
+from embedding.server.policies.traits import POLICIES
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class ConsistencyMachine:
 
     def __init__(self, config: SyncConfig) -> None:
         self.config = config
-        self.policy = make_policy(config)
+        self.policy = POLICIES.get(config.policy)(config)
         self.board = Board()
         self.switches: deque[Switch] = deque(maxlen=20)
         self.switched = 0
@@ -165,7 +165,7 @@ class ConsistencyMachine:
         All go on at the clock that the furthest has reached: nobody waits until those behind have
         caught up clock by clock, only until they have pushed the block that they are at.
         """
-        policy = make_policy(config)
+        policy = POLICIES.get(config.policy)(config)
         flushed = self.flush()
         before, self.config, self.policy = self.policy.running, config, policy
         self._begin(Switch(now, before, policy.running, "it was asked for"))

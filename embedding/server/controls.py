@@ -16,7 +16,7 @@ from embedding.server.flight.limits import check_node, check_report
 from embedding.server.flight.shell import Control
 from embedding.server.groups.leading import LedGroups
 from embedding.server.groups.link import GroupLink
-from embedding.server.policies import make_policy
+from embedding.server.policies.traits import POLICIES
 from embedding.server.state import ServerState
 
 
@@ -129,7 +129,7 @@ class Controls:
         with state.lock:  # two at once would each leave what the other changed as it was
             before = state.machine.config.model_dump()
             sync = validate(SyncConfig, {**before, **body}, "configure")
-            make_policy(sync)
+            POLICIES.get(sync.policy)
             self._server.groups.check(sync)
             state.configure(sync)
         return sync.model_dump(mode="json")

@@ -10,11 +10,6 @@ from embedding.exchange.config import Location
 from embedding.kernel.config import Config
 from embedding.kernel.errors import ConfigError
 
-PAST_PUSHES = ("hogwild", "sandblaster")
-"""Policies under which rows change past the pushes, which groups and shards are told of."""
-PUSHING = ("asp", "auto", "averaging", "backup", "bsp", "easgd", "ssp")
-"""All others."""
-
 
 class GroupConfig(Config):
     """A server's place among server groups (docs/concepts/topologies.md)."""

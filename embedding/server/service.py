@@ -43,6 +43,7 @@ from embedding.server.shards.sharding import Shards
 from embedding.server.shards.unsplit import without_rows
 from embedding.server.state import ServerState
 from embedding.server.status import build_status
+from embedding.server.words.digests import WordDigests
 from embedding.snapshots.store import SnapshotStore
 
 if TYPE_CHECKING:
@@ -86,6 +87,9 @@ class ParameterServer:
         folder = None
         if config.state_dir is not None:
             folder = CheckpointFolder(config.state_dir, keep=config.keep_checkpoints)
+        digests = WordDigests()
+        if folder is not None:
+            digests = WordDigests(folder.waiting_key(), folder.refused())
         leader = Leader(config) if follows else None
         here = config.shards == 1 and config.split == "rows"
         self.state = ServerState(
@@ -94,6 +98,7 @@ class ParameterServer:
             dim=dim,
             seed=seed,
             epoch=None if folder is None else folder.next_epoch(),
+            digests=digests,
             buckets=buckets,
             biases=biases,
             rows=LocalRows if here else ShardedRows,

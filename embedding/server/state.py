@@ -44,6 +44,7 @@ from embedding.server.scoring import ScoreKeeper
 from embedding.server.upstream import Upstream
 from embedding.server.validation import check_words, checked
 from embedding.server.words.accounting import Accounts, Arrival, by_source
+from embedding.server.words.digests import WordDigests
 from embedding.server.words.overlay import Overlay
 from embedding.server.words.vocabulary import Vocabulary
 from embedding.server.words.witnesses import Witnesses
@@ -73,6 +74,7 @@ class ServerState:
         dim: int,
         seed: int,
         epoch: int | None = None,
+        digests: WordDigests | None = None,
         buckets: int = 0,
         biases: int = 0,
         rows: Callable[[Setup], RowStore] = LocalRows,
@@ -88,7 +90,7 @@ class ServerState:
         self.changed = threading.Condition(self.lock)
         self.closing = False
         self.upstream = upstream
-        self.vocabulary = Vocabulary.of(config, version=self.epoch << 20)
+        self.vocabulary = Vocabulary.of(config, version=self.epoch << 20, digests=digests)
         self.rows = rows(
             Setup(config, sync, self.vocabulary, self.lock, dim, seed, self.epoch, buckets, biases)
         )

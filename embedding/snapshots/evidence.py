@@ -2,8 +2,9 @@
 
 A word's documents are sampled by the smallest values of a hash of address and word (bottom-k,
 Cohen and Kaplan 2007), so that nodes sample alike without asking each other, a document read twice
-counts once, and no document is listed with all its words. Parquet files sorted by word, one folder
-for each month:
+counts once, and no document is listed with all its words. An address is that of a page: what names
+one comment on it is cut off, because a comment is one person's. Parquet files sorted by word, one
+folder for each month:
 
     <folder>/2020-02/<node>-<number>.parquet    word, source, day int32, hash int64, url,
                                                 published float64 (Unix seconds)
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +43,26 @@ PER_DAY = 3
 MOST_PARTS = 8
 """Files of one writer and month; beyond it, they are joined."""
 DAY = 86_400
+_COMMENT = re.compile(r"(?:^|[_-])(?:comment|cmt|cmmt|reply|rpl|answer)", re.IGNORECASE)
+_PARENT = re.compile(r"(?:page|sort|order|view|list|count|size)$", re.IGNORECASE)
+
+
+def page_of(url: str) -> str:
+    """The address of the page: without its fragment and without parameters that name a comment.
+
+    A fragment that begins with `!` or `/` is kept: sites of one script name their pages so.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url.partition("#")[0]
+    fragment = parts.fragment if parts.fragment.startswith(("!", "/")) else ""
+    kept = [
+        pair
+        for pair in parts.query.split("&")
+        if not _COMMENT.search(name := pair.partition("=")[0]) or _PARENT.search(name)
+    ]
+    return parts._replace(query="&".join(kept), fragment=fragment).geturl()
 
 
 @dataclass(frozen=True)
@@ -63,6 +85,7 @@ class EvidenceStore:
 
         writer  name of the node, of which no two are the same
         """
+        table = _of_pages(table)
         month = _months(table.column("day").to_numpy())
         for label in sorted(set(month.tolist())):
             part = sampled(table.filter(pa.array(month == label)))
@@ -73,7 +96,8 @@ class EvidenceStore:
         """At most n documents published in [start, end) that hold `word`: newest first, sources in
         turn. Raises SnapshotError when a file cannot be read.
         """
-        tables = [self._read(path, word, start, end) for path in self._files(start, end)]
+        # Files of before comments were cut off hold their addresses still.
+        tables = [_of_pages(self._read(path, word, start, end)) for path in self._files(start, end)]
         found = [table for table in tables if table.num_rows]
         if not found:
             return []
@@ -85,6 +109,44 @@ class EvidenceStore:
             one = Evidence(row["url"], row["source"], published)
             by_source.setdefault(row["source"], []).append(one)
         return _in_turn(list(by_source.values()), n)
+
+    def erase(
+        self,
+        *,
+        word: str | None = None,
+        source: str | None = None,
+        page: str | None = None,
+        before: float | None = None,
+        dry: bool = False,
+    ) -> int:
+        """Remove rows of a word, a source, a page, or published before a time (Unix seconds); how
+        many there are. Each file changes at once or not at all. No node may be writing.
+
+        dry  only count
+        """
+        found = 0
+        for path in sorted(self.folder.glob("*/*.parquet")):
+            try:
+                table = _of_pages(_whole(path))
+            except FileNotFoundError:
+                continue  # joined with others by its writer in the meantime
+            gone = np.zeros(table.num_rows, dtype=bool)
+            for name, wanted in (("word", word), ("source", source), ("url", page)):
+                if wanted is not None:
+                    gone |= pc.equal(table[name], wanted).to_numpy(zero_copy_only=False)
+            if before is not None:
+                gone |= table["published"].to_numpy() < before
+            n = int(gone.sum())
+            found += n
+            if dry or not n:
+                continue
+            if n == table.num_rows:
+                path.unlink()
+                continue
+            with replaced(path) as file:
+                kept = table.filter(pa.array(~gone))
+                pq.write_table(kept, file, compression="zstd", row_group_size=20_000)
+        return found
 
     def _files(self, start: datetime, end: datetime) -> list[Path]:
         first, last = f"{start:%Y-%m}", f"{end:%Y-%m}"
@@ -136,6 +198,23 @@ def sampled(table: pa.Table) -> pa.Table:
     start = np.searchsorted(kept, first)
     own = np.searchsorted(first, kept, side="right") - 1
     return table.take(pa.array(kept[np.arange(len(kept)) - start[own] < PER_DAY]))
+
+
+def _whole(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path, partitioning=None)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise SnapshotError(f"evidence {path}: cannot be read: {error}.") from error
+
+
+def _of_pages(table: pa.Table) -> pa.Table:
+    """The same rows with addresses of pages."""
+    found = pc.dictionary_encode(table.column("url").combine_chunks())
+    pages = pa.array([page_of(url) for url in found.dictionary.to_pylist()], pa.string())
+    at = table.schema.get_field_index("url")
+    return table.set_column(at, SCHEMA.field("url"), pages.take(found.indices))
 
 
 def _codes(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

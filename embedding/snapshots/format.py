@@ -99,15 +99,17 @@ class Manifest(BaseModel):
     """Quality figures by name, finite ones only."""
     files: dict[FileName, FileEntry]
     """Size and digest of every other file."""
+    erased: int = 0
+    """How often a word or a source was erased from it since (`erasing.py`): it keeps its id."""
 
     def to_json(self) -> str:
         """Canonical text: sorted keys, two-space indent, one final line end."""
-        content = self.model_dump(mode="json")
+        content = self.model_dump(mode="json", exclude=None if self.erased else {"erased"})
         return json.dumps(content, ensure_ascii=False, sort_keys=True, indent=2) + "\n"
 
     def expected_id(self) -> str:
         """The id that belongs to this content."""
-        content = self.model_dump(mode="json", exclude={"id"})
+        content = self.model_dump(mode="json", exclude={"id", "erased"})
         text = json.dumps(content, ensure_ascii=False, sort_keys=True)
         return f"{self.window.label}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
@@ -192,8 +194,8 @@ def write_counts(path: Path, data: SnapshotData) -> None:
     """Write counts.arrow as one record batch, sorted by (word, source, window)."""
     rows = data.by_source
     columns = {
-        "word": _encode(rows.words),
-        "source": _encode(rows.sources),
+        "word": encoded(rows.words),
+        "source": encoded(rows.sources),
         "window": pa.array(np.asarray(rows.windows, np.int64)),
         "count": pa.array(np.asarray(rows.counts, np.int64)),
         "documents": pa.array(np.asarray(rows.documents, np.int64)),
@@ -231,7 +233,7 @@ def _table(values: npt.NDArray[np.float32]) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
 
 
-def _encode(values: Sequence[str]) -> pa.DictionaryArray:
+def encoded(values: Sequence[str]) -> pa.DictionaryArray:
     """Dictionary-encode with a sorted dictionary, so that equal content has equal bytes."""
     column = pa.array(values, pa.string())
     dictionary = column.unique().sort()

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from embedding.kernel.durable import replaced, sync
 from embedding.kernel.errors import SnapshotError
+from embedding.snapshots.erasing import finish
 from embedding.snapshots.files import locked
 from embedding.snapshots.format import COUNTS, ID, MANIFEST, VECTORS, parse_manifest
 
@@ -60,6 +61,7 @@ class Folder:
         self.root = root.absolute()
         if self.root.exists() and not self.root.is_dir():
             raise SnapshotError(f"snapshot store {self.root}: a folder is expected, found a file.")
+        finish(self.root)
 
     def names(self) -> list[str]:
         """Names of all visible directories, sorted."""

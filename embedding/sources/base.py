@@ -14,11 +14,15 @@ from embedding.sources.config import SourceConfig
 
 @dataclass(frozen=True)
 class Reference:
-    """The address of a text that is still to be fetched, with what the listing said of it."""
+    """The address of a text that is still to be fetched, with what the listing said of it.
+
+    `authors` are names as they are written there: kept in memory until the text is read.
+    """
 
     url: str
     published_at: datetime | None = None
     title: str = ""
+    authors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,27 @@ from embedding.kernel.errors import FetchError
 from embedding.sources.base import Inline, Item, Page, Pseudonyms, Web, event_time
 from embedding.sources.config import SourceConfig
 from embedding.sources.dotted import dotted, dotted_text
+from embedding.sources.kinds import COMMON, ITEM, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
 
+@SOURCES.register(
+    "comments",
+    SourceTraits(
+        settings=(*COMMON, *WEB, "pages", *ITEM, "next", "cursor", "order"),
+        defaults={
+            "items": "comments",
+            "id": "id",
+            "text": "text",
+            "time": "time",
+            "author": "author",
+            "next": "next",
+            "cursor": "cursor",
+        },
+        noun="a list of comments",
+    ),
+)
 class CommentsAdapter:
     """Lists comments, newest or oldest first, cursor after cursor."""
 

@@ -4,52 +4,23 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from embedding.kernel.config import Config, read_toml, validate
 from embedding.kernel.errors import ConfigError
-
-Kind = Literal["feed", "sitemap", "page", "rendered", "comments", "replayed"]
-KINDS: tuple[str, ...] = get_args(Kind)
+from embedding.sources.kinds import SOURCES
 
 AUTO = "auto"
 """The value of `answers` by which lists are found by their shape."""
 
-_COMMON = ("name", "kind", "group", "language", "timezone", "every", "weight", "max_items")
-_WEB = ("url", "rate", "proxy", "cookies")
-_ITEM = ("items", "id", "link", "title", "time", "text", "author")
-
-ACCEPTED: dict[str, tuple[str, ...]] = {
-    "feed": (*_COMMON, *_WEB, "links"),
-    "sitemap": (*_COMMON, *_WEB, "links", "pages"),
-    "page": (*_COMMON, *_WEB, "links", "pages", "items", "link", "title", "time", "next"),
-    "rendered": (*_COMMON, *_WEB, "links", "pages", *_ITEM, "answers", "post_cookies"),
-    "comments": (*_COMMON, *_WEB, "pages", *_ITEM, "next", "cursor", "order"),
-    "replayed": (*_COMMON, "path", "id", "title", "time", "text", "author"),
-}
-"""Settings that each kind of source understands."""
-
-_DEFAULTS: dict[str, dict[str, str]] = {
-    "page": {"link": "a[href]"},
-    "comments": {
-        "items": "comments",
-        "id": "id",
-        "text": "text",
-        "time": "time",
-        "author": "author",
-        "next": "next",
-        "cursor": "cursor",
-    },
-    "replayed": {"text": "text", "time": "date", "title": "title"},
-}
-
 
 class SourceConfig(Config):
-    """One source. Which settings a kind understands is in `ACCEPTED`; others are refused.
+    """One source. Which settings a kind understands its traits say (`kinds.py`);
+    others are refused.
 
     `items id link title time text author` say where things are inside a listing: CSS selectors
     for `page` and `rendered` (all but `items` relative to one item), dotted JSON names for
@@ -58,8 +29,9 @@ class SourceConfig(Config):
 
     name: str = Field(pattern=r"^[\w.-]{1,80}$")
     """Unique short name, by which reports and trends call the source."""
-    kind: Kind
-    """feed, sitemap, page, rendered, comments or replayed."""
+    kind: Annotated[str, AfterValidator(SOURCES.check)]
+    """feed, sitemap, page, rendered, comments or replayed, or one that another package adds
+    (docs/extending.md)."""
     url: str = ""
     """Address of the listing (http or https); every kind but `replayed` needs it."""
     group: str = Field("default", pattern=r"^[\w.-]{1,80}$")
@@ -119,15 +91,15 @@ class SourceConfig(Config):
     Then whoever writes a script of the page may write in your name."""
 
     @property
-    def _named_answers(self) -> bool:
+    def named_answers(self) -> bool:
         """Whether `items` is a name in JSON; there it may be empty: the answer itself."""
         return self.answers not in (None, AUTO) and self.items is not None
 
     @model_validator(mode="before")
     @classmethod
     def _defaults(cls, data: Any) -> Any:
-        if isinstance(data, dict) and isinstance(data.get("kind"), str):
-            return {**_DEFAULTS.get(data["kind"], {}), **data}
+        if isinstance(data, dict) and data.get("kind") in SOURCES:
+            return {**SOURCES.traits(data["kind"]).defaults, **data}
         return data
 
     @field_validator("links", "answers")
@@ -164,29 +136,17 @@ class SourceConfig(Config):
 
     @model_validator(mode="after")
     def _complete(self) -> SourceConfig:
-        if self.kind == "replayed":
+        traits = SOURCES.traits(self.kind)
+        if "path" in traits.settings:
             if self.path is None:
-                raise ValueError("a replayed source needs `path`, a dated JSONL file")
+                raise ValueError(f"a {self.kind} source needs `path`, a dated JSONL file")
             return self
         if not self.url:
             raise ValueError(f"a {self.kind} source needs `url`, an http or https address")
         if urlsplit(self.url).username is not None:
             raise ValueError("a name and password in `url` are never sent; take them out")
-        if self.kind == "page":
-            self._check_selectors()
-        if self.kind == "rendered" and self.text and not (self.items or self._named_answers):
-            raise ValueError("`text` needs `items`, the selector of one item")
+        traits.check(self)
         return self
-
-    def _check_selectors(self) -> None:
-        from lxml.cssselect import CSSSelector, SelectorError  # slow, and few kinds need it
-
-        for name in ("items", "link", "title", "time", "next"):
-            text = getattr(self, name) or "*"
-            try:
-                CSSSelector(text)
-            except (SelectorError, ValueError) as error:
-                raise ValueError(f"{name}: {text!r} is not a CSS selector ({error})") from error
 
 
 def check_address(url: str) -> None:
@@ -227,14 +187,15 @@ def load_sources(path: Path | str) -> tuple[SourceConfig, ...]:
 def _read(file: Path, position: int, table: dict[str, Any]) -> SourceConfig:
     """One `[[source]]` table."""
     where = f"{file}: source {table.get('name', f'number {position}')!r}"
-    kind = table.get("kind")
-    if kind not in KINDS:
-        raise ConfigError(f"{where}: kind {kind!r} is unknown; accepted are {', '.join(KINDS)}.")
-    unknown = [key for key in table if key not in ACCEPTED[kind]]
+    kind = str(table.get("kind"))
+    if kind not in SOURCES:
+        raise ConfigError(f"{where}: kind {kind!r} is unknown; accepted are {', '.join(SOURCES)}.")
+    accepted = SOURCES.traits(kind).settings
+    unknown = [key for key in table if key not in accepted]
     if unknown:
         raise ConfigError(
             f"{where}: unknown setting {unknown[0]!r}; a {kind} source accepts "
-            f"{', '.join(ACCEPTED[kind])}."
+            f"{', '.join(accepted)}."
         )
     source = validate(SourceConfig, table, where)
     if source.path is not None and not source.path.is_absolute():

@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-import feedparser
-
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import Item, Listing, Page, Reference, Web
+from embedding.sources.base import Item, Listing, Page, Pseudonyms, Reference, Web
 from embedding.sources.config import SourceConfig
+from embedding.sources.kinds import COMMON, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
@@ -25,6 +24,8 @@ _JSON_NAMES = {
     "title": "title",
     "published": "date_published",
     "updated": "date_modified",
+    "author": "author",
+    "authors": "authors",
 }
 _JSON_VERSION = "https://jsonfeed.org/version/"
 _ENCODING = re.compile(r"^(\s*<\?xml[^>]*?)\s+encoding\s*=\s*(['\"])[^'\"]*\2", re.IGNORECASE)
@@ -32,12 +33,27 @@ _DEFECTS = (ValueError, TypeError, LookupError, AttributeError, AssertionError, 
 """What feedparser raises for some feeds instead of reading what it can."""
 
 
+@SOURCES.register(
+    "feed",
+    SourceTraits(
+        settings=(*COMMON, *WEB, "links"),
+        noun="a feed",
+        listing=True,
+        discoverable=True,
+    ),
+)
 class FeedAdapter:
     """Lists the entries of one RSS, Atom or JSON feed."""
 
-    def __init__(self, source: SourceConfig) -> None:
+    def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
+        del pseudonyms  # a listing of articles names no author
         self.source = source
         self.complete = False
+
+    @staticmethod
+    def listing(source: SourceConfig, page: Page) -> Listing:
+        """See `read_feed`."""
+        return read_feed(source, page)
 
     async def poll(self, web: Web) -> AsyncIterator[Item]:
         """Entries of the feed; nothing when it has not changed."""
@@ -66,7 +82,15 @@ def _reference(entry: Any, base: str, links: re.Pattern[str], zone: str) -> Refe
         return None
     times = (parse_time(entry.get(name), zone) for name in ("published", "created", "updated"))
     when = next((time for time in times if time is not None), None)
-    return Reference(link, when, _text(entry.get("title")))
+    return Reference(link, when, _text(entry.get("title")), _authors(entry))
+
+
+def _authors(entry: Any) -> tuple[str, ...]:
+    """Names of the authors as the entry gives them."""
+    several = entry.get("authors")
+    found = [entry.get("author"), *(several if isinstance(several, list) else ())]
+    names = (one.get("name") if isinstance(one, Mapping) else one for one in found[:20])
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name.strip()))
 
 
 def _xml_entries(text: str, url: str) -> Sequence[Mapping[str, Any]] | None:
@@ -74,6 +98,8 @@ def _xml_entries(text: str, url: str) -> Sequence[Mapping[str, Any]] | None:
     # The page is decoded already: an encoding in its prolog can only be wrong now.
     plain = _ENCODING.sub(r"\1", text, count=1).encode()
     try:
+        import feedparser  # slow; settings name feeds where none is read
+
         feed = feedparser.parse(
             plain, response_headers={"content-type": "application/xml; charset=utf-8"}
         )

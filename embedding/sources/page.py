@@ -6,22 +6,50 @@ import re
 from collections.abc import AsyncIterator
 
 from lxml import html
-from lxml.cssselect import CSSSelector
+from lxml.cssselect import CSSSelector, SelectorError
 from lxml.etree import ParserError
 
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import Item, Listing, Page, Reference, Web
+from embedding.sources.base import Item, Listing, Page, Pseudonyms, Reference, Web
 from embedding.sources.config import SourceConfig
+from embedding.sources.kinds import COMMON, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
 
+def check_selectors(source: SourceConfig) -> None:
+    """ValueError for a selector that is none."""
+    for name in ("items", "link", "title", "time", "next"):
+        text = getattr(source, name) or "*"
+        try:
+            CSSSelector(text)
+        except (SelectorError, ValueError) as error:
+            raise ValueError(f"{name}: {text!r} is not a CSS selector ({error})") from error
+
+
+@SOURCES.register(
+    "page",
+    SourceTraits(
+        settings=(*COMMON, *WEB, "links", "pages", "items", "link", "title", "time", "next"),
+        defaults={"link": "a[href]"},
+        check=check_selectors,
+        noun="a page that lists articles",
+        listing=True,
+        discoverable=True,
+    ),
+)
 class PageAdapter:
     """Lists links of a page and of the pages after it, until all links of one are known."""
 
-    def __init__(self, source: SourceConfig) -> None:
+    def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
+        del pseudonyms  # a listing of articles names no author
         self.source = source
         self.complete = False
+
+    @staticmethod
+    def listing(source: SourceConfig, page: Page) -> Listing:
+        """See `read_links`."""
+        return read_links(source, page)
 
     async def poll(self, web: Web) -> AsyncIterator[Item]:
         """References in the order of the listing, page after page."""

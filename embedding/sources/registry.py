@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 from embedding.kernel.errors import ConfigError
 from embedding.sources.base import Adapter, Listing, Page, Pseudonyms
-from embedding.sources.comments import CommentsAdapter
-from embedding.sources.config import KINDS, SourceConfig
-from embedding.sources.feed import FeedAdapter, read_feed
-from embedding.sources.page import PageAdapter, read_links
-from embedding.sources.rendered import RenderedAdapter
-from embedding.sources.replayed import ReplayedAdapter
-from embedding.sources.sitemap import SitemapAdapter, read_map
+from embedding.sources.config import SourceConfig
+from embedding.sources.kinds import SOURCES
+
+
+@runtime_checkable
+class Lists(Protocol):
+    """An adapter with the trait `listing`."""
+
+    @staticmethod
+    def listing(source: SourceConfig, page: Page) -> Listing:
+        """What one answer of its listing holds; raises FetchError."""
+        ...
 
 
 def make_adapter(source: SourceConfig, pseudonyms: Pseudonyms) -> Adapter:
     """The adapter of `source.kind`."""
-    match source.kind:
-        case "feed":
-            return FeedAdapter(source)
-        case "sitemap":
-            return SitemapAdapter(source)
-        case "page":
-            return PageAdapter(source)
-        case "rendered":
-            return RenderedAdapter(source, pseudonyms)
-        case "comments":
-            return CommentsAdapter(source, pseudonyms)
-        case "replayed":
-            return ReplayedAdapter(source, pseudonyms)
-    raise ConfigError(f"source kind {source.kind!r} is unknown; accepted are {', '.join(KINDS)}.")
+    return SOURCES.get(source.kind)(source, pseudonyms)
 
 
 def read_listing(source: SourceConfig, page: Page) -> Listing:
@@ -36,11 +30,7 @@ def read_listing(source: SourceConfig, page: Page) -> Listing:
 
     May take long for a page that was made for it: see `Web.listing`.
     """
-    match source.kind:
-        case "feed":
-            return read_feed(source, page)
-        case "sitemap":
-            return read_map(source, page)
-        case "page":
-            return read_links(source, page)
-    raise ConfigError(f"source kind {source.kind!r} has no listing of its own.")
+    adapter = SOURCES.get(source.kind)
+    if not SOURCES.traits(source.kind).listing or not isinstance(adapter, Lists):
+        raise ConfigError(f"source kind {source.kind!r} has no listing of its own.")
+    return adapter.listing(source, page)

@@ -9,10 +9,26 @@ from datetime import datetime
 
 from embedding.sources.base import Found, Inline, Item, Pseudonyms, Reference, Web, event_time
 from embedding.sources.config import SourceConfig
+from embedding.sources.kinds import COMMON, ITEM, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
 
+def check_items(source: SourceConfig) -> None:
+    """ValueError for texts that are looked for in no item."""
+    if source.text and not (source.items or source.named_answers):
+        raise ValueError("`text` needs `items`, the selector of one item")
+
+
+@SOURCES.register(
+    "rendered",
+    SourceTraits(
+        settings=(*COMMON, *WEB, "links", "pages", *ITEM, "answers", "post_cookies"),
+        check=check_items,
+        noun="a rendered page",
+        browser=True,
+    ),
+)
 class RenderedAdapter:
     """Lists the items of a rendered page: inline texts, or links when no text is found there."""
 

@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from lxml import etree
 
 from embedding.kernel.errors import FetchError
-from embedding.sources.base import Item, Listing, Page, Reference, Web
+from embedding.sources.base import Item, Listing, Page, Pseudonyms, Reference, Web
 from embedding.sources.changes import ChangeRate
 from embedding.sources.config import SourceConfig
+from embedding.sources.kinds import COMMON, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
@@ -104,6 +105,15 @@ def _entry(node: etree._Element, base: str, zone: str) -> Reference | None:
     return Reference(link, when, values.get("title", ""))
 
 
+@SOURCES.register(
+    "sitemap",
+    SourceTraits(
+        settings=(*COMMON, *WEB, "links", "pages"),
+        noun="a sitemap",
+        listing=True,
+        discoverable=True,
+    ),
+)
 class SitemapAdapter:
     """Lists the articles of a sitemap and of its newest children.
 
@@ -112,13 +122,19 @@ class SitemapAdapter:
     a child is read when a change of it is as likely as not. Time counts in polls here.
     """
 
-    def __init__(self, source: SourceConfig) -> None:
+    def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
+        del pseudonyms  # a listing of articles names no author
         self.source = source
         self.complete = False
         self._children: tuple[Reference, ...] = ()
         self._seen: dict[str, _Child] = {}
         self.trust = ChangeRate(_SILENT, trust=_TRUST)
         """How often children change without their `lastmod`, and how often that tells the truth."""
+
+    @staticmethod
+    def listing(source: SourceConfig, page: Page) -> Listing:
+        """See `read_map`."""
+        return read_map(source, page)
 
     async def poll(self, web: Web) -> AsyncIterator[Item]:
         """References of the sitemap; of an index only of children that changed."""

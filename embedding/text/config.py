@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from embedding.kernel.config import Config
 from embedding.text.morphemes import CONTENT_TAGS, TAGS
+from embedding.text.tokenizers import check_tokenizer
+from embedding.text.voices import UnknownAuthors
 
-TokenizerName = Literal["auto", "kiwi", "mecab", "script", "whitespace"]
+TokenizerName = Annotated[str, AfterValidator(check_tokenizer)]
+"""auto, or the name of a registered tokenizer."""
 
 
 class TextConfig(Config):
@@ -17,7 +20,8 @@ class TextConfig(Config):
 
     tokenizer: TokenizerName = "auto"
     """auto: Kiwi morphemes for Korean and words by script for the rest; or one for everything:
-    kiwi, mecab (when python-mecab-ko is installed), script, whitespace (words as they stand)."""
+    kiwi, mecab (when python-mecab-ko is installed), script, whitespace (words as they stand), or
+    one that another package adds (docs/extending.md)."""
 
     cache_mb: int = Field(default=256, ge=0)
     """Megabytes of analysed whitespace-delimited words and their parts kept in front of the
@@ -51,6 +55,13 @@ class TextConfig(Config):
 
     phrase_voices: int = Field(default=5, ge=2, le=100)
     """Authors who must have written a phrase before it is joined."""
+
+    unknown_authors: UnknownAuthors = "one"
+    """Who wrote the texts of a source whose authors are unknown, where it is asked how many people
+    used a word or a phrase. one: all of them count as one author, as nobody can say that they were
+    more; then a word that only such sources use needs as many sources as it needs authors
+    (`server.min_authors`). each: every text counts as an author of its own; then a name that stands
+    in a few texts of one person gets a row. Texts of a corpus file always count each."""
 
     phrase_npmi: float = Field(default=0.3, ge=0, le=1)
     """How much the parts of a phrase keep together at least: normalised pointwise mutual

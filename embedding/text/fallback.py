@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from embedding.text.config import TextConfig
+from embedding.text.tokenizers import TOKENIZERS, TokenizerTraits
 
 _UNSPACED = (
     r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
@@ -23,6 +24,7 @@ def _digest(name: str, config: TextConfig, version: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+@TOKENIZERS.register("script", TokenizerTraits(always_runs=True))
 class ScriptTokenizer:
     """Words by script, for any language.
 
@@ -58,6 +60,7 @@ class ScriptTokenizer:
         return [word for word in words if self._least <= len(word) <= self._most]
 
 
+@TOKENIZERS.register("whitespace", TokenizerTraits(as_written=True, always_runs=True))
 class WhitespaceTokenizer:
     """Words as they stand between blanks: for text that was cut into words before."""
 

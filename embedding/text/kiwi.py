@@ -21,6 +21,7 @@ from embedding.text.morphemes import make_select, pieces
 from embedding.text.passages import Passage, linked
 from embedding.text.readings import Readings
 from embedding.text.sentences import eojeols
+from embedding.text.tokenizers import TOKENIZERS, TokenizerTraits
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ def shared_kiwi(workers: int = 1, user_words: tuple[str, ...] = ()) -> Any:
         return kiwi
 
 
+@TOKENIZERS.register("kiwi", TokenizerTraits(always_runs=True))
 class KiwiTokenizer:
     """Content words by Kiwi (see `morphemes`).
 

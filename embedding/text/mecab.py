@@ -13,6 +13,7 @@ from embedding.kernel.errors import ConfigError
 from embedding.text.config import TextConfig
 from embedding.text.morphemes import join, make_select
 from embedding.text.neutral import split_neutral
+from embedding.text.tokenizers import TOKENIZERS, TokenizerTraits
 
 VERSION = "2"
 
@@ -25,6 +26,7 @@ class _Piece:
     len: int
 
 
+@TOKENIZERS.register("mecab", TokenizerTraits())
 class MecabTokenizer:
     """Content words by MeCab-ko (python-mecab-ko), in the forms that the Kiwi tokenizer uses.
 

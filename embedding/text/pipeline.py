@@ -27,7 +27,8 @@ from embedding.text.phrases import Phrases
 from embedding.text.sentences import split_sentences
 from embedding.text.statistics import VocabularyStatistics
 from embedding.text.tokenizer import Tokenizer, make_tokenizer
-from embedding.text.voices import voices
+from embedding.text.tokenizers import AUTO
+from embedding.text.voices import contributors, voices
 
 log = logging.getLogger(__name__)
 
@@ -83,12 +84,13 @@ class TextPipeline:
             )
         if self._tokenizer.renew():
             self.digest = self._make_digest()
-        who = voices(documents)
+        who = voices(documents, self._config.unknown_authors)
         published = [document.published_at.timestamp() for document in documents]
         passages = [self._sentences(document) for document in documents]
         found: tuple[Phrase, ...] = ()
         if self._phrases is not None:
-            sentences, found = self._phrases.read(passages, who, published)
+            wrote = contributors(who, documents[0].source)
+            sentences, found = self._phrases.read(passages, wrote, published)
         else:
             sentences = [[passage.words for passage in document] for document in passages]
         block = TokenBlock.build(
@@ -132,7 +134,7 @@ class TextPipeline:
         return [passage for passage in found if passage.words]
 
     def _tokenize(self, sentences: list[str], text: str, language: str | None) -> list[Passage]:
-        if self._config.tokenizer != "auto":
+        if self._config.tokenizer != AUTO:
             return _passages(self._tokenizer, sentences)
         if not is_korean(text, language):
             return _passages(self._script, sentences)
@@ -181,7 +183,8 @@ class TextPipeline:
         config = self._config
         if self._phrases is None:
             return ()
-        return PHRASES_VERSION, config.phrases, config.phrase_voices, config.phrase_npmi
+        rule = (config.phrase_voices, config.phrase_npmi, config.unknown_authors)
+        return PHRASES_VERSION, config.phrases, *rule
 
     def _leaving_out(self) -> tuple[object, ...]:
         """What decides which sentences are boilerplate."""
@@ -193,7 +196,7 @@ class TextPipeline:
         config = self._config
         parts = (
             self._tokenizer.digest,
-            self._script.digest if config.tokenizer == "auto" else "",
+            self._script.digest if config.tokenizer == AUTO else "",
             NORMALISER_VERSION,
             MASK_VERSION if config.mask else "",
             config.run_length,

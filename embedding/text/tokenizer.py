@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from embedding.kernel.errors import ConfigError
 from embedding.text.config import TextConfig
+from embedding.text.tokenizers import AUTO, TOKENIZERS
 
 log = logging.getLogger(__name__)
 
@@ -41,22 +42,10 @@ def make_tokenizer(config: TextConfig) -> Tokenizer:
 
     Raises ConfigError when a tokenizer was asked for by name and cannot run.
     """
-    from embedding.text.fallback import ScriptTokenizer, WhitespaceTokenizer
-
-    if config.tokenizer == "script":
-        return ScriptTokenizer(config)
-    if config.tokenizer == "whitespace":
-        return WhitespaceTokenizer(config)
-    if config.tokenizer == "mecab":
-        from embedding.text.mecab import MecabTokenizer
-
-        return MecabTokenizer(config)
-    from embedding.text.kiwi import KiwiTokenizer
-
+    if config.tokenizer != AUTO:
+        return TOKENIZERS.get(config.tokenizer)(config)
     try:
-        return KiwiTokenizer(config)
+        return TOKENIZERS.get("kiwi")(config)
     except ConfigError as error:
-        if config.tokenizer == "kiwi":
-            raise
         log.warning("%s Korean text is cut into words by script instead.", error)
-        return ScriptTokenizer(config)
+        return TOKENIZERS.get("script")(config)

@@ -15,9 +15,11 @@ import psutil
 from embedding.exchange.shards.unpacked import check_column_exchange
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import WindowUnit
-from embedding.models.config import Model
+from embedding.models.traits import COUNT_MODELS, MODELS, TORCH_MODEL
+from embedding.server.policies.traits import POLICIES
 from embedding.server.shards.unsplit import check_column_policy, check_pushing
 from embedding.text.tokenizer import make_tokenizer
+from embedding.text.tokenizers import AUTO, TOKENIZERS
 from embedding.training.request import TrainRequest
 from embedding.training.sources import SourceCount
 from embedding.worker.corpus import Stretch, dated_line, stretches
@@ -50,7 +52,7 @@ OF_NODES = (
 
 def check_options(request: TrainRequest) -> None:
     """Raises ConfigError for options that do not go together or cannot work here."""
-    if request.model.model is Model.SPPMI:
+    if request.model.model in COUNT_MODELS:
         check_baseline(request)
     most = NODES_A_CORE * (os.cpu_count() or 1)
     if request.nodes > most:
@@ -66,7 +68,8 @@ def check_options(request: TrainRequest) -> None:
         _check_torch(request)
     if request.dated is not None:
         _check_dated(request)
-    if request.text.tokenizer == "mecab":
+    tokenizer = request.text.tokenizer
+    if tokenizer != AUTO and not TOKENIZERS.traits(tokenizer).always_runs:
         make_tokenizer(request.text)
 
 
@@ -76,19 +79,24 @@ def check_baseline(request: TrainRequest) -> None:
     for name in OF_NODES:
         if getattr(request, name) != getattr(usual, name):
             raise ConfigError(
-                f"model sppmi: it is counted in one pass, by no node and no server; leave out what "
-                f"sets {name}, or choose sgns, cbow, fasttext or glove."
+                f"model {request.model.model}: it is counted in one pass, by no node and no "
+                f"server; leave out what sets {name}, or choose {' or '.join(MODELS)}."
             )
     if request.vocabulary == "growing":
         raise ConfigError(
-            "model sppmi with vocabulary growing: its words are counted first; counted is accepted."
+            f"model {request.model.model} with vocabulary growing: its words are counted first; "
+            "counted is accepted."
         )
 
 
 def _check_torch(request: TrainRequest) -> None:
-    """Where nodes do not train on copies of rows."""
+    """Where nodes do not train on copies of rows, or the model has no torch reference."""
+    TORCH_MODEL.check(request.model.model)
     for found, what in (
-        (request.sync.policy == "hogwild", "sync hogwild: nodes write into one table at once"),
+        (
+            POLICIES.traits(request.sync.policy).needs_shared_memory,
+            f"sync {request.sync.policy}: nodes write into one table at once",
+        ),
         (request.split == "columns", "split columns: the shards train"),
     ):
         if found:
@@ -112,7 +120,7 @@ def _check_columns(request: TrainRequest) -> None:
             f"groups {request.topology.groups} with split columns: nodes have no rows that could "
             "be added up; groups 0 is accepted."
         )
-    if request.topology.kind != "ps":
+    if request.topology.traits.sums:
         raise ConfigError(
             f"topology {request.topology.kind} with split columns: replicas hold whole rows, and "
             "nodes would have none; ps is accepted."
@@ -221,7 +229,7 @@ def check_memory(request: TrainRequest, words: int) -> None:
     block = min(words, 2 * request.node_config.block_tokens)
     grams = request.model.gram_rows
     rows = 4 * words + 2 * grams + request.nodes * (4 * block + 3 * grams)
-    if request.topology.kind == "allreduce":
+    if request.topology.traits.replicas:
         # Each node's replica and the sums; one remembers what it has told the server.
         rows += request.nodes * (4 * words + 2 * grams) + 2 * words + grams
     needed, free = 4 * rows * request.model.width, free_memory()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from embedding.models.config import Model
+from embedding.models.traits import COUNT_MODELS
 from embedding.snapshots.store import SnapshotStore
 from embedding.training.checks import INITIAL_ROWS, check_corpus, check_memory, check_options
 from embedding.training.request import Progress, TrainRequest, TrainResult
@@ -27,7 +27,7 @@ def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> 
     sources = check_corpus(request)
     check_memory(request, 0)  # fastText's n-gram rows are there before the first word is
     check_memory(request, INITIAL_ROWS)
-    counted_only = request.model.model is Model.SPPMI
+    counted_only = request.model.model in COUNT_MODELS
     if not counted_only:
         processes(OF_A_CORPUS)
     with (

@@ -48,7 +48,7 @@ class Placement:
             told |= {"group": f"group-{group}", "aggregator": self._aggregators[group]}
         if len(self.servers) > 1:
             told["server"] = self.servers[node % len(self.servers)]
-        if topology.kind == "allreduce":
+        if topology.traits.replicas:
             # Rows are pulled once, when they are new: nothing is gained by rounding them.
             whole = {"rows": "float32", "compression": "none"}
             told["exchange"] = spec.exchange.model_copy(update=whole)
@@ -59,7 +59,7 @@ class Placement:
 def placed(request: TrainRequest, server: str) -> Iterator[Placement]:
     """The meeting places of the nodes, open for the length of a `with` block."""
     with ExitStack() as stack:
-        if request.topology.kind != "ps":
+        if request.topology.traits.sums:
             yield Placement(request, _meeting(request, stack))
         else:
             aggregators = _aggregators(request, server, stack)

@@ -14,10 +14,12 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.topology import TopologyConfig
 from embedding.kernel.config import Config
 from embedding.kernel.records import SnapshotRef, WindowUnit
-from embedding.models.config import Model, ModelConfig
+from embedding.models.config import ModelConfig
+from embedding.models.traits import COUNT_MODELS
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
+from embedding.text.tokenizers import as_written
 from embedding.worker.config import NodeConfig
 from embedding.worker.spec import check_rounds
 
@@ -130,7 +132,7 @@ class TrainRequest(Config):
         Left to itself it does for plain text that is read as a whole; where a morpheme analyser
         or a JSON reader would do its work twice, the vocabulary grows. SPPMI-SVD always does.
         """
-        if self.model.model is Model.SPPMI:
+        if self.model.model in COUNT_MODELS:
             return True
         if self.vocabulary is not None:
             return self.vocabulary == "counted"
@@ -140,7 +142,7 @@ class TrainRequest(Config):
     @property
     def quickly_counted(self) -> bool:
         """Whether Arrow can count the words without the text pipeline."""
-        plain = self.text.tokenizer == "whitespace" and not self.text.mask
+        plain = as_written(self.text.tokenizer) and not self.text.mask
         return plain and not self.lines_are_dated
 
 

@@ -5,23 +5,24 @@ from __future__ import annotations
 import os
 
 from embedding.kernel.errors import ConfigError
-from embedding.server.groupconfig import PAST_PUSHES, PUSHING, check_pace
+from embedding.server.compatibility import (
+    AGGREGATED_COMPRESSION,
+    AGGREGATED_POLICY,
+    SERVER_GROUPS,
+    SUMS_COMPRESSION,
+    SUMS_POLICY,
+)
+from embedding.server.groupconfig import check_pace
 from embedding.training.request import TrainRequest
-
-IN_STEP = ("bsp", "ssp", "asp")
-"""Policies under which nodes that all-reduce can push the rest of their rows."""
-PLAIN = ("none", "fp16")
-"""Ways of writing a delta that leave nothing out."""
 
 
 def check_topology(request: TrainRequest) -> None:
     """Raises ConfigError for a topology that does not go with the other options."""
     topology, sync = request.topology, request.sync
     check_server_groups(request)
-    if topology.kind == "ps" and not topology.groups:
-        return
-    if topology.kind == "ps":
-        _check_groups(request)
+    if not topology.traits.sums:
+        if topology.groups:
+            _check_groups(request)
         return
     where = f"topology {topology.kind}"
     if topology.groups:
@@ -29,16 +30,8 @@ def check_topology(request: TrainRequest) -> None:
             f"{where} with groups {topology.groups}: groups push to the server; they are accepted "
             "with topology ps."
         )
-    if sync.policy not in IN_STEP:
-        raise ConfigError(
-            f"{where} with policy {sync.policy}: its nodes are in step by their sums alone; "
-            f"{', '.join(IN_STEP)} are accepted."
-        )
-    if request.exchange.compression not in PLAIN:
-        raise ConfigError(
-            f"{where} with compression {request.exchange.compression}: sums travel whole; "
-            f"{' or '.join(PLAIN)} is accepted."
-        )
+    SUMS_POLICY.check(sync.policy, where)
+    SUMS_COMPRESSION.check(request.exchange.compression, where)
     if sync.combine == "mean":
         raise ConfigError(
             f"{where} with combine mean: what nodes moved is summed in shares; sum is accepted."
@@ -54,16 +47,12 @@ def _check_groups(request: TrainRequest) -> None:
         raise ConfigError(
             f"{where}: there are {request.nodes} nodes; at most so many groups are accepted."
         )
-    if sync.policy not in IN_STEP or sync.combine == "mean":
+    AGGREGATED_POLICY.check(sync.policy, where)
+    if sync.combine == "mean":
         raise ConfigError(
-            f"{where} with policy {sync.policy} and combine {sync.combine}: what a group moved is "
-            f"one sum; {', '.join(IN_STEP)} with combine sum are accepted."
+            f"{where} with combine mean: what a group moved is one sum; sum is accepted."
         )
-    if request.exchange.compression not in PLAIN:
-        raise ConfigError(
-            f"{where} with compression {request.exchange.compression}: an aggregator adds up "
-            f"whole deltas; {' or '.join(PLAIN)} is accepted."
-        )
+    AGGREGATED_COMPRESSION.check(request.exchange.compression, where)
 
 
 def _check_gpus(nodes: int) -> None:
@@ -97,7 +86,7 @@ def check_server_groups(request: TrainRequest) -> None:
         )
     for is_so, what, why, accepted in (
         (
-            topology.kind != "ps",
+            topology.traits.sums,
             f"topology {topology.kind}",
             "nodes push to the server of their group, and sums go past it",
             "topology ps",
@@ -117,9 +106,5 @@ def check_server_groups(request: TrainRequest) -> None:
     ):
         if is_so:
             raise ConfigError(f"{where} with {what}: {why}; {accepted} is accepted.")
-    if request.sync.policy in PAST_PUSHES:
-        raise ConfigError(
-            f"{where} with policy {request.sync.policy}: its nodes change rows past the pushes "
-            f"that groups tell each other of; {', '.join(PUSHING)} are accepted."
-        )
+    SERVER_GROUPS.check(request.sync.policy, where)
     check_pace(topology.exchange_every_s, request.sync.liveness_timeout_s)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from embedding.kernel.config import Config
+from embedding.trends.estimators import ESTIMATORS
 
-EstimatorName = Literal["usage", "neighbours", "procrustes", "local"]
-"""Those registered in `trends/shift.py`, named here so that reading settings loads none."""
+EstimatorName = Annotated[str, AfterValidator(ESTIMATORS.check)]
+"""Name of a registered estimator."""
 
 
 class TrendsConfig(Config):
     """How two windows are compared and how much of it is reported."""
 
     estimator: EstimatorName = "usage"
-    """What ranks the moved words: an estimator registered in `trends/shift.py`. usage judges words
+    """What ranks the moved words: usage, neighbours, procrustes or local, or one
+    that another package adds (docs/extending.md). usage judges words
     by the documents that use them, and by neighbours where a snapshot does not say how words were
     used."""
 

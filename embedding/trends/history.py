@@ -12,11 +12,12 @@ from embedding.snapshots.snapshot import Snapshot
 from embedding.trends import noise
 from embedding.trends.compass import Compass
 from embedding.trends.config import TrendsConfig
+from embedding.trends.estimators import shown
 from embedding.trends.expressions import parts_of
 from embedding.trends.material import Snapshots, windows_up_to
 from embedding.trends.plain import to_plain
 from embedding.trends.rows import Neighbour, Note, TrendReport
-from embedding.trends.shift import SHARE, shown
+from embedding.trends.shift import SHARE
 from embedding.trends.significance import wilson
 
 

@@ -11,14 +11,15 @@ from embedding.kernel.records import FloatArray, IntArray
 from embedding.trends import noise
 from embedding.trends.config import TrendsConfig
 from embedding.trends.dating import ChangeDate, change_dates
+from embedding.trends.estimators import ESTIMATORS, shown
 from embedding.trends.material import Material, signs
 from embedding.trends.pair import Pair, pair_of
-from embedding.trends.permutation import Grounds, between_times
+from embedding.trends.permutation import Grounds
 from embedding.trends.pulling import pulling
 from embedding.trends.rows import Support, TrendRow
 from embedding.trends.scores import word_scores
 from embedding.trends.scoretable import WordScores
-from embedding.trends.shift import ESTIMATORS, SCALES, shift, shown
+from embedding.trends.shift import shift
 from embedding.trends.significance import Figures, benjamini_hochberg
 from embedding.trends.support import support
 from embedding.trends.touched import touched_words
@@ -87,22 +88,22 @@ def judge_words(
     if len(rows) == 0 or len(pair) < 3:
         return None
     exposure = noise.exposure(pair.seen_before[rows], in_window[rows])
-    name = shown(config.estimator)
+    scale = ESTIMATORS.traits(shown(config.estimator)).scale
     values = shift(pair, rows, config)
     known = np.isfinite(values)
     rows, values, exposure = rows[known], values[known], exposure[known]
     if not len(rows):
         return None
-    stable = SCALES[name].forward(values.astype(np.float64))
+    stable = scale.forward(values.astype(np.float64))
     grounds = None
     places = np.arange(len(rows), dtype=np.int64)
     judged = ranked = noise.judge(stable, exposure, config.band_words)
-    if config.estimator == "usage" and pair.usage_compares:
-        before, after = pair.used(rows)
-        sure = between_times(before, after)
+    judge = ESTIMATORS.traits(config.estimator).judge
+    if judge is not None and pair.usage_compares:
+        sure = judge(pair, rows)
         grounds = sure.grounds
         ranked = noise.Ranked(sure.z, sure.p, benjamini_hochberg(sure.p), judged.floor)
-    expected = SCALES[name].inverse(judged.floor.at(exposure)[0])
+    expected = scale.inverse(judged.floor.at(exposure)[0])
     if among is not None:
         chosen = np.array([pair.words[at] in among for at in rows.tolist()], dtype=bool)
         ranked, rows = ranked.take(chosen), rows[chosen]
@@ -182,9 +183,11 @@ def _dates(date: ChangeDate | None) -> dict[str, object]:
 
 def usable(pair: Pair) -> list[str]:
     """Names of the estimators that can compare this pair by themselves, sorted."""
-    left_out = set()
-    if pair.before.shape[1] != pair.after.shape[1]:
-        left_out.add("procrustes")
-    if not pair.usage_compares:
-        left_out.add("usage")
-    return sorted(set(ESTIMATORS) - left_out)
+    equal = pair.before.shape[1] == pair.after.shape[1]
+    found = []
+    for name in ESTIMATORS:
+        traits = ESTIMATORS.traits(name)
+        lacks_usage = traits.needs_usage and not pair.usage_compares
+        if not lacks_usage and (equal or not traits.needs_equal_dimensions):
+            found.append(name)
+    return sorted(found)

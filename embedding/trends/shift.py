@@ -1,14 +1,10 @@
 """Estimators of shift: how far a word's meaning moved between two snapshots.
 
 Each is a pure function (pair, rows, config) → float32 [len(rows)], higher = moved more, registered
-by name in `ESTIMATORS`. All are blind to a rotation of either space. With each comes the scale on
-which its chance fluctuation is close to normal (`Scale`), which significance needs.
+with its traits in `ESTIMATORS` (`estimators.py`). All are blind to a rotation of either space.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,21 +13,12 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import FloatArray, IntArray
 from embedding.snapshots.nearness import sureness
 from embedding.trends.config import TrendsConfig
+from embedding.trends.estimators import ESTIMATORS, EstimatorTraits, Scale, shown
 from embedding.trends.nearest import nearest, shared
 from embedding.trends.pair import Pair
+from embedding.trends.permutation import Permuted, between_times
 from embedding.trends.significance import Figures
 from embedding.trends.usage import usage_shift
-
-Estimator = Callable[[Pair, IntArray, TrendsConfig], FloatArray]
-Map = Callable[[Figures], Figures]
-
-
-@dataclass(frozen=True)
-class Scale:
-    """A variance-stabilising map of shifts and its inverse."""
-
-    forward: Map
-    inverse: Map
 
 
 def _square_of_sine(angle: Figures) -> Figures:
@@ -41,28 +28,14 @@ def _square_of_sine(angle: Figures) -> Figures:
 
 # Shares of k: the arcsine root of a binomial share. Cosine distances are half a squared length,
 # close to a scaled chi-square, whose cube root is close to normal (Wilson and Hilferty 1931).
-SHARE = Scale(lambda x: np.arcsin(np.sqrt(np.clip(x, 0.0, 1.0))), _square_of_sine)
-DISTANCE = Scale(np.cbrt, lambda x: np.clip(x, 0.0, None) ** 3)
-LINEAR = Scale(lambda x: x, lambda x: x)
-
-ESTIMATORS: dict[str, Estimator] = {}
-SCALES: dict[str, Scale] = {}
+SHARE = Scale("share", lambda x: np.arcsin(np.sqrt(np.clip(x, 0.0, 1.0))), _square_of_sine)
+DISTANCE = Scale("distance", np.cbrt, lambda x: np.clip(x, 0.0, None) ** 3)
+LINEAR = Scale("linear", lambda x: x, lambda x: x)
 
 
-def register(name: str, scale: Scale) -> Callable[[Estimator], Estimator]:
-    """Decorator: make an estimator known under `name`."""
-
-    def keep(function: Estimator) -> Estimator:
-        ESTIMATORS[name] = function
-        SCALES[name] = scale
-        return function
-
-    return keep
-
-
-def shown(estimator: str) -> str:
-    """The estimator whose figures people see: that of usage has no unit that they know."""
-    return "neighbours" if estimator == "usage" else estimator
+def judge_usage(pair: Pair, rows: IntArray) -> Permuted:
+    """By permuting the documents of both windows (`permutation.py`)."""
+    return between_times(*pair.used(rows))
 
 
 def shift(pair: Pair, rows: IntArray, config: TrendsConfig, name: str | None = None) -> FloatArray:
@@ -77,10 +50,18 @@ def shift(pair: Pair, rows: IntArray, config: TrendsConfig, name: str | None = N
         raise InputError(
             f"the two snapshots share {len(pair)} words; a comparison needs at least 3."
         )
-    return ESTIMATORS[name or shown(config.estimator)](pair, rows, config)
+    return ESTIMATORS.get(name or shown(config.estimator))(pair, rows, config)
 
 
-@register("usage", LINEAR)
+@ESTIMATORS.register(
+    "usage",
+    EstimatorTraits(
+        scale=LINEAR,
+        needs_usage=True,
+        judge=judge_usage,
+        shown_as="neighbours",
+    ),
+)
 def usage(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
     """How differently a word's contexts stand in both windows (`usage.py`).
 
@@ -96,7 +77,7 @@ def usage(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
     return usage_shift(before[0], after, before[1:]).astype(np.float32)
 
 
-@register("neighbours", SHARE)
+@ESTIMATORS.register("neighbours", EstimatorTraits(scale=SHARE))
 def neighbour_overlap(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
     """1 − |N_before ∩ N_after| / k over the k nearest frequent words (Gonen et al. 2020, eq. 1).
 
@@ -106,7 +87,7 @@ def neighbour_overlap(pair: Pair, rows: IntArray, config: TrendsConfig) -> Float
     return overlap_shift(before, after, len(pair))
 
 
-@register("procrustes", DISTANCE)
+@ESTIMATORS.register("procrustes", EstimatorTraits(scale=DISTANCE, needs_equal_dimensions=True))
 def procrustes(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
     """Cosine distance after orthogonal alignment (Hamilton et al. 2016, eq. 4) on stable anchors.
 
@@ -130,7 +111,7 @@ def procrustes(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
     return cosine_distance(pair.before[rows] @ rotation, pair.after[rows])
 
 
-@register("local", DISTANCE)
+@ESTIMATORS.register("local", EstimatorTraits(scale=DISTANCE))
 def local_neighbourhood(pair: Pair, rows: IntArray, config: TrendsConfig) -> FloatArray:
     """Change of a word's similarities to its neighbours of both times (Hamilton et al. 2016b).
 

@@ -131,6 +131,39 @@ def saved(folder: Path) -> list[str]:
     return sorted(name for name in found if (folder / name / REPORT).is_file())
 
 
+def holding(folder: Path, wanted: str) -> list[str]:
+    """Ids of the reports that hold a word, a source or an address, sorted."""
+    return [name for name in saved(folder) if _holds(folder / name, wanted)]
+
+
+def remove(folder: Path, id: str) -> None:  # noqa: A002
+    """Take a report away; it is made again from its snapshot when it is asked for."""
+    (folder / _checked(id)).rename(folder / f".replaced-{uuid.uuid4().hex}")
+    sweep(folder)
+
+
+def sweep(folder: Path) -> None:
+    """Clear away what was left of reports that were taken away. Nobody may be writing one."""
+    for left in folder.glob(".replaced-*"):
+        shutil.rmtree(left)
+
+
+def _holds(folder: Path, wanted: str) -> bool:
+    # JSON writes a string in one way here: no characters are escaped but these.
+    text = json.dumps(wanted, ensure_ascii=False)
+    if text in (folder / REPORT).read_text(encoding="utf-8"):
+        return True
+    path = folder / SCORES
+    if not path.is_file():
+        return False
+    table = pq.read_table(path)
+    return any(
+        wanted in table[name].to_pylist()
+        for name in table.column_names
+        if pa.types.is_string(table[name].type)
+    )
+
+
 def table(report: TrendReport, ranking: str) -> pa.Table:
     """The rows of one ranking (a name of RANKINGS) as an Arrow table with `SCHEMA`."""
     records = [

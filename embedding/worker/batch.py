@@ -22,7 +22,7 @@ from embedding.kernel.errors import RoundError, UnavailableError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
-from embedding.models.objective import MODELS, Objective
+from embedding.models.objective import Objective
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import ReplayMemory, make_replay
 from embedding.worker.planning import Plan
@@ -43,9 +43,20 @@ class Line(Protocol):
 class Remembers(Protocol):
     """A learner, as far as a round needs it."""
 
-    pace: Pace
-    learning_rate: float
-    rehearsal: Rehearsal | None
+    @property
+    def pace(self) -> Pace:
+        """Of the policy."""
+        ...
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the last block."""
+        ...
+
+    @property
+    def rehearsal(self) -> Rehearsal | None:
+        """What it remembers."""
+        ...
 
     def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> Plan:
         """Remembered text with noise words of its own."""
@@ -87,7 +98,7 @@ class BatchWork:
     def take_part(self, learner: Remembers, pace: Pace) -> None:
         """Until the round is over; UnavailableError when told to stop meanwhile."""
         kept: dict[tuple[str, int], Objective] = {}
-        if self.model.model in MODELS:
+        if self.model.traits.minibatches:
             for number, (plan, seed) in enumerate(self._recall(learner, pace)):
                 kept[self.node, number] = self._offer(number, plan, seed)
         self.line.batch(ready(learner.learning_rate))

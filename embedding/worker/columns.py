@@ -7,25 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from embedding.exchange.shards.columns import ColumnsClient
-from embedding.exchange.shards.minibatches import LARGEST_RATE, MODELS, Minibatches, draws_of
+from embedding.exchange.shards.columns import ColumnsOnShards
+from embedding.exchange.shards.minibatches import LARGEST_RATE, Minibatches, draws_of
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import CodeArray, FloatArray, Table
 from embedding.models.base import BlockLoss, LocalBlock, Track
 from embedding.models.config import ModelConfig, Optimiser
 from embedding.models.sampling import kept_tokens
+from embedding.models.traits import COLUMN_MODEL
 from embedding.worker.combining import share
 from embedding.worker.learner import Learner
 from embedding.worker.ticks import Prepared, Trained, check_loss
 
 
 class ColumnLearner(Learner):
-    """A learner that trains on the shards. `columns` is set before the first block."""
+    """A learner that trains on the shards, by `columns`."""
 
-    columns: ColumnsClient
-
-    def __init__(self, *args: Any, **more: Any) -> None:
+    def __init__(self, *args: Any, columns: ColumnsOnShards, **more: Any) -> None:
         super().__init__(*args, **more)
+        self.columns = columns
         check_column_model(self.model)
 
     def train(self, prepared: Prepared) -> Trained:
@@ -70,11 +70,7 @@ class ColumnLearner(Learner):
 
 def check_column_model(model: ModelConfig) -> None:
     """ConfigError for a model that is not learnt by one number an example."""
-    if model.model not in MODELS:
-        raise ConfigError(
-            f"model {model.model} with split columns: it is not learnt by one number an example; "
-            f"{' and '.join(MODELS)} are accepted."
-        )
+    COLUMN_MODEL.check(model.model)
     if model.learning_rate > LARGEST_RATE:
         raise ConfigError(
             f"learning_rate {model.learning_rate} with split columns: at most "

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from embedding.kernel.records import FloatArray, IntArray, Table, TimeArray
 from embedding.models.base import BlockLoss, LocalBlock
-from embedding.models.config import Model, ModelConfig
+from embedding.models.config import ModelConfig
 from embedding.models.sampling import NoiseTable
 
 Steps = npt.NDArray[np.float64]
@@ -120,9 +120,9 @@ def _moves(
 ) -> tuple[Updates, Updates]:
     """Updates of rows that occur `kept` times among `total` words, and as noise in the pool."""
     pairs, words = kept * (loss.pairs / max(total, 1.0)), len(block.keep)
-    if config.model is Model.GLOVE:
+    if not config.traits.draws_noise:
         return pairs[:words], pairs
-    if config.model is Model.CBOW:
+    if config.traits.bag:
         inputs = pairs * (config.window + 1) * (1 + config.negative)
     else:
         inputs = pairs * (1 + config.negative)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from embedding.crawl.keys import key_digest
 from embedding.kernel.records import IntArray, TokenBlock
-from embedding.snapshots.evidence import DAY, SCHEMA, EvidenceStore, sampled
+from embedding.snapshots.evidence import DAY, SCHEMA, EvidenceStore, page_of, sampled
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -66,7 +66,8 @@ def _rows_of(block: TokenBlock, ids: IntArray) -> pa.Table:
     wanted = linked[document] & (np.asarray(ids)[code] >= 0)
     pairs = np.unique(document[wanted] * len(block.words) + code[wanted])
     at, word = np.divmod(pairs, max(len(block.words), 1))
-    digests = np.array([key_digest(key) for key in block.keys], dtype=np.uint64)
+    pages = [page_of(key) for key in block.keys]
+    digests = np.array([key_digest(page) for page in pages], dtype=np.uint64)
     mixed = _mixed(digests[at] + np.asarray(ids)[word].astype(np.uint64) * _STEP)
     return pa.table(
         {
@@ -74,7 +75,7 @@ def _rows_of(block: TokenBlock, ids: IntArray) -> pa.Table:
             "source": pa.array([block.source] * len(pairs), pa.string()),
             "day": pa.array((block.published[at] // DAY).astype(np.int32)),
             "hash": pa.array((mixed >> np.uint64(1)).astype(np.int64)),
-            "url": pa.array(block.keys, pa.string()).take(pa.array(at)),
+            "url": pa.array(pages, pa.string()).take(pa.array(at)),
             "published": pa.array(block.published[at].astype(np.float64)),
         },
         schema=SCHEMA,

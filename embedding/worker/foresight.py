@@ -18,6 +18,8 @@ import numpy as np
 from embedding.kernel.records import TokenBlock, WindowUnit
 
 Blocks = list[TokenBlock]
+Known = Callable[[Sequence[str]], Sequence[bool]]
+"""Which of some words have a row, bool [n]."""
 
 
 @dataclass(frozen=True)
@@ -33,20 +35,12 @@ class _Held:
 class Foresight:
     """Holds the next ticks of a node, at least `tokens` tokens or all there are of the window.
 
-    known  which of some words have a row, bool [n]
     stop   once it is set, what is held is given to nobody
     """
 
-    def __init__(
-        self,
-        tokens: int,
-        unit: WindowUnit,
-        known: Callable[[Sequence[str]], Sequence[bool]],
-        stop: threading.Event,
-    ) -> None:
+    def __init__(self, tokens: int, unit: WindowUnit, stop: threading.Event) -> None:
         self._tokens = tokens
         self._unit = unit
-        self._known = known
         self._stop = stop
         self._held: deque[_Held] = deque()
         self._coming: Counter[str] = Counter()
@@ -55,14 +49,17 @@ class Foresight:
         """Mentions of a word without a row in ticks of this window behind the last one given."""
         return self._coming[word]
 
-    def ticks(self, ticks: Iterator[Blocks | None]) -> Iterator[Blocks | None]:
-        """The same ticks in the same order, each when those behind it have been looked at."""
+    def ticks(self, ticks: Iterator[Blocks | None], known: Known) -> Iterator[Blocks | None]:
+        """The same ticks in the same order, each when those behind it have been looked at.
+
+        known  which of some words have a row
+        """
         for blocks in ticks:
             if not blocks:  # nothing came in time
                 yield from self._rest()
                 yield blocks
                 continue
-            self._held.append(self._look(blocks))
+            self._held.append(self._look(blocks, known))
             while self._looked():
                 yield self._next()
         yield from self._rest()
@@ -87,14 +84,12 @@ class Foresight:
                 self._coming.update(held.unknown)
         return given.blocks
 
-    def _look(self, blocks: Blocks) -> _Held:
+    def _look(self, blocks: Blocks, known: Known) -> _Held:
         unknown: Counter[str] = Counter()
         for block in blocks:
             counts = np.bincount(block.codes, minlength=len(block.words)).tolist()
-            for word, count, known in zip(
-                block.words, counts, self._known(block.words), strict=True
-            ):
-                if not known:
+            for word, count, has_row in zip(block.words, counts, known(block.words), strict=True):
+                if not has_row:
                     unknown[word] += count
         tokens = sum(block.n_tokens for block in blocks)
         return _Held(blocks, self._window(blocks), dict(unknown), tokens)

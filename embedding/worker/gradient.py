@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import threading
-import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import psutil
 
-from embedding.exchange.protocol import Welcome
-from embedding.exchange.shards.client import connect
-from embedding.exchange.shards.columns import ColumnsClient
+from embedding.exchange.connecting import connect
 from embedding.kernel.errors import (
     BehindError,
     ExchangeError,
@@ -24,44 +19,28 @@ from embedding.kernel.errors import (
     ReplacedError,
     UnavailableError,
 )
-from embedding.kernel.records import TokenBlock, WindowUnit
+from embedding.kernel.records import TokenBlock
 from embedding.kernel.stopping import stop_on_signals
-from embedding.models.base import make_trainer
-from embedding.models.config import Model
-from embedding.snapshots.readability import reference_losses
-from embedding.stream.faults import PeerLost, QueueClosed
 from embedding.stream.queue import BlockQueue
-from embedding.stream.replay import make_replay
-from embedding.worker.batch import BatchWork
-from embedding.worker.columns import ColumnLearner
-from embedding.worker.convergence import Convergence, Order
+from embedding.worker.acknowledging import Acknowledgements
+from embedding.worker.closing import Closings
+from embedding.worker.convergence import Order
 from embedding.worker.counting import window_of
-from embedding.worker.evidence import EvidenceKeeper
-from embedding.worker.foresight import Foresight
-from embedding.worker.heldout import HeldOut
-from embedding.worker.hogwild import HogwildLearner, MappedTables
 from embedding.worker.intake import ticks
-from embedding.worker.learner import Learner
 from embedding.worker.lifetime import end_with_parent, peak_memory
-from embedding.worker.listening import Listener
-from embedding.worker.outstanding import Outstanding
-from embedding.worker.paced import PacedLearner
-from embedding.worker.past import PastTexts
+from embedding.worker.making import listener_of, make_learner
 from embedding.worker.pipeline import Pipeline, When
-from embedding.worker.routing import make_route
+from embedding.worker.rehearsing import rehearsals_of
+from embedding.worker.routing import make_transport, relay_of
 from embedding.worker.securing import secure
 from embedding.worker.spec import NodeSpec
 from embedding.worker.ticks import Close, Learnt
-from embedding.worker.usage import UsageReader
 from embedding.worker.warming import warm, warm_exchange
 
 logger = logging.getLogger(__name__)
 
 LEAST_TOKENS = 64
 """No block is asked to be smaller."""
-_SETTLE_SECONDS = 0.3
-_MANY_DOCUMENTS = 4096
-"""Documents in no checkpoint, above which one is asked for."""
 
 
 @dataclass
@@ -94,72 +73,33 @@ class GradientProcess:
             config_digest=spec.model.digest(),
             stop=stop,
             life=spec.life,
+            relay=relay_of(spec),
         )
         welcome = self.client.welcome or self.client.hello()
         self._epoch = welcome.epoch
-        self.route = make_route(spec, self.client, welcome, stop)
+        self.transport = make_transport(spec, self.client, welcome, stop)
         self._ahead = welcome.ahead and spec.ring is None
         self._idle = False
         self._warm = False
         self._share = 1.0
-        self.convergence = _convergence(spec, welcome)
-        self._converging = threading.Lock()
         self._rehearsed: dict[str, Any] = {}
-        remembers = spec.node.replay_ratio or self.convergence.passes
-        replay = make_replay(spec.stream, spec.model.seed) if remembers else None
-        self._asked: deque[float] = deque()
-        self._to_close: int | None = None
-        self._closed: int | None = None
-        self._over = self._rest_until = 0.0
-        self.learner = _kind_of(welcome)(
-            self.route,
-            make_trainer(spec.model, torch=spec.node.trainer == "torch"),
-            replay,
-            node=spec.name,
-            model=spec.model,
-            config=spec.node,
-            unit=WindowUnit(welcome.window_unit),
+        self.rehearsals = rehearsals_of(spec, welcome)
+        self.learner = make_learner(
+            spec, self.client, self.transport, welcome, stop, rehearses=self.rehearsals.any
         )
-        shares = spec.corpus is not None
-        work = BatchWork(self.client, spec.model, spec.stream, spec.name, shares, stop)
-        self.learner.batch = work
-        if isinstance(self.learner, HogwildLearner) and welcome.shared is not None:
-            self.learner.tables = MappedTables.attach(welcome.shared, welcome.dim)
-        if isinstance(self.learner, ColumnLearner) and isinstance(self.client, ColumnsClient):
-            self.learner.columns = self.client
-        self.learner.begin(
-            welcome.clock,
-            welcome.sequence,
-            welcome.min_count,
-            welcome.young_mentions,
-            welcome.place,
+        self.closings = Closings(self.learner.observer.usage)
+        self.acknowledgements = Acknowledgements(
+            queue, self.client, welcome.place, self.learner.turn.outstanding
         )
-        if self.convergence.passes and spec.node.held_out:
-            model = spec.model
-            held = HeldOut(spec.node.held_out, model.window, model.negative, model.seed)
-            self.learner.held_out = held
-        # Rows that nodes sum up among themselves cannot be asked for by one of them alone.
-        past = PastTexts.of(spec.node, self.learner.unit) if spec.ring is None else None
-        self.learner.usage = UsageReader.of(spec.model, welcome.usage, past)
-        if spec.evidence is not None:
-            self.learner.lexicon.evidence = EvidenceKeeper(spec.evidence, spec.name)
-        self._listen(welcome)
-        self._look_ahead(welcome)
-        self.learner.pace = welcome.pace
-        self.learner.active = 1 if spec.ring is None else spec.ring.size
-        self._place = welcome.place
         if spec.corpus is not None:
-            self._tell_reader()
-        else:
-            self.learner.outstanding = Outstanding(welcome.place)
+            self.acknowledgements.read_on(self.block_tokens)
 
     def run(self) -> None:
         """Until told to stop, or until the crawler has ended and everything it sent is learnt."""
         self._report()  # a snapshot says what its nodes trained with: told before the first push
         reporter = threading.Thread(target=self._report_forever, daemon=True)
         reporter.start()
-        if self.learner.outstanding is not None:
-            self._tell_crawler()
+        self.acknowledgements.begin(self.learner.sequence, self.stop)
         if self.spec.node.trainer == "numba" or self.spec.corpus is None:
             warm(self.spec.model)
         warm_exchange(self.spec.exchange, self.spec.model.width)
@@ -176,7 +116,7 @@ class GradientProcess:
             self._flush()
             self._settle()
             if not self.stop.is_set():
-                self.route.finish()
+                self.transport.finish()
             if self.spec.corpus is not None:
                 # A corpus may be learnt before the first report was due.
                 self._report()
@@ -191,8 +131,7 @@ class GradientProcess:
             self._write_evidence()
             self.stop.set()
             reporter.join(timeout=5)
-            self.route.close()
-            self.client.close()
+            self.transport.close()
 
     def _gather(self) -> Iterator[Sequence[TokenBlock] | Order | Close]:
         """What each tick learns: fresh blocks first; between them, what is worth learning again.
@@ -206,12 +145,14 @@ class GradientProcess:
         given = ticks(
             self.spec, self.queue, self.stop, lambda: self.block_tokens, self._until_rehearsal
         )
-        foresight = self.learner.lexicon.foresight
-        for blocks in given if foresight is None else foresight.ticks(given):
+        lexicon = self.learner.lexicon
+        if lexicon.foresight is not None:
+            given = lexicon.foresight.ticks(given, lexicon.has)
+        for blocks in given:
             if blocks:
                 self._idle = False
                 window = window_of(blocks, self.learner.unit)
-                if corpus and window != self.convergence.window:
+                if corpus and window != self.rehearsals.window:
                     yield from self._ended()
                 self._read(window, sum(block.n_tokens for block in blocks))
                 yield blocks
@@ -229,32 +170,26 @@ class GradientProcess:
     def _ended(self) -> Iterator[Order | Close]:
         """A window of a corpus is over: learn it to the end, then read it once more."""
         yield from self._rehearsals()
-        if self.learner.usage is not None and self.convergence.window is not None:
-            yield Close(self.convergence.window)
+        close = self.closings.of_corpus(self.rehearsals.window)
+        if close is not None:
+            yield close
 
     def _closing(self) -> Close | None:
         """The window of a stream to read once more: complete, as the server says, and settled."""
-        usage, window = self.learner.usage, self._to_close
-        if usage is None or window is None or (usage.closed is not None and usage.closed >= window):
-            return None
-        with self._converging:
-            unsettled = self.convergence.unsettled
-        return None if unsettled is not None and unsettled <= window else Close(window)
+        return self.closings.due(self.rehearsals.unsettled)
 
     def _read(self, window: int, tokens: int) -> None:
-        with self._converging:
-            self.convergence.read(window, tokens)
+        self.rehearsals.read(window, tokens)
         if self.learner.rehearsal is not None:
             self.learner.rehearsal.begin(window)
 
     def _rehearsals(self) -> Iterator[Order]:
         """Until the window of a corpus has settled."""
         while not self.stop.is_set():
-            with self._converging:
-                order = self.convergence.order()
+            order = self.rehearsals.order()
             if order is None:
                 # What the window came to goes into its snapshot.
-                self._rehearsed = self._rehearsal_figures()
+                self._rehearsed = self.rehearsals.figures()
                 self._report()
                 return
             yield order
@@ -263,36 +198,21 @@ class GradientProcess:
         """Seconds until a node of a stream may rehearse; infinite where there is nothing to."""
         if self._closing() is not None:
             return 0.0
-        share = self.spec.node.rehearsal_share
-        if not share or self.learner.pace.batch_tokens or self.convergence.settled:
-            return math.inf
-        return max(0.0, self._rest_until - time.monotonic())
+        return math.inf if self.learner.pace.batch_tokens else self.rehearsals.wait_s()
 
     def _ordered(self) -> Order | None:
         if self.spec.corpus is not None or self._until_rehearsal():
             return None
-        with self._converging:
-            order = self.convergence.order()
-        if order is not None:
-            self._asked.append(time.monotonic())
-        return order
-
-    def _took_turn(self) -> None:
-        """A rehearsal of a stream is over: rest for as long as its share of a core leaves over."""
-        now, share = time.monotonic(), self.spec.node.rehearsal_share
-        if self._asked:
-            took = now - max(self._asked.popleft(), self._over)
-            self._over = now
-            self._rest_until = max(self._rest_until, now) + took * (1.0 / share - 1.0)
+        return self.rehearsals.take_turn()
 
     def _when(self) -> When:
         """When to pull the rows of the next block."""
         overlap = self.spec.node.overlap
         if overlap == "never":
             return "now"
-        if isinstance(self.learner, PacedLearner) and self.learner.keeps_rows:
+        if self.learner.keeps_rows:
             return "late"
-        alone = self.learner.active <= 1 or isinstance(self.learner, HogwildLearner)
+        alone = self.learner.active <= 1 or self.learner.sees_itself
         return "ahead" if self._ahead and (alone or overlap == "always") else "late"
 
     def _learnt(self, learnt: Learnt | RefusedError) -> None:
@@ -305,19 +225,17 @@ class GradientProcess:
             self._resize(learnt.ack.share)
         self._follow_restart()
         self._acknowledge(learnt.keys)
-        self._confirm()
+        self.acknowledgements.confirm()
         counters = self.counters
         if learnt.close is not None:
-            self._closed = learnt.close.window
+            self.closings.told(learnt.close.window)
             self._report()
             return
         if learnt.order is not None:
-            self._took_turn()
             counters.replayed_tokens += learnt.trained_tokens
-            with self._converging:
-                self.convergence.measured(learnt.held_loss, learnt.order.tokens)
+            self.rehearsals.learnt(learnt.order, learnt.held_loss)
             return
-        self._over = time.monotonic()
+        self.rehearsals.learnt_fresh()
         counters.blocks += 1
         counters.fresh_tokens += learnt.fresh_tokens
         counters.trained_tokens += learnt.trained_tokens
@@ -326,52 +244,14 @@ class GradientProcess:
 
     def _acknowledge(self, keys: tuple[str, ...]) -> None:
         """The server has these documents."""
-        # A crawler that is gone finds its documents unacknowledged and fetches them again; the
-        # reader of a corpus goes by places alone.
-        if self.spec.corpus is None:
-            with contextlib.suppress(PeerLost, QueueClosed):
-                self.queue.acknowledge(keys)
+        self.acknowledgements.learnt(keys)
         self.counters.documents += len(keys)
-
-    def _tell_crawler(self) -> None:
-        """What processes before this one had pushed, once none of it can be lost any more.
-
-        Until then the crawler reads nothing: a server that goes back to a checkpoint without a
-        push that nobody can send again tells an older place, and its documents are read again.
-        """
-        while self.client.confirmed < self.learner.sequence:
-            self.client.idle()
-            self.client.checkpoint(wait=False)
-            if self.client.durable() >= self.learner.sequence or self.stop.wait(_SETTLE_SECONDS):
-                break
-        with contextlib.suppress(PeerLost, QueueClosed):
-            self.queue.send_report({"place": self._place, "durable": 0})
-
-    def _confirm(self, *, ask: bool = False) -> None:
-        """Tell the crawler how many documents are in a checkpoint, so that they are done."""
-        outstanding = self.learner.outstanding
-        if outstanding is None:
-            return
-        told = self.queue.latest_report() or {}
-        outstanding.settled(int(told.get("settled", 0)))
-        if told.get("owing") is False:
-            outstanding.forget_inherited()
-        if not outstanding.waits:
-            return
-        if ask:
-            self.client.durable()
-        if len(outstanding) > _MANY_DOCUMENTS:
-            self.client.checkpoint(wait=False)
-        documents = outstanding.confirmed(self.client.confirmed)
-        with contextlib.suppress(PeerLost, QueueClosed):
-            self.queue.send_report({"place": self._place, "durable": documents})
 
     def _flush(self) -> None:
         """Push what a policy lets a node keep for some blocks: nothing more comes for now."""
-        if not isinstance(self.learner, PacedLearner):
-            return
         try:
-            self._acknowledge(self.learner.flush())
+            if keys := self.learner.flush():
+                self._acknowledge(keys)
         except RefusedError as error:
             self._refused(error)
 
@@ -380,18 +260,12 @@ class GradientProcess:
         if self.spec.corpus is not None or isinstance(error, (BehindError, ReplacedError)):
             raise error
         logger.warning("%s: the server refused a block: %s", self.spec.name, error)
-        self._asked.clear()
+        self.rehearsals.give_up()
         self.counters.refused += 1
         self.counters.last_error = str(error)
         welcome = self.client.hello()
         self.learner.restart(welcome.clock, welcome.sequence)
-        if self.learner.usage is not None:
-            self.learner.usage.closed = self._closed
-
-    def _tell_reader(self) -> None:
-        """Where to begin, behind the last block that the server has, and how large blocks are."""
-        with contextlib.suppress(PeerLost, QueueClosed):
-            self.queue.send_report({"place": self._place, "block_tokens": self.block_tokens})
+        self.closings.go_back()
 
     @property
     def block_tokens(self) -> int:
@@ -404,7 +278,7 @@ class GradientProcess:
             return
         self._share = share
         if self.spec.corpus is not None:
-            self._tell_reader()
+            self.acknowledgements.read_on(self.block_tokens)
 
     def _write_evidence(self) -> None:
         if self.learner.lexicon.evidence is not None:
@@ -415,28 +289,16 @@ class GradientProcess:
         welcome = self.client.welcome
         if welcome is not None and welcome.epoch != self._epoch:
             self._epoch = welcome.epoch
-            self._listen(welcome)
-            self.learner.forget_words()
-
-    def _listen(self, welcome: Welcome) -> None:
-        """Tell the server who used a word, but not of a corpus, whose words everybody may see."""
-        crawls = self.spec.corpus is None
-        self.learner.lexicon.listener = Listener.of(welcome) if crawls else None
-
-    def _look_ahead(self, welcome: Welcome) -> None:
-        """Read a corpus ahead of what is learnt, where later mentions can give a word its row."""
-        tokens, lexicon = self.spec.node.look_ahead_tokens, self.learner.lexicon
-        if self.spec.corpus is not None and 1 < welcome.min_count <= tokens:
-            lexicon.foresight = Foresight(tokens, self.learner.unit, lexicon.has, self.stop)
+            self.learner.lexicon.listen(listener_of(self.spec, welcome))
+            self.learner.words.forget()
 
     def _rest(self) -> None:
         """Nothing to learn: no barrier should wait for this node."""
         self._flush()
-        self._confirm(ask=True)
-        kept = isinstance(self.learner, PacedLearner) and self.learner.pending
-        if not self._idle and not kept:
+        self.acknowledgements.confirm(ask=True)
+        if not self._idle and not self.learner.pending:
             self._settle()
-            self.client.idle()
+            self.transport.idle()
             self._write_evidence()
             self._idle = True
 
@@ -444,34 +306,7 @@ class GradientProcess:
         """Push what compression has kept back, so that nothing learnt stays with the node."""
         ack = self.client.settle(self.learner.clock, self.learner.sequence + 1)
         if ack is not None:
-            self.learner.clock, self.learner.sequence = ack.clock, ack.sequence
-
-    def _rehearsal_figures(self) -> dict[str, Any]:
-        """How far the window under way has come."""
-        state = self.convergence
-        untrained, unigram = reference_losses(self.spec.model.negative)
-        with self._converging:
-            return {
-                "window": state.window,
-                "rehearses": bool(state.passes),
-                "unsettled": state.unsettled,
-                "settled": state.settled,
-                "progress": round(state.progress, 3),
-                "tokens": state.rehearsed,
-                "held_out_loss": state.loss,
-                "held_out_loss_first": state.first_loss,
-                "held_out_untrained": untrained,
-                "held_out_unigram": unigram,
-            }
-
-    def _closed_window(self) -> int | None:
-        """The latest window whose second reading the server has; -1: none yet.
-
-        None: this node never reads a window again. The server cuts no window before it is told.
-        """
-        if self.learner.usage is None:
-            return None
-        return -1 if self._closed is None else self._closed
+            self.learner.turn.settled(ack)
 
     def _report_forever(self) -> None:
         while not self.stop.wait(self.spec.node.report_seconds):
@@ -486,40 +321,22 @@ class GradientProcess:
                     **crawl,
                     **asdict(self.counters),
                     "setup": self.spec.setup.model_dump(mode="json"),
-                    "rehearsal": self._rehearsal_figures(),
+                    "rehearsal": self.rehearsals.figures(),
                     "rehearsed": self._rehearsed,
-                    "topology": self.route.figures(),
+                    "topology": self.transport.figures(),
                     **self.client.rows.figures(),
-                    "source_weights": self.learner.mixing.weights,
+                    "source_weights": self.learner.past.mixing.weights,
                     "warm": self._warm,
-                    "closed": self._closed_window(),
+                    "closed": self.closings.latest,
                     "queue": self.queue.depth,
                     "queue_capacity": self.queue.capacity,
                     "rss_mb": round(psutil.Process().memory_info().rss / 2**20, 1),
                     "peak_memory_bytes": peak_memory(),
                 }
             )
-            self._to_close = asked if self.spec.corpus is None else None
+            self.closings.complete(asked if self.spec.corpus is None else None)
         except (UnavailableError, RefusedError) as error:
             self.counters.last_error = str(error)
-
-
-def _convergence(spec: NodeSpec, welcome: Welcome) -> Convergence:
-    """What is rehearsed, where sentences are learnt and nodes are not in lockstep by their sums."""
-    corpus = spec.corpus
-    learns = spec.model.model in (Model.SGNS, Model.CBOW, Model.FASTTEXT)
-    apart = spec.ring is None and not spec.aggregator and welcome.split != "columns"
-    windows = corpus is None or corpus.window is not None
-    passes = spec.node.rehearsal_passes if learns and apart and windows else 0.0
-    tick = 4 * spec.node.block_tokens if corpus is not None else 16_384
-    return Convergence(passes, tick, reference_losses(spec.model.negative)[1])
-
-
-def _kind_of(welcome: Welcome) -> type[Learner]:
-    """The learner that the server's topology and policy need."""
-    if welcome.split == "columns":
-        return ColumnLearner
-    return PacedLearner if welcome.shared is None else HogwildLearner
 
 
 def learn_forever(spec_json: str, queue: BlockQueue) -> None:

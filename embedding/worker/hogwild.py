@@ -11,6 +11,7 @@ import mmap
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from embedding.exchange.protocol import SharedTables
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models.base import BlockLoss, LocalBlock
-from embedding.models.config import Model, Optimiser
+from embedding.models.config import Optimiser
 from embedding.worker.learner import Learner
 from embedding.worker.planning import Part, Plan, offsets
 from embedding.worker.ticks import Prepared, Trained, check_loss
@@ -60,13 +61,20 @@ class MappedTables:
 
 
 class HogwildLearner(Learner):
-    """A learner whose rows are the server's: ids are places in the shared tables."""
+    """A learner whose rows are the server's: ids are places in the shared `tables`."""
 
-    tables: MappedTables
+    def __init__(self, *args: Any, tables: MappedTables, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.tables = tables
+
+    @property
+    def sees_itself(self) -> bool:
+        """It trains in place."""
+        return True
 
     def train(self, prepared: Prepared) -> Trained:
         """Train in place."""
-        self._remember(prepared)
+        self.observer.remember(prepared)
         rows = prepared.rows or self._pull(prepared.planned, prepared.scores)
         tables = {Table.IN: self.tables.vectors, Table.OUT: self.tables.contexts}
         if prepared.close is not None:
@@ -82,7 +90,7 @@ class HogwildLearner(Learner):
             seed=prepared.seed,
         )
         check_loss(self.node, self.model, loss)
-        young = self._surroundings(prepared)
+        young = self.observer.surroundings(prepared)
         return Trained(prepared, rows.clock, (), loss, young, held_loss=held_loss)
 
     def _vectors(self, clock: int, ids: IntArray) -> FloatArray:
@@ -93,7 +101,7 @@ class HogwildLearner(Learner):
 
     def _ids(self) -> IntArray | None:
         """A row's id is its place; needed where the trainer keeps state between blocks."""
-        kept = self.model.model is Model.GLOVE or self.model.optimiser is Optimiser.ADAGRAD
+        kept = self.model.traits.keeps_state or self.model.optimiser is Optimiser.ADAGRAD
         return np.arange(len(self.tables.contexts), dtype=np.int64) if kept else None
 
     def _rowed(self, planned: Plan) -> RowCounts:
@@ -110,7 +118,7 @@ class HogwildLearner(Learner):
         tokens = [part.table.astype(np.int32)[part.codes] for part in parts]
         ids = self.lexicon.ids
         keep = np.zeros(int(ids[-1]) + 1 if len(ids) else 0, dtype=np.float32)
-        keep[ids] = self._keep(ids)
+        keep[ids] = self.words.keep(ids)
         block = LocalBlock(
             tokens=np.concatenate(tokens) if tokens else np.empty(0, np.int32),
             sentences=offsets(parts),
@@ -118,8 +126,8 @@ class HogwildLearner(Learner):
             pool=noise.astype(np.int32),
             ids=self._ids(),
         )
-        if self.grams is not None:
+        if self.words.grams is not None:
             words = np.unique(block.tokens)
             known = words[words >= 0].astype(np.int64)
-            block = self.grams.whole(block, known, len(self.tables.contexts))
+            block = self.words.grams.whole(block, known, len(self.tables.contexts))
         return Plan(words=none, extras=none, block=block)

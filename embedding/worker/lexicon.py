@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
-from embedding.exchange.protocol import VocabularyDelta
-from embedding.exchange.testimony import Attestation
+from embedding.exchange.transport import Words
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, TimeArray, TokenBlock
 from embedding.models.sampling import NoiseTable, keep_probabilities
@@ -18,20 +16,6 @@ from embedding.worker.listening import Listener
 
 REMEMBERED = 1_000_000
 """Words without a row whose occurrences a node remembers; beyond it, it begins anew."""
-
-
-class VocabularySource(Protocol):
-    """What the lexicon asks the server for."""
-
-    def admit(
-        self, words: list[str], counts: IntArray, testimony: Attestation | None = None
-    ) -> IntArray:
-        """Ids (int64, -1: not admitted yet) of `words`."""
-        ...
-
-    def vocabulary(self, since: int = 0) -> VocabularyDelta:
-        """Words admitted after version `since`, and the counts of all."""
-        ...
 
 
 class Lexicon:
@@ -44,18 +28,21 @@ class Lexicon:
 
     Memory is bounded by the words that have a row, and `REMEMBERED` words that have none.
 
-    least  a word without a row is offered to the server once this node has read it so often: the
-           server's min_count, or this node's part of it where several read
     listener  remembers who used the words without a row; None where nobody asks
     evidence  notes where the words with a row were read; None where nobody asks
     foresight  how often words will come again, which counts for an offer; None: nobody knows
     """
 
-    def __init__(self) -> None:
-        self.least = 1.0
-        self.listener: Listener | None = None
-        self.evidence: EvidenceKeeper | None = None
-        self.foresight: Foresight | None = None
+    def __init__(
+        self,
+        *,
+        listener: Listener | None = None,
+        evidence: EvidenceKeeper | None = None,
+        foresight: Foresight | None = None,
+    ) -> None:
+        self.evidence = evidence
+        self.foresight = foresight
+        self._listener = listener
         self.ids: IntArray = np.empty(0, dtype=np.int64)
         self.counts: TimeArray = np.empty(0, dtype=np.float64)
         self._ids: dict[str, int] = {}
@@ -66,7 +53,7 @@ class Lexicon:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def refresh(self, server: VocabularySource, *, whole: bool = False) -> None:
+    def refresh(self, server: Words, *, whole: bool = False) -> None:
         """Fetch new words and everybody's counts; `whole` fetches every word again."""
         delta = server.vocabulary(0 if whole else self._version)
         if whole:
@@ -82,10 +69,23 @@ class Lexicon:
         self._order(np.array(delta.alive, np.int64), np.array(delta.alive_counts, np.float64))
         self._version = delta.version
 
-    def encode(self, blocks: Sequence[TokenBlock], server: VocabularySource) -> list[IntArray]:
+    def look_ahead(self, foresight: Foresight | None) -> None:
+        """From now on this one says how often words will come again."""
+        self.foresight = foresight
+
+    def listen(self, listener: Listener | None) -> None:
+        """From now on this one remembers who used the words without a row."""
+        self._listener = listener
+
+    def encode(
+        self, blocks: Sequence[TokenBlock], server: Words, *, least: float = 1.0
+    ) -> list[IntArray]:
         """Row id of each word of each block: int64 [W], -1 for words that are not admitted yet.
 
         Words the node does not know are offered to the server with their counts in these blocks.
+
+        least  a word is offered once this node has read it so often: the server's min_count, or
+               this node's part of it where several read
         """
         get = self._ids.get
         tables = [
@@ -93,7 +93,7 @@ class Lexicon:
             for block in blocks
         ]
         occurrences = [np.bincount(block.codes, minlength=len(block.words)) for block in blocks]
-        self._offer(blocks, tables, occurrences, server)
+        self._offer(blocks, tables, occurrences, server, least)
         for table, counts in zip(tables, occurrences, strict=True):
             known = table >= 0
             self.counts[self.places(table[known])] += counts[known]
@@ -130,7 +130,8 @@ class Lexicon:
         blocks: Sequence[TokenBlock],
         tables: Sequence[IntArray],
         occurrences: Sequence[IntArray],
-        server: VocabularySource,
+        server: Words,
+        least: float,
     ) -> None:
         """Ask for rows for the words that have none, once for all blocks."""
         read: dict[str, int] = {}
@@ -138,9 +139,9 @@ class Lexicon:
             for at in np.flatnonzero(table < 0).tolist():
                 word = block.words[at]
                 read[word] = read.get(word, 0) + int(counts[at])
-            if self.listener is not None:
-                self.listener.hear(block, table)
-        offered = self._worth(read)
+            if self._listener is not None:
+                self._listener.hear(block, table)
+        offered = self._worth(read, least)
         if not offered:
             return
         coming = self._coming
@@ -154,25 +155,25 @@ class Lexicon:
         self._ids.update(fresh)
         for word in fresh:
             del self._heard[word]
-        if self.listener is not None:
-            self.listener.forget(fresh)
+        if self._listener is not None:
+            self._listener.forget(fresh)
         self._insert(np.fromiter(fresh.values(), np.int64, count=len(fresh)))
         for block, table in zip(blocks, tables, strict=True):
             for at in np.flatnonzero(table < 0).tolist():
                 table[at] = fresh.get(block.words[at], -1)
 
-    def _ask(self, server: VocabularySource, words: list[str], counts: IntArray) -> IntArray:
-        if self.listener is None:
+    def _ask(self, server: Words, words: list[str], counts: IntArray) -> IntArray:
+        if self._listener is None:
             return server.admit(words, counts)
-        return server.admit(words, counts, self.listener.testimony(words))
+        return server.admit(words, counts, self._listener.testimony(words))
 
-    def _worth(self, read: dict[str, int]) -> list[str]:
+    def _worth(self, read: dict[str, int], least: float) -> list[str]:
         """The words that were read often enough to be offered."""
         heard = self._heard
         for word, count in read.items():
             heard[word] = heard.get(word, 0) + count
         coming = self._coming
-        worth = [word for word in read if heard[word] + coming(word) >= self.least]
+        worth = [word for word in read if heard[word] + coming(word) >= least]
         if len(heard) > REMEMBERED:
             self._heard = {word: heard[word] for word in read}
         return worth

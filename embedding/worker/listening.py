@@ -11,6 +11,7 @@ from embedding.exchange.protocol import Welcome
 from embedding.exchange.testimony import Attestation, sign
 from embedding.kernel.records import IntArray, TokenBlock
 from embedding.text.generations import Generations
+from embedding.text.voices import contributors
 
 REMEMBERED = 200_000
 """Words without a row of which a node remembers who used them."""
@@ -47,7 +48,7 @@ class Listener:
         size = len(block.words)
         pairs = np.unique(owner[unknown] * size + block.codes[unknown])
         source = block.source.encode()
-        whose = [voice.tobytes() for voice in block.voices]
+        whose = [voice.tobytes() for voice in contributors(block.voices, block.source)]
         for document, code in zip((pairs // size).tolist(), (pairs % size).tolist(), strict=True):
             self._add(block.words[code], whose[document], source)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import Ack
 from embedding.kernel.records import IntArray, ScorePairs, Table, TokenBlock
 from embedding.models.base import BlockLoss
 from embedding.worker.combining import share
@@ -33,22 +35,40 @@ Ids = dict[Table, IntArray]
 When = Literal["now", "ahead", "late"]
 
 
+@dataclass
+class Period:
+    """What a node has done since it began anew at a pace.
+
+    copies  of the rows, by table; pulled: blocks for which they have served
+    work    what was learnt and not pushed, of so many `blocks`, on rows as they were at `clock`
+    """
+
+    pace: Pace
+    copies: dict[Table, LocalRows] = field(default_factory=dict)
+    pulled: int = 0
+    work: Work | None = None
+    blocks: int = 0
+    clock: int | None = None
+
+    def told(self) -> None:
+        """What was learnt is pushed."""
+        self.work, self.blocks, self.clock = None, 0, None
+
+
 class PacedLearner(Learner):
     """A learner that follows the pace of the policy, also when that changes while it runs."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
         self._under_way = False
-        self._work: Work | None = None
-        self._blocks = 0
-        self._clock: int | None = None
-        self._follow(EVERY_BLOCK)
+        self._plainly = True
+        self._period = Period(EVERY_BLOCK)
 
     @property
     def keeps_rows(self) -> bool:
         """Whether rows are kept from block to block, so that they are pulled when they are due."""
-        return not self.pace.every_block or self._work is not None
+        return not self.pace.every_block or self._period.work is not None
 
     def prepare(
         self,
@@ -64,16 +84,16 @@ class PacedLearner(Learner):
 
     def train(self, prepared: Prepared) -> Trained:
         """Train on the node's copies."""
-        with self._turn:
+        with self._lock:
             self._under_way = True
-            if self._work is None and self._unlike(self.pace, self._following):
+            if self._period.work is None and self._unlike(self.pace, self._period.pace):
                 self._follow(self.pace)
             self._plainly = prepared.rows is not None or not self.keeps_rows
             return super().train(prepared)
 
     def push(self, trained: Trained) -> Learnt:
         """Keep what was learnt until a push is due."""
-        with self._turn:
+        with self._lock:
             self._under_way = False
             if self._plainly:
                 learnt = super().push(trained)
@@ -81,54 +101,54 @@ class PacedLearner(Learner):
                 return learnt
             self._rehearsed(trained)
             work = Work.of(trained)
-            self._work = work if self._work is None else self._work.then(work)
-            self._blocks += 1
-            if self._blocks < self.pace.push_every:
+            period = self._period
+            period.work = work if period.work is None else period.work.then(work)
+            period.blocks += 1
+            if period.blocks < self.pace.push_every:
                 return Learnt.of(trained, (), None)
-            keys = self._work.keys
-            self._exchange(self._work)
-        return Learnt.of(trained, keys, self._ack)
+            keys = period.work.keys
+            ack = self._exchange(period.work)
+        return Learnt.of(trained, keys, ack)
 
     def flush(self) -> tuple[str, ...]:
         """Push what is kept though it is not due: nothing more comes for now.
 
         Returns the keys of its documents. Any thread may call it; a block under way is left alone.
         """
-        with self._turn:
-            if self._work is None or self._under_way:
+        with self._lock:
+            work = self._period.work
+            if work is None or self._under_way:
                 return ()
-            keys = self._work.keys
-            self._exchange(self._work)
-            return keys
+            self._exchange(work)
+            return work.keys
 
     @property
     def pending(self) -> bool:
         """Whether something was learnt that is not pushed."""
-        return self._work is not None or self._under_way
+        return self._period.work is not None or self._under_way
 
     def restart(self, clock: int, sequence: int) -> None:
         """Give up what was not pushed; its documents were not acknowledged."""
-        with self._turn:
+        with self._lock:
             self._under_way = False
             super().restart(clock, sequence)
             self._follow(self.pace)
 
     def _follow(self, pace: Pace) -> None:
         """Begin anew at a pace, with nothing kept."""
-        self._following = pace
-        self._copies: dict[Table, LocalRows] = {}
-        self._work, self._blocks, self._clock = None, 0, None
-        self._pulled = 0
+        self._period = Period(pace)
         self._plainly = True
 
-    def _exchange(self, work: Work) -> None:
+    def _exchange(self, work: Work) -> Ack:
         """Push everything that is kept."""
-        clock = self.clock if self._clock is None else self._clock
-        self._ack = self._deliver(work, clock, self._drain())
+        period = self._period
+        clock = self.clock if period.clock is None else period.clock
+        ack = self._deliver(work, clock, self._drain())
         self._sent = None
-        self._work, self._blocks, self._clock = None, 0, None
-        if self._unlike(self.pace, self._following):
+        period.told()
+        if self._unlike(self.pace, period.pace):
             self._follow(self.pace)
+        return ack
 
     @staticmethod
     def _unlike(one: Pace, other: Pace) -> bool:
@@ -140,20 +160,22 @@ class PacedLearner(Learner):
         if self._plainly:
             return super()._rows(prepared)
         ids = prepared.planned.rows()
-        if self._pulled >= self.pace.pull_every and not self.pace.elastic:
-            for copies in self._copies.values():
+        if self._period.pulled >= self.pace.pull_every and not self.pace.elastic:
+            for copies in self._period.copies.values():
                 copies.refresh()
-            self._pulled = 0
-        self._pulled += 1
+            self._period.pulled = 0
+        self._period.pulled += 1
         missing = {table: self._of(table).missing(rows) for table, rows in ids.items()}
         # The first block of a period always asks: so it takes part, at the clock of now.
-        if self._clock is None or prepared.scores or any(map(len, missing.values())):
+        if self._period.clock is None or prepared.scores or any(map(len, missing.values())):
             clock = self._fetch(missing, prepared.scores)
-            self._clock = clock if self._clock is None else self._clock
-        return self._clock, {table: self._copies[table].take(rows) for table, rows in ids.items()}
+            self._period.clock = clock if self._period.clock is None else self._period.clock
+        return self._period.clock, {
+            table: self._period.copies[table].take(rows) for table, rows in ids.items()
+        }
 
     def _of(self, table: Table) -> LocalRows:
-        return self._copies.setdefault(table, LocalRows(self.model.width))
+        return self._period.copies.setdefault(table, LocalRows(self.model.width))
 
     def _fetch(self, ids: Ids, scores: Sequence[ScorePairs]) -> int:
         """Pull rows into the copies; their clock."""
@@ -171,15 +193,15 @@ class PacedLearner(Learner):
         steps = self._steps(prepared, loss)
         for table, ids in prepared.planned.rows().items():
             trained = steps.get(table, np.zeros((len(ids), 2)))
-            self._copies[table].learn(ids, local[table], trained)
+            self._period.copies[table].learn(ids, local[table], trained)
         return ()
 
     def _drain(self) -> tuple[RowDelta, ...]:
         """What is pushed of all that moved."""
-        moved = {table: copies.drain() for table, copies in self._copies.items()}
+        moved = {table: copies.drain() for table, copies in self._period.copies.items()}
         shares = {table: share(each.steps, self.pooled) for table, each in moved.items()}
         deltas = {table: each.delta * shares[table][:, None] for table, each in moved.items()}
-        if self._following.elastic:
+        if self._period.pace.elastic:
             self._stretch(moved, shares, deltas)
         half = self.sent_as == np.float16
         return tuple(
@@ -200,7 +222,7 @@ class PacedLearner(Learner):
         has no copy worth keeping: its delta is pushed as in Downpour, and it is pulled again when
         it is needed. At α = 1/2, where the two ways part, node and server would meet.
         """
-        alphas = {table: self._following.elastic * each for table, each in shares.items()}
+        alphas = {table: self._period.pace.elastic * each for table, each in shares.items()}
         alone = self.pooled <= 1
         tied = {t: np.zeros(len(a), bool) if alone else a <= 0.5 for t, a in alphas.items()}
         ids = {table: moved[table].ids[tied[table]] for table in tied}
@@ -209,7 +231,7 @@ class PacedLearner(Learner):
                 rows, which = moved[table].rows[tied[table]], tied[table]
                 pull = alphas[table][which][:, None] * (rows - widen(centre))
                 deltas[table][which] = pull
-                self._copies[table].keep(ids[table], rows - pull)
+                self._period.copies[table].keep(ids[table], rows - pull)
         else:
-            for copies in self._copies.values():
+            for copies in self._period.copies.values():
                 copies.clear()

@@ -25,6 +25,7 @@ from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.queue import BlockQueue
 from embedding.text.pipeline import TextPipeline
 from embedding.text.plain import code_documents, code_lines
+from embedding.text.tokenizers import as_written
 from embedding.worker.corpus import named_source, stretches
 from embedding.worker.datedlines import DatedLines, dated_columns, listed, passing
 from embedding.worker.lifetime import end_with_parent, peak_memory
@@ -100,7 +101,8 @@ class _Cutter:
         self._wanted = wanted
         self._config = spec.text
         self._falls = spec.model.schedule is Schedule.WINDOW
-        self._pipeline = TextPipeline(spec.text)
+        # Who wrote a corpus is not asked: its texts make phrases, whoever they are by.
+        self._pipeline = TextPipeline(spec.text.model_copy(update={"unknown_authors": "each"}))
         self._undated = Path(share.path).stat().st_mtime
 
     def plain(self, since: int = 0) -> Iterator[list[TokenBlock]]:
@@ -163,7 +165,7 @@ class _Cutter:
         text = "".join(texts)
         key = f"{self._share.source}#{first + 1}"
         config = self._config
-        if config.tokenizer != "whitespace" or config.mask:
+        if config.mask or not as_written(config.tokenizer):
             document = self._document(key, self._share.source, text, self._undated)
             block = self._pipeline.block([document], [time.time()])
             self._learn_size(len(text), block.n_tokens)
@@ -212,7 +214,7 @@ class _Cutter:
     def _documents(self, source: str, lines: DatedLines) -> TokenBlock:
         keys = [f"{self._share.source}#{number}" for number in (lines.numbers + 1).tolist()]
         now, config = time.time(), self._config
-        if config.tokenizer != "whitespace" or config.mask:
+        if config.mask or not as_written(config.tokenizer):
             documents = [
                 self._document(key, source, text, when)
                 for key, text, when in zip(

@@ -1,4 +1,4 @@
-"""Which way a node's rows go, as its specification says."""
+"""Which way a node's rows travel, as its specification says."""
 
 from __future__ import annotations
 
@@ -7,36 +7,41 @@ import threading
 
 from embedding.exchange.allreduce.density import threshold
 from embedding.exchange.allreduce.meeting import Meeting
-from embedding.exchange.allreduce.reducing import ReducingRoute
-from embedding.exchange.client import ParameterClient
+from embedding.exchange.allreduce.reducing import ReducingTransport
+from embedding.exchange.compression.whole import entry_type
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.relay import Relay
-from embedding.exchange.route import Route
+from embedding.exchange.transport import Transport
 from embedding.worker.place import Place
 from embedding.worker.spec import NodeSpec
 
 ROW_BYTES = {"float16": 2, "float32": 4}
 
 
-def make_route(
-    spec: NodeSpec, client: ParameterClient, welcome: Welcome, stop: threading.Event
-) -> Route:
-    """The node's way to its rows; waits for the other nodes when rows are all-reduced."""
-    topology = spec.topology
+def relay_of(spec: NodeSpec) -> Relay | None:
+    """The node's line to the aggregator of its group; None where it pushes by itself."""
+    if spec.ring is not None or not spec.aggregator:
+        return None
+    return Relay(
+        spec.aggregator,
+        group=spec.group,
+        config=spec.exchange,
+        timeout_s=spec.topology.peer_timeout_s,
+    )
+
+
+def make_transport(
+    spec: NodeSpec, server: Transport, welcome: Welcome, stop: threading.Event
+) -> Transport:
+    """The transport over `server`; waits for the other nodes when rows are all-reduced."""
     if spec.ring is None:
-        if spec.aggregator:
-            client.relay = Relay(
-                spec.aggregator,
-                group=spec.group,
-                config=spec.exchange,
-                timeout_s=topology.peer_timeout_s,
-            )
-        return Route(client)
+        return server
+    topology = spec.topology
     least = topology.dense_share
     if least is None:
         least = threshold(spec.ring.size, ROW_BYTES[spec.exchange.rows])
-    return ReducingRoute(
-        client,
+    return ReducingTransport(
+        server,
         Meeting(
             spec.ring,
             name=spec.name,
@@ -49,7 +54,7 @@ def make_route(
         tokens=lambda place: Place.of(place).tokens,
         dim=welcome.dim,
         buckets=spec.model.gram_rows,
-        half=spec.exchange.compression == "fp16",
+        half=entry_type(spec.exchange) == "float16",
         least=least,
         sequence=welcome.sequence,
         place=welcome.place,

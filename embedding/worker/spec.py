@@ -12,7 +12,10 @@ from embedding.exchange.setup import Setup
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.config import Config
 from embedding.kernel.records import WindowUnit
-from embedding.models.config import Model, ModelConfig
+from embedding.models.config import ModelConfig
+from embedding.models.traits import RANKED_MODEL, ROUNDS_MODEL
+from embedding.server.compatibility import ROUNDS_COMPRESSION
+from embedding.server.policies.traits import POLICIES
 from embedding.sources.config import SourceConfig
 from embedding.stream.config import StreamConfig
 from embedding.text.config import TextConfig
@@ -46,36 +49,27 @@ class CorpusShare(Config):
 def check_replay(model: ModelConfig, stream: StreamConfig, node: NodeConfig) -> None:
     """ValueError when sentences would be ranked or weighed that the model does not weigh."""
     ranks = bool(node.replay_ratio) and stream.replay != "uniform"
-    if ranks and model.model is Model.GLOVE:
+    if ranks and not RANKED_MODEL.met(model.model):
         raise ValueError(
-            f"stream.replay {stream.replay} with model.model glove: GloVe learns cells of a "
-            "running table, so no sentence has a loss or a gradient of its own; uniform is "
-            "accepted, or another model"
+            f"stream.replay {stream.replay} with model.model {model.model}: "
+            f"{RANKED_MODEL.reason}, or stream.replay uniform"
         )
-    if node.source_weights and model.model is Model.GLOVE:
+    if node.source_weights and not RANKED_MODEL.met(model.model):
         raise ValueError(
-            "node.source_weights with model.model glove: GloVe learns cells of a running table and "
-            "weighs no sentence; sgns, cbow and fasttext do"
+            f"node.source_weights with model.model {model.model}: {RANKED_MODEL.reason}"
         )
 
 
 def check_rounds(policy: str, model: ModelConfig, exchange: ExchangeConfig) -> None:
     """ValueError where nodes could not take part in rounds of L-BFGS."""
-    if policy != "sandblaster":
+    if not POLICIES.traits(policy).needs_rounds:
         return
-    if model.model not in (Model.SGNS, Model.CBOW):
-        raise ValueError(
-            f"policy sandblaster with model {model.model}: L-BFGS needs the loss of a fixed text, "
-            "which this one has not; sgns and cbow are accepted"
-        )
-    if exchange.compression not in ("none", "fp16"):
-        raise ValueError(
-            f"policy sandblaster with compression {exchange.compression}: what nodes keep back is "
-            "not in the rows that a round begins with; none and fp16 are accepted"
-        )
+    for need, name in ((ROUNDS_MODEL, model.model), (ROUNDS_COMPRESSION, exchange.compression)):
+        if not need.met(name):
+            raise ValueError(f"policy {policy} with {need.registry.kind} {name}: {need.reason}")
     if exchange.pulls != "rows":
         raise ValueError(
-            f"policy sandblaster with pulls {exchange.pulls}: every node computes its portions on "
+            f"policy {policy} with pulls {exchange.pulls}: every node computes its portions on "
             "the same rows, and those have to be whole; rows is accepted"
         )
 

@@ -22,7 +22,7 @@ from embedding.kernel.records import (
     WindowUnit,
 )
 from embedding.models.base import BlockLoss
-from embedding.models.config import Model, ModelConfig, Schedule
+from embedding.models.config import ModelConfig, Schedule
 from embedding.worker.combining import Usual
 from embedding.worker.convergence import Order
 from embedding.worker.heldout import HeldPairs
@@ -182,7 +182,7 @@ def pacing(blocks: Sequence[TokenBlock], model: ModelConfig, unit: WindowUnit) -
     A window may be a few ticks, or one, and shall fall within them. None where all are learnt at
     one rate: no window is followed, or the model weighs no sentence.
     """
-    if not blocks or model.schedule is not Schedule.WINDOW or model.model is Model.GLOVE:
+    if not blocks or model.schedule is not Schedule.WINDOW or not model.traits.weighs_sentences:
         return None
     whole = model.rate(progress(blocks, model.schedule, unit))
     each = [np.ones(0, dtype=np.float64)]

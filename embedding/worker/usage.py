@@ -27,7 +27,7 @@ from embedding.exchange.compression.halves import narrow
 from embedding.exchange.payload import TIMES, UNITS, ContextSums, WindowUse
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, HalfArray, IntArray, TokenBlock
-from embedding.models.config import Model, ModelConfig
+from embedding.models.config import ModelConfig
 from embedding.snapshots.nearness import unit_rows
 from embedding.worker.contexts import add_contexts, without_repeats
 from embedding.worker.contextshift import context_shift
@@ -60,10 +60,14 @@ class UsageReader:
 
     @classmethod
     def of(cls, model: ModelConfig, wanted: bool, past: PastTexts | None) -> UsageReader | None:
-        """None when the server does not want it, or a word has no row of its own (fastText)."""
-        if not wanted or past is None or model.model is Model.FASTTEXT:
+        """None when the server does not want it, or the model's rows do not say it."""
+        if not wanted or past is None or not model.traits.usage:
             return None
         return cls(model.window, past)
+
+    def go_back(self, closed: int | None) -> None:
+        """The server has heard of no window after `closed`: what was closed since is read again."""
+        self.closed = closed
 
     def keep(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         """Remember fresh text; tables: for each block int64 [W], the row id of each word."""

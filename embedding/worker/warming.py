@@ -10,8 +10,9 @@ from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import Table
-from embedding.models import LocalBlock, ModelConfig, make_trainer
-from embedding.models.config import Model
+from embedding.models.base import LocalBlock
+from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 
 
 def warm(model: ModelConfig) -> None:
@@ -21,7 +22,7 @@ def warm(model: ModelConfig) -> None:
     wait for that, after each start of a node.
     """
     words, noise = 2, 2
-    spelt = model.model is Model.FASTTEXT
+    spelt = model.traits.has_subwords
     block = LocalBlock(
         tokens=np.asarray([0, 1, 0, 1], dtype=np.int32),
         sentences=np.asarray([0, 4], dtype=np.int32),
@@ -32,8 +33,8 @@ def warm(model: ModelConfig) -> None:
         subword_offsets=np.arange(words + 1, dtype=np.int32) if spelt else None,
         subword_ids=np.arange(words, dtype=np.int64) if spelt else None,
     )
-    vectors = np.zeros((2 * words if spelt else words, model.dim), dtype=np.float32)
-    contexts = np.zeros((words + noise, model.dim), dtype=np.float32)
+    vectors = np.zeros((2 * words if spelt else words, model.width), dtype=np.float32)
+    contexts = np.zeros((words + noise, model.width), dtype=np.float32)
     make_trainer(model).train(block, vectors, contexts, learning_rate=0.01, seed=1)
 
 

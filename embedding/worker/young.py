@@ -19,7 +19,7 @@ import numpy.typing as npt
 from embedding.exchange.payload import Surroundings, summed
 from embedding.kernel.records import CodeArray, IntArray, TimeArray, TokenBlock
 from embedding.models.base import LocalBlock
-from embedding.models.config import Model, ModelConfig
+from embedding.models.config import ModelConfig
 from embedding.models.contextbags import Bags, ContextBags, added_up
 
 Flags = npt.NDArray[np.bool_]
@@ -80,8 +80,8 @@ class YoungWords:
 
     @classmethod
     def of(cls, model: ModelConfig, mentions: int) -> YoungWords | None:
-        """None when there is nothing to infer: another model than skip-gram, or 0 mentions."""
-        if model.model is not Model.SGNS or not mentions:
+        """None when there is nothing to infer: by this model, or 0 mentions."""
+        if not model.traits.young_words or not mentions:
             return None
         return cls(window=model.window, mentions=mentions)
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from airflow.sdk import Param
 
+from embedding.exchange.compression.traits import COMPRESSIONS
+from embedding.exchange.topologies import SERVERS, TOPOLOGIES
+from embedding.models.traits import MODELS
+from embedding.server.policies.traits import POLICIES
 from embedding_airflow.windows import LABEL
 
 UNITS = ["auto", "hour", "day", "week", "month"]
-POLICIES = [
-    *("bsp", "backup", "ssp", "asp", "easgd", "averaging", "sandblaster", "auto", "hogwild"),
-]
-COMPRESSIONS = ["none", "fp16", "threshold", "onebit", "topk"]
-TOPOLOGIES = ["ps", "allreduce", "hybrid", "servers"]
 WAYS = "Which way rows travel; servers: two server groups, each with all rows."
-MODELS = ["sgns", "cbow", "fasttext", "glove"]
 
 
 def stream_params() -> dict[str, Param]:
@@ -131,16 +130,16 @@ def training_params() -> dict[str, Param]:
             "corpus.",
         ),
         "policies": _choices(
-            "Policies", ["bsp", "ssp"], POLICIES, "How nodes and server synchronise."
+            "Policies", ["bsp", "ssp"], POLICIES.names(), "How nodes and server synchronise."
         ),
         "compressions": _choices(
             "Compressions",
             ["fp16"],
-            COMPRESSIONS,
+            COMPRESSIONS.names(),
             "How what nodes learnt is written when it is sent.",
         ),
-        "topologies": _choices("Topologies", ["ps"], TOPOLOGIES, WAYS),
-        "models": _choices("Models", ["sgns"], MODELS, "Which model is trained."),
+        "topologies": _choices("Topologies", ["ps"], (*TOPOLOGIES, SERVERS), WAYS),
+        "models": _choices("Models", ["sgns"], MODELS.names(), "Which model is trained."),
         "dims": Param(
             [64],
             type="array",
@@ -201,14 +200,14 @@ def _seconds(title: str, default: float, minimum: float, description: str) -> Pa
     return Param(default, title=title, type="number", minimum=minimum, description=description)
 
 
-def _choices(title: str, default: list[str], accepted: list[str], description: str) -> Param:
+def _choices(title: str, default: list[str], accepted: Sequence[str], description: str) -> Param:
     """Several of a few; `examples` makes the form show them as a list to pick from."""
-    items: dict[str, Any] = {"type": "string", "enum": accepted}
+    items: dict[str, Any] = {"type": "string", "enum": list(accepted)}
     return Param(
         default,
         type="array",
         items=items,
-        examples=accepted,
+        examples=list(accepted),
         title=title,
         minItems=1,
         uniqueItems=True,

@@ -71,8 +71,19 @@ def test_parsing_imports_nothing_heavy(parsed):
 
 
 def test_parsing_imports_no_room(parsed):
-    """Only the kernel's errors: settings and rooms are read when a task runs."""
-    assert set(parsed["embedding"]) <= {"embedding.kernel.errors"}
+    """Only the kernel, and the names that registries know: rooms are read when a task runs."""
+    names = ("exchange.compression", "models", "server.policies")
+    light = {f"embedding.{name}{end}" for name in names for end in ("", ".traits")}
+    light |= {
+        "embedding.exchange",
+        "embedding.exchange.topologies",
+        "embedding.server",
+        "embedding.kernel",
+    }
+    assert set(parsed["embedding"]) <= light | {
+        "embedding.kernel.errors",
+        "embedding.kernel.registry",
+    }
 
 
 def test_parsing_asks_no_database_and_connects_nowhere(parsed):
@@ -170,13 +181,15 @@ def test_links_survive_serialisation(dag_bag, dag, task, links):
 
 
 def test_the_choices_are_what_the_rooms_know():
+    from embedding.exchange.compression.traits import COMPRESSIONS
     from embedding.kernel.records import WindowUnit
-    from embedding.models.config import Model
-    from embedding.server.policies import POLICIES as KNOWN
-    from embedding_airflow.params import MODELS, POLICIES, UNITS
+    from embedding.models.traits import MODELS
+    from embedding.server.policies.traits import POLICIES
+    from embedding_airflow.params import UNITS, training_params
 
-    assert set(POLICIES) == set(KNOWN)
-    assert set(MODELS) == {model.value for model in Model} - {"sppmi"}
+    params = training_params()
+    for name, known in (("policies", POLICIES), ("models", MODELS), ("compressions", COMPRESSIONS)):
+        assert params[name].schema["items"]["enum"] == list(known)
     assert set(UNITS) == {"auto", *(unit.value for unit in WindowUnit)}
 
 

@@ -13,7 +13,7 @@ from benchmarks.policies import ONE, bench_policies, main
 from benchmarks.simulated import SIMULATED, bench_simulated
 from benchmarks.unlike import speeds
 from embedding.kernel.errors import ConfigError
-from embedding.models import ModelConfig
+from embedding.models.config import ModelConfig
 
 MODEL = ModelConfig(dim=8, sample=0.0, learning_rate=0.05)
 

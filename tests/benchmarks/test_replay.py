@@ -12,7 +12,7 @@ from benchmarks.dated import read
 from benchmarks.replay import ARMS, _reach, bench_replay, main, verdict
 from benchmarks.replaying import SMOOTH, Run
 from embedding.kernel.errors import YeoronError
-from embedding.models import ModelConfig
+from embedding.models.config import ModelConfig
 
 
 @pytest.fixture(scope="module")

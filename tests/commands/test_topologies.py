@@ -126,10 +126,10 @@ def kill_oldest_of_two(pid: int) -> None:
         (("--topology", "allreduce", "--sync", "hogwild"), "bsp, ssp, asp are accepted"),
         (("--topology", "hybrid", "--sync", "easgd"), "bsp, ssp, asp are accepted"),
         (("--topology", "allreduce", "--groups", "1"), "they are accepted with topology ps"),
-        (("--topology", "allreduce", "--compression", "topk"), "none or fp16 is accepted"),
+        (("--topology", "allreduce", "--compression", "topk"), "none, fp16 are accepted"),
         (("--groups", "3"), "there are 2 nodes"),
-        (("--groups", "1", "--sync", "hogwild"), "bsp, ssp, asp with combine sum are accepted"),
-        (("--groups", "1", "--compression", "onebit"), "none or fp16 is accepted"),
+        (("--groups", "1", "--sync", "hogwild"), "bsp, ssp, asp are accepted"),
+        (("--groups", "1", "--compression", "onebit"), "none, fp16 are accepted"),
         (("--topology", "mesh"), "'ps', 'allreduce' or 'hybrid'"),
     ],
 )

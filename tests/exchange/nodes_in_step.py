@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from embedding.exchange.allreduce.meeting import Meeting
-from embedding.exchange.allreduce.reducing import ReducingRoute
+from embedding.exchange.allreduce.reducing import ReducingTransport
 from embedding.exchange.allreduce.ring import rendezvous
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
+from embedding.exchange.protocol import VERSION, Ack, PullRequest, Push, Rows, VocabularyDelta
+from embedding.exchange.testimony import Attestation
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
-from embedding.kernel.records import FloatArray, IntArray, ScorePairs, SourceProgress, Table
+from embedding.kernel.records import FloatArray, IntArray, SourceProgress, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.state import ServerState
 from embedding.server.status import build_status
@@ -32,23 +33,25 @@ class Line:
         self.pushes: list[Push] = []
         state.hello(node, version=VERSION, digest="", clock=0)
 
-    def admit(self, words: list[str], counts: IntArray) -> IntArray:
+    def admit(
+        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+    ) -> IntArray:
+        del testimony
         return self.state.admit(words, counts)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         return self.state.delta(since)
 
-    def pull(
-        self,
-        vectors: IntArray,
-        contexts: IntArray,
-        *,
-        clock: int,
-        score: Sequence[ScorePairs] = (),
-        grams: IntArray | None = None,
-    ) -> Rows:
+    def pull(self, request: PullRequest) -> Rows:
         for _ in range(30):
-            found = self.state.pull(self.node, vectors, contexts, clock, score, grams=grams)
+            found = self.state.pull(
+                self.node,
+                request.vectors,
+                request.contexts,
+                request.clock,
+                request.score,
+                grams=request.grams,
+            )
             if isinstance(found, Rows):
                 return found
         raise AssertionError(f"{self.node} waits for {found} for ever")
@@ -62,6 +65,13 @@ class Line:
 
     def status(self) -> dict[str, Any]:
         return build_status(self.state, ())
+
+    def finish(self) -> None: ...
+
+    def figures(self) -> dict[str, Any]:
+        return {}
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,7 @@ class Ran:
     """What came of a run: each node's route and line, and rows as each block pulled them."""
 
     state: ServerState
-    routes: list[ReducingRoute]
+    routes: list[ReducingTransport]
     lines: list[Line]
     pulled: list[list[dict[str, FloatArray]]] = field(default_factory=list)
 
@@ -100,12 +110,12 @@ def in_step(
     state = ServerState(settings, sync or SyncConfig(policy="asp"), dim=DIM, seed=1)
     ran = Ran(state, [], [Line(state, f"n{i}") for i in range(len(scripts))])
 
-    def node(rank: int, port: int) -> tuple[ReducingRoute, list[dict[str, FloatArray]]]:
+    def node(rank: int, port: int) -> tuple[ReducingTransport, list[dict[str, FloatArray]]]:
         names = tuple(f"n{i}" for i in range(len(scripts)))
         spec = MeetingSpec(port=port, names=names)
         timeout_s = config.peer_timeout_s
         meeting = Meeting(spec, name=names[rank], life=str(rank), timeout_s=timeout_s)
-        route = ReducingRoute(
+        route = ReducingTransport(
             ran.lines[rank],
             meeting,
             names,
@@ -141,7 +151,7 @@ def learn(
     """
     words = list(dict.fromkeys(block.words))
     ids = route.admit(words, np.ones(len(words), dtype=np.int64))
-    rows = route.pull(ids, ids, clock=sequence if clock is None else clock)
+    rows = route.pull(PullRequest(ids, ids, clock=sequence if clock is None else clock))
     assert rows.sequence == sequence, "nothing of this node is outstanding"
     moved = np.full((len(ids), DIM), block.by, dtype=np.float32)
     progress = (SourceProgress("s", 1, len(words), float(block.window), block.window),)

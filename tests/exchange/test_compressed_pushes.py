@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.codec import encode_push
-from embedding.exchange.compression.base import PACKING
+from embedding.exchange.compression.base import packing
+from embedding.exchange.compression.traits import COMPRESSIONS
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
@@ -25,7 +26,7 @@ from embedding.server.service import running_server
 from generated import examples
 
 DIM, WORDS = 16, 20
-KINDS = [*sorted(PACKING), "none", "fp16"]
+KINDS = sorted(COMPRESSIONS)
 FUZZ = settings(
     deadline=None,
     max_examples=examples(40),
@@ -75,22 +76,22 @@ def test_a_node_sees_all_that_it_learnt_and_in_the_end_the_server_has_it(server,
         pushed = deltas(rng, ids)
         clock = client.push(Push("n0", sequence, clock, pushed)).clock
         learnt[np.searchsorted(ids, pushed[1].ids)] += pushed[1].values
-        seen = client.pull(ids[:1], ids, clock=clock).contexts
+        seen = client.pull(PullRequest(ids[:1], ids, clock=clock)).contexts
         assert np.allclose(seen, learnt, atol=2e-3)
     kept = float(np.abs(contexts(server, ids) - learnt).max())
-    if kind in PACKING:
+    if kind in packing():
         assert kept > 4e-3
         assert client.settle(clock, 9).sequence > 8
     assert client.settle(clock, 99) is None
     # What was kept back comes in steps of half of its size.
-    last = 2e-3 + 0.5 * kept if kind in PACKING else 2e-3
+    last = 2e-3 + 0.5 * kept if kind in packing() else 2e-3
     assert np.allclose(contexts(server, ids), learnt, atol=last)
     told = client.status()["bytes"]["pushed_per_entry"]
     assert 0 < told < {"none": 5.5, "fp16": 3.5}.get(kind, 3.0)
     client.close()
 
 
-@pytest.mark.parametrize("kind", sorted(PACKING))
+@pytest.mark.parametrize("kind", sorted(packing()))
 def test_after_a_crash_of_the_server_the_same_bytes_come_again(tmp_path, kind):
     config = ServerConfig(min_count=1, half_life_tokens=None, state_dir=tmp_path / "before")
     sync = SyncConfig(policy="asp")
@@ -105,7 +106,7 @@ def test_after_a_crash_of_the_server_the_same_bytes_come_again(tmp_path, kind):
         before = contexts(server, ids)
     again = config.model_copy(update={"port": port, "state_dir": tmp_path / "after"})
     with running_server(again, sync, dim=DIM) as server:
-        seen = client.pull(ids[:1], ids, clock=clock).contexts
+        seen = client.pull(PullRequest(ids[:1], ids, clock=clock)).contexts
         assert np.array_equal(contexts(server, ids), before)
         left = np.zeros_like(seen)
         client.feedback.add_to(Table.OUT, ids, left, 2)
@@ -113,22 +114,24 @@ def test_after_a_crash_of_the_server_the_same_bytes_come_again(tmp_path, kind):
         client.close()
 
 
-@pytest.mark.parametrize("kind", sorted(PACKING))
+@pytest.mark.parametrize("kind", sorted(packing()))
 def test_a_refused_push_is_taken_back_with_its_residual(server, kind):
     client, ids = open_client(server, kind)
     rng = np.random.default_rng(7)
     pushed = deltas(rng, ids)
     clock = client.push(Push("n0", 1, 0, pushed)).clock
-    learnt = client.pull(ids[:1], ids, clock=clock).contexts
+    learnt = client.pull(PullRequest(ids[:1], ids, clock=clock)).contexts
     for wrong in (Push("n0", 2, clock + 9, deltas(rng, ids)), Push("other", 2, 0, pushed)):
         with pytest.raises(RefusedError):
             client.push(wrong)
-    assert np.allclose(client.pull(ids[:1], ids, clock=clock).contexts, learnt, atol=1e-6)
+    assert np.allclose(
+        client.pull(PullRequest(ids[:1], ids, clock=clock)).contexts, learnt, atol=1e-6
+    )
     client.push(Push("n0", 2, clock, deltas(rng, ids)))
     client.close()
 
 
-@pytest.fixture(params=sorted(PACKING))
+@pytest.fixture(params=sorted(packing()))
 def victim(server, request):
     """A server, a stream to it, and a push as this compressor packs it."""
     client, ids = open_client(server, request.param)
@@ -161,7 +164,7 @@ def test_damaged_bytes_are_refused_or_finite_and_never_half_taken(victim, data):
     # A gap in the sequence: whatever passes every check of the rows is refused for that.
     header = {**message.header, "packed": named, "sequence": 77}
     with pytest.raises(RefusedError) as refused:
-        client._request(Message(header, arrays, message.texts))
+        client.session.request(Message(header, arrays, message.texts))
     assert str(refused.value).endswith(".")
     assert np.array_equal(contexts(server, ids), before)
 
@@ -177,7 +180,7 @@ def test_packed_rows_of_unknown_tables_and_words_are_refused(server):
     message = encode_push(sent)
     for packed in ({"middle": ["onebit", 1, DIM, DIM]}, [], {"in": ["onebit", 1, DIM]}):
         with pytest.raises(RefusedError, match="packed"):
-            client._request(
+            client.session.request(
                 Message({**message.header, "packed": packed}, message.arrays, message.texts)
             )
     assert np.array_equal(contexts(server, ids), before)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from embedding.exchange import codec
-from embedding.exchange.compression.base import PACKING, compressor, unpack
+from embedding.exchange.compression.base import compressor, packing, unpack
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
@@ -22,7 +22,7 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table
 from generated import examples
 
-KINDS = sorted(PACKING)
+KINDS = sorted(packing())
 ROOM = 1 << 20
 HEAD = 7
 """Bytes of a packed `threshold` before its directions and parts."""

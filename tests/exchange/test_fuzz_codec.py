@@ -17,7 +17,7 @@ from embedding.exchange.payload import (
     RowDelta,
     Surroundings,
 )
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.exchange.wire import Message, decode, encode
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import ScorePairs, SourceProgress, Table
@@ -60,13 +60,17 @@ PUSH = codec.encode_push(
     )
 )
 PULL = codec.encode_pull(
-    ints(0, 1),
-    ints(1),
-    0,
-    [
-        ScorePairs("s", ints(0), ints(1), ints(0, 1).reshape(1, 2), ints(0)),
-        ScorePairs("t", ints(0, 1), ints(1, 0), ints(0, 1, 1, 0).reshape(2, 2), ints(0, 86_400)),
-    ],
+    PullRequest(
+        ints(0, 1),
+        ints(1),
+        0,
+        [
+            ScorePairs("s", ints(0), ints(1), ints(0, 1).reshape(1, 2), ints(0)),
+            ScorePairs(
+                "t", ints(0, 1), ints(1, 0), ints(0, 1, 1, 0).reshape(2, 2), ints(0, 86_400)
+            ),
+        ],
+    )
 )
 
 values = st.recursive(

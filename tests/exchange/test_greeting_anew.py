@@ -9,6 +9,7 @@ import pytest
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.session import Session
 from embedding.kernel.errors import UnavailableError
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
@@ -21,9 +22,9 @@ CLIENT = ExchangeConfig(connect_timeout_s=0.05, max_backoff_s=0.2)
 def test_a_stream_is_not_kept_by_who_gave_up(monkeypatch: pytest.MonkeyPatch) -> None:
     config = ServerConfig(min_count=1, min_authors=1, min_sources=1, config_digest=MODEL.digest())
     greeted = []
-    introduce = ParameterClient._introduce
+    introduce = Session._introduce
     monkeypatch.setattr(
-        ParameterClient,
+        Session,
         "_introduce",
         lambda self, channel: greeted.append(channel) or introduce(self, channel),
     )
@@ -40,7 +41,7 @@ def test_a_stream_is_not_kept_by_who_gave_up(monkeypatch: pytest.MonkeyPatch) ->
             raise UnavailableError("a shard is away.")
 
         with pytest.raises(UnavailableError, match="a shard is away"):
-            client._retry(away)
+            client.session.retry(away)
         before = len(greeted)
         assert client.admit(["말"], np.array([1])).tolist() == [0]
         assert len(greeted) == before + 1

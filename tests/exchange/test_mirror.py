@@ -15,7 +15,7 @@ from embedding.exchange.codec import encode_pull
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.mirror import Mirror, Wanted
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push, Rows
+from embedding.exchange.protocol import PullRequest, Push, Rows
 from embedding.exchange.wire import Message
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, RefusedError
@@ -49,7 +49,7 @@ class Node:
         self.name, self.clock, self.sequence = name, welcome.clock, welcome.sequence
 
     def pull(self, ids: np.ndarray) -> np.ndarray:
-        rows = self.client.pull(ids, ids[::2], clock=self.clock)
+        rows = self.client.pull(PullRequest(ids, ids[::2], clock=self.clock))
         self.clock = rows.clock
         return np.concatenate([rows.vectors, rows.contexts])
 
@@ -166,7 +166,7 @@ def test_a_word_that_nobody_has_learnt_costs_nothing(server):
     ids = node.client.admit(words, np.full(len(words), 9, dtype=np.int64))
     node.pull(ids[:1])
     before = meters.bytes_out
-    rows = node.client.pull(ids, ids, clock=node.clock)
+    rows = node.client.pull(PullRequest(ids, ids, clock=node.clock))
     assert meters.bytes_out - before < 1_500
     assert np.array_equal(rows.vectors, first_vectors(ids, DIM, server.state.tables.seed))
     assert not rows.contexts.any()
@@ -201,7 +201,7 @@ def test_a_broken_stream_begins_anew(server, nodes):
     nodes["plain"].push(ids, np.full((WORDS, DIM), 0.5, dtype=np.float32))
     for _ in range(4):
         node.pull(ids)
-    node.client._drop_stream()
+    node.client.session.drop()
     expected = nodes["plain"].pull(ids)
     assert np.allclose(node.pull(ids), expected, atol=1e-2)
     assert node.client.rows.mirror.pulls == 0  # whole rows: the server knew of no earlier pull
@@ -252,18 +252,18 @@ def test_a_pull_of_changes_takes_a_part_of_the_bytes(server):
 )
 def test_a_malformed_wish_is_refused(nodes, changes, reason):
     client, ids = nodes["n0"].client, nodes["ids"]
-    message = encode_pull(ids, ids[:0], 0)
+    message = encode_pull(PullRequest(ids, ids[:0], 0))
     with pytest.raises(RefusedError, match=reason):
-        client._request(Message({**message.header, "changes": changes}, message.arrays))
+        client.session.request(Message({**message.header, "changes": changes}, message.arrays))
     nodes["n0"].pull(ids)
 
 
 def test_ids_of_a_pull_of_changes_must_increase(nodes):
     client, ids = nodes["n0"].client, nodes["ids"]
-    message = encode_pull(ids[::-1], ids[:0], 0)
+    message = encode_pull(PullRequest(ids[::-1], ids[:0], 0))
     header = {**message.header, **Wanted(0, 1 << 20, STEP, 0.0, 0).header()}
     with pytest.raises(RefusedError, match="must increase"):
-        client._request(Message(json.loads(json.dumps(header)), message.arrays))
+        client.session.request(Message(json.loads(json.dumps(header)), message.arrays))
 
 
 def test_an_answer_that_does_not_fit_is_refused():

@@ -65,7 +65,7 @@ def test_every_movement_is_counted_once_whatever_the_blocks(
         touched = 2 * sum(len(set(block.words)) for block in script)
         learnt = [push for push in line.pushes if push.tokens]
         by_server = sum(len(delta.ids) for push in learnt for delta in push.deltas)
-        assert route.ways.reduced_rows + by_server == touched, "each row by exactly one way"
+        assert route.metrics.reduced_rows + by_server == touched, "each row by exactly one way"
         assert len(learnt) == len(script)
         assert [push.sequence for push in line.pushes] == list(range(1, len(line.pushes) + 1))
         if config.kind == "allreduce":

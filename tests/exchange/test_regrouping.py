@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nodes_in_step import DIM, Block, Line, learn
 
 from embedding.exchange.allreduce.meeting import Meeting, Member, Standing, decide, depart
-from embedding.exchange.allreduce.reducing import ReducingRoute
+from embedding.exchange.allreduce.reducing import ReducingTransport
 from embedding.exchange.allreduce.ring import Ring, rendezvous
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.records import Table
@@ -76,7 +76,7 @@ class World:
     running: list[Future[None]] = field(default_factory=list)
     started: Event = field(default_factory=Event)
     state: ServerState = field(init=False)
-    routes: list[ReducingRoute] = field(default_factory=list)
+    routes: list[ReducingTransport] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         settings_ = ServerConfig(min_count=1, half_life_tokens=None, device="cpu", initial_rows=4)
@@ -119,7 +119,7 @@ class World:
 
         meeting.form = forming  # type: ignore[method-assign]
         try:
-            route = ReducingRoute(
+            route = ReducingTransport(
                 line,
                 meeting,
                 self.names,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.exchange.rowcache import Kept, RowCache
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
@@ -48,7 +48,7 @@ class Node:
         self.name, self.clock, self.sequence = name, welcome.clock, welcome.sequence
 
     def pull(self, ids: np.ndarray) -> np.ndarray:
-        rows = self.client.pull(ids, ids[::2], clock=self.clock)
+        rows = self.client.pull(PullRequest(ids, ids[::2], clock=self.clock))
         self.clock = rows.clock
         return np.concatenate([rows.vectors, rows.contexts])
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from embedding.kernel.records import FloatArray
-from embedding.models import LocalBlock, ModelConfig
-from embedding.models.config import Model
+from embedding.models.base import LocalBlock
+from embedding.models.config import ModelConfig
 from embedding.models.subwords import Subwords
 
 
@@ -46,7 +46,7 @@ def make_bench() -> Callable[..., Bench]:
         tokens = np.array([word for one in sentences for word in one], np.int32)
         ends = np.cumsum([0, *(len(one) for one in sentences)]).astype(np.int32)
         grams = Subwords(500).local([f"여론{i}말" if i % 2 else f"word{i}" for i in range(words)])
-        subword = config.model is Model.FASTTEXT
+        subword = config.traits.has_subwords
         block = LocalBlock(
             tokens=tokens,
             sentences=ends,

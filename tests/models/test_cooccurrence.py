@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.models import LocalBlock, ModelConfig
-from embedding.models.config import Model
+from embedding.models.base import LocalBlock
+from embedding.models.config import ModelConfig
 from embedding.models.cooccurrence import CooccurrenceTable
 from embedding.models.reference import sppmi
 from embedding.models.sppmi import CountModel, factorise, sppmi_matrix
@@ -107,7 +107,7 @@ def test_sppmi_of_nothing_is_refused() -> None:
     none = np.zeros(0, np.int64)
     with pytest.raises(InputError, match="no co-occurrence"):
         sppmi_matrix(none, none, np.zeros(0, np.float32), 3)
-    model = CountModel(ModelConfig(model=Model.SPPMI, dim=2, shift=1e6))
+    model = CountModel(ModelConfig(model="sppmi", dim=2, shift=1e6))
     words = np.arange(12, dtype=np.int32) % 6
     ends = np.array([0, 12], np.int32)
     nothing = np.empty(0, np.int32)

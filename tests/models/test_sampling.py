@@ -10,8 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, InputError
-from embedding.models import ModelConfig
-from embedding.models.config import Model, Schedule
+from embedding.models.config import ModelConfig, Schedule
 from embedding.models.sampling import NoiseTable, keep_probabilities, kept_tokens
 from generated import examples
 
@@ -93,7 +92,7 @@ def test_the_linear_schedule_falls_to_its_floor() -> None:
     config = ModelConfig(schedule=Schedule.LINEAR, learning_rate=0.05, min_learning_rate=0.01)
     assert [config.rate(p) for p in (-1, 0, 0.5, 0.9, 2)] == [0.05, 0.05, 0.025, 0.01, 0.01]
     assert ModelConfig(learning_rate=0.05).rate(0.9) == 0.05
-    assert ModelConfig(model=Model.GLOVE, dim=10).width == 11
+    assert ModelConfig(model="glove", dim=10).width == 11
 
 
 def test_a_window_is_learnt_at_the_learning_rate_in_the_mean() -> None:

@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from embedding.exchange.client import ParameterClient
+from embedding.exchange.connecting import connect as greet
 from embedding.exchange.payload import BlockCounts, RowDelta
-from embedding.exchange.protocol import Ack, Push, nothing_read
-from embedding.exchange.shards.client import connect as greet
+from embedding.exchange.protocol import Ack, PullRequest, Push, nothing_read
 from embedding.kernel.records import Phrase, SourceProgress
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -76,7 +76,7 @@ class Node:
     def pull(self, vectors=None, contexts=None, **more):
         ids = self.ids if vectors is None else vectors
         rows = self.client.pull(
-            ids, ints() if contexts is None else contexts, clock=self.clock, **more
+            PullRequest(ids, ints() if contexts is None else contexts, clock=self.clock, **more)
         )
         self.clock = rows.clock
         return rows

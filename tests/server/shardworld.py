@@ -52,9 +52,9 @@ IMPATIENT = ExchangeConfig(
     max_unconfirmed=10_000,
 )
 PLACES = (
-    "exchange.client",
+    "exchange.session",
     "exchange.shards.stream",
-    "exchange.shards.client",
+    "exchange.shards.links",
     "server.shards.link",
 )
 
@@ -71,7 +71,7 @@ class Network:
     def __enter__(self) -> Network:
         self._patches = [patch(f"embedding.{p}.Channel", self.channel) for p in PLACES]
         self._patches.append(patch("embedding.server.shards.state.WAIT_S", 0.005))
-        self._patches.append(patch("embedding.exchange.shards.client.KEEP_S", 1e6))
+        self._patches.append(patch("embedding.exchange.shards.links.KEEP_S", 1e6))
         self._patches.append(patch("embedding.server.groups.sharded._REACH_S", 0.02))
         self._patches.append(patch("embedding.server.groups.leader.TRY_S", 0.02))
         for each in self._patches:

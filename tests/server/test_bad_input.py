@@ -18,7 +18,7 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_pull, encode_push
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
-from embedding.exchange.protocol import VERSION, Push
+from embedding.exchange.protocol import VERSION, PullRequest, Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ExchangeError, RefusedError, UnavailableError
 from embedding.kernel.records import ScorePairs, SourceProgress, Table
@@ -48,7 +48,7 @@ def channel(server):
     opened.request(
         Message({"op": "admit"}, {"counts": ints(1, 1, 1, 1)}, {"words": pa.array(WORDS)})
     )
-    opened.request(encode_pull(ints(), ints(), 0))
+    opened.request(encode_pull(PullRequest(ints(), ints(), 0)))
     yield opened
     opened.close()
 
@@ -146,7 +146,7 @@ def a_score(source: str, *, word: int = 0, window: int = 0) -> ScorePairs:
 
 def scores_of(named: object) -> Message:
     """A pull with one pair, of which its header says something else."""
-    message = encode_pull(ints(), ints(), 0, [a_score("s")])
+    message = encode_pull(PullRequest(ints(), ints(), 0, [a_score("s")]))
     return Message({**message.header, "score": named}, message.arrays)
 
 
@@ -164,26 +164,34 @@ def test_a_wrong_push_is_refused_and_changes_nothing(server, channel, name):
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        (encode_pull(ints(99), ints(), 0), "an id outside"),
-        (encode_pull(ints(), ints(-5), 0), "an id outside"),
-        (encode_pull(ints(), ints(), 10**7), "or ahead at"),
+        (encode_pull(PullRequest(ints(99), ints(), 0)), "an id outside"),
+        (encode_pull(PullRequest(ints(), ints(-5), 0)), "an id outside"),
+        (encode_pull(PullRequest(ints(), ints(), 10**7)), "or ahead at"),
         (
             encode_pull(
-                ints(),
-                ints(),
-                0,
-                [ScorePairs("s", ints(0), ints(99), ints(0).reshape(1, 1), ints(0))],
+                PullRequest(
+                    ints(),
+                    ints(),
+                    0,
+                    [ScorePairs("s", ints(0), ints(99), ints(0).reshape(1, 1), ints(0))],
+                )
             ),
             "an id outside",
         ),
         (Message({"op": "pull", "clock": "0"}), "clock"),
         (
-            encode_pull(ints(), ints(), 0, [a_score("s"), a_score("t", word=99)]),
+            encode_pull(PullRequest(ints(), ints(), 0, [a_score("s"), a_score("t", word=99)])),
             "an id outside",
         ),
-        (encode_pull(ints(), ints(), 0, [a_score("s"), a_score("a\nb")]), "a name of at most"),
-        (encode_pull(ints(), ints(), 0, [a_score("s" * 1_001)]), "a name of at most"),
-        (encode_pull(ints(), ints(), 0, [a_score("s", window=2**40)]), "out of all time"),
+        (
+            encode_pull(PullRequest(ints(), ints(), 0, [a_score("s"), a_score("a\nb")])),
+            "a name of at most",
+        ),
+        (encode_pull(PullRequest(ints(), ints(), 0, [a_score("s" * 1_001)])), "a name of at most"),
+        (
+            encode_pull(PullRequest(ints(), ints(), 0, [a_score("s", window=2**40)])),
+            "out of all time",
+        ),
         (scores_of({"s": 1}), "a list of at most"),
         (scores_of([["s", 0]]), "at least 1"),
         (scores_of([["s", True]]), "at least 1"),

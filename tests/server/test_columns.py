@@ -12,8 +12,8 @@ from threads import fleet, sharded
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import encode_push
-from embedding.exchange.protocol import VERSION, Push
-from embedding.exchange.shards.columns import ColumnsClient
+from embedding.exchange.protocol import VERSION, PullRequest, Push
+from embedding.exchange.shards.columns import ColumnsOnShards
 from embedding.exchange.shards.minibatches import (
     Minibatches,
     draws_of,
@@ -24,7 +24,7 @@ from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import ScorePairs
 from embedding.models.base import LocalBlock
-from embedding.models.config import Model, ModelConfig
+from embedding.models.config import ModelConfig
 from embedding.models.reference import TorchTrainer
 from embedding.models.starting import first_vectors
 from embedding.server.config import ServerConfig, SyncConfig
@@ -98,8 +98,8 @@ class Reference:
 
 def learn(node, batch: Minibatches) -> float:
     """Pull, learn and push one block; the summed loss."""
-    rows = node.client.pull(batch.ids, batch.ids, clock=node.clock)
-    learnt, losses = node.client.learn(batch, rows)
+    rows = node.client.pull(PullRequest(batch.ids, batch.ids, clock=node.clock))
+    learnt, losses = node.client.path.learn(batch, rows)
     node.sequence += 1
     push = Push(node.name, node.sequence, rows.clock, counts=named(WORD_LIST), tokens=WORDS)
     node.clock = node.client.push(replace(push, minibatches=learnt)).clock
@@ -117,12 +117,12 @@ def tables(server) -> tuple[np.ndarray, np.ndarray]:
     return found
 
 
-@pytest.mark.parametrize("model", [Model.SGNS, Model.CBOW])
+@pytest.mark.parametrize("model", ["sgns", "cbow"])
 @pytest.mark.parametrize("shards", [1, 2, 3, 4])
 def test_any_number_of_shards_learns_what_one_table_learns(joined, shards, model):
     config = SGNS.model_copy(update={"model": model})
     with columns(shards) as server, joined(server) as node:
-        assert isinstance(node.client, ColumnsClient)
+        assert isinstance(node.client.path, ColumnsOnShards)
         ids = node.words(*WORD_LIST)
         whole = Reference(ids, config)
         for seed in range(4):
@@ -167,7 +167,7 @@ def test_a_shard_killed_in_the_middle_of_a_block_has_it_learnt_anew(joined, tmp_
     with columns(2, state_dir=tmp_path) as server, joined(server) as node:
         ids = node.words(*WORD_LIST)
         whole = Reference(ids)
-        scores, calls = node.client._scores, []
+        scores, calls = node.client.path._scores, []
 
         def killing(message):
             calls.append(message.header["op"])
@@ -176,7 +176,7 @@ def test_a_shard_killed_in_the_middle_of_a_block_has_it_learnt_anew(joined, tmp_
                 fleet(server).restart(1)
             return scores(message)
 
-        node.client._scores = killing
+        node.client.path._scores = killing
         batch = block(ids, 1)
         assert learn(node, batch) == pytest.approx(whole.learn(batch), rel=1e-4)
         assert calls.count("open") > 1, "it began again"
@@ -189,9 +189,9 @@ def test_a_block_whose_last_message_is_lost_is_pushed_whole(joined):
         whole = Reference(ids)
         for seed in range(2):
             batch = block(ids, seed)
-            rows = node.client.pull(ids, ids, clock=node.clock)
-            learnt, _ = node.client.learn(batch, rows)
-            node.client._shards[seed].drop()
+            rows = node.client.pull(PullRequest(ids, ids, clock=node.clock))
+            learnt, _ = node.client.path.learn(batch, rows)
+            list(node.client.path.links)[seed].drop()
             node.sequence += 1
             push = Push(node.name, node.sequence, rows.clock, minibatches=learnt)
             node.clock = node.client.push(push).clock
@@ -207,7 +207,7 @@ def test_blocks_of_one_clock_step_from_the_same_rows(joined, combine):
         start = Reference(ids)
         batches = [block(ids, 1), block(ids, 2)]
         for node in (one, two):
-            node.client.pull(ids, ids, clock=0)
+            node.client.pull(PullRequest(ids, ids, clock=0))
         for node, batch in zip((one, two), batches, strict=True):
             learn(node, batch)
         ends = [Reference(ids), Reference(ids)]
@@ -242,7 +242,9 @@ def test_pairs_are_scored_on_whole_rows(joined):
             ids = node.words(*WORD_LIST)
             pairs = ScorePairs("뉴스", ids[:8], ids[8:16], ids[16:24, None], np.zeros(8, np.int64))
             more = ScorePairs("글판", ids[9:12], ids[:3], ids[4:7, None], np.zeros(3, np.int64))
-            found.append(node.client.pull(ids[:0], ids[:0], clock=0, score=[pairs, more]).nll)
+            found.append(
+                node.client.pull(PullRequest(ids[:0], ids[:0], clock=0, score=[pairs, more])).nll
+            )
     assert len(found[0]) == 2
     assert found[0] == pytest.approx(found[1], rel=1e-6)
 
@@ -261,7 +263,7 @@ def test_what_does_not_go_with_columns_is_refused(change, sync, reason):
 
 
 def test_models_that_need_more_than_columns_are_refused():
-    with pytest.raises(ConfigError, match="glove keeps a table of cells"):
+    with pytest.raises(ConfigError, match="the bias of a row is one more column"):
         ParameterServer(settings(2), dim=DIM, biases=1)
     with pytest.raises(ValueError, match="no shard knows"):
         settings(2, optimizer="adagrad")
@@ -301,7 +303,10 @@ SGNS_DRAWS = draws_of(SGNS)
         (opening(rate="x"), "`rate` must be"),
         (opening(draws={}), "`draws` must have"),
         (opening(draws={**SGNS_DRAWS, "window": 0}), "no settings of a model"),
-        (opening(draws={**SGNS_DRAWS, "model": "glove"}), "glove is not learnt by columns"),
+        (
+            opening(draws={**SGNS_DRAWS, "model": "glove"}),
+            "glove: it is not learnt by one number",
+        ),
         (opening(draws={**SGNS_DRAWS, "window": 1000, "negative": 1000}), "has to be smaller"),
         (Message(OPEN), "learnt where columns lie"),
         (Message({**OPEN, "batch": [1]}), "must be an object"),
@@ -326,8 +331,8 @@ def test_wrong_numbers_of_a_block_are_refused_and_no_row_changes(joined):
         ids = node.words(*WORD_LIST)
         before = tables(server)
         batch = block(ids, 1)
-        rows = node.client.pull(ids, ids, clock=0)
-        learnt, _ = node.client.learn(batch, rows)
+        rows = node.client.pull(PullRequest(ids, ids, clock=0))
+        learnt, _ = node.client.path.learn(batch, rows)
         for slopes, reason in (
             (learnt.slopes[:-1], "slopes of shape"),
             (np.full_like(learnt.slopes, np.nan), "not finite"),

@@ -10,6 +10,7 @@ from test_recovery import config, crash
 
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
+from embedding.exchange.protocol import PullRequest
 from embedding.kernel.errors import FencedError
 from embedding.server.ledger.fences import FENCED, Fences
 from embedding.server.service import running_server
@@ -53,7 +54,7 @@ def test_a_fenced_life_that_is_connected_is_refused_at_once(tmp_path: Path) -> N
         client.hello()
         fence(server.location, "n0", "old")
         with pytest.raises(FencedError):
-            client.pull([], [], clock=0)
+            client.pull(PullRequest([], [], clock=0))
         client.close()
 
 

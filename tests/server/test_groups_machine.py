@@ -76,12 +76,14 @@ class Linked(LeaderClient):
     def __init__(self, world: World, location: str, *, node: str, **more: object) -> None:
         del more
         super().__init__(location, node=node, config=IMPATIENT)
-        self.world = world
+        greet = self.session._greet
 
-    def _greet(self):
-        if self._channel is None:
-            self._channel = Line(self.world)
-        return super()._greet()
+        def by_line():
+            if self.session._channel is None:
+                self.session._channel = Line(world)
+            return greet()
+
+        self.session._greet = by_line
 
 
 class Node:

@@ -18,10 +18,10 @@ from embedding.exchange.together import encode_together
 from embedding.exchange.wire import Message, text_array
 from embedding.kernel.config import validate
 from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.server.compatibility import SERVER_GROUPS
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groupconfig import PAST_PUSHES, PUSHING
 from embedding.server.groups.leader import check_follows
-from embedding.server.policies import POLICIES
+from embedding.server.policies.traits import POLICIES
 from embedding.server.service import ParameterServer, running_server
 from embedding.server.shards.unsplit import check_pushing
 from waiting import until
@@ -60,16 +60,15 @@ def test_policies_that_change_rows_otherwise_are_refused(leader, policy: str) ->
     with running_server(ServerConfig(), sync, dim=DIM) as other, refused, following(other):
         pass
     with following(leader) as b:
-        with pytest.raises(RefusedError, match=r"groups follow \(b\): .*, ssp are accepted"):
+        with pytest.raises(RefusedError, match=r"groups follow \(b\): .*, auto are accepted"):
             configure(leader, policy)
         with pytest.raises(RefusedError, match="with server groups"):
             configure(b, policy)
 
 
 def test_what_is_said_to_be_accepted_is_accepted() -> None:
-    assert set(PUSHING) | set(PAST_PUSHES) == set(POLICIES)
-    assert not set(PUSHING) & set(PAST_PUSHES)
-    for policy in PUSHING:
+    assert set(POLICIES) - set(SERVER_GROUPS.accepted) == {"hogwild", "sandblaster"}
+    for policy in SERVER_GROUPS.accepted:
         check_follows(SyncConfig(policy=policy), 1.0)
         check_pushing(SyncConfig(policy=policy), 2)
 
@@ -134,7 +133,7 @@ def raw(leader) -> Iterator[Callable[..., Message]]:
     client.admit(["봄", "여름"], ints(5, 5))
 
     def send(header: dict, arrays: dict | None = None) -> Message:
-        return client._request(Message(header, arrays or {}, {"words": text_array([])}))
+        return client.session.request(Message(header, arrays or {}, {"words": text_array([])}))
 
     yield send
     client.close()

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from shardworld import DIM, IMPATIENT, Network, Server
 
+from embedding.exchange.connecting import connect
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
-from embedding.exchange.protocol import Push
-from embedding.exchange.shards.client import connect
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.errors import BehindError, UnavailableError
 from embedding.kernel.records import SourceProgress, Table
 from generated import examples
@@ -33,7 +33,7 @@ class Node:
         self.client = connect(server.location, node=name, config=IMPATIENT)
         self.client.admit([f"w{i}" for i in range(WORDS)], np.full(WORDS, 5))
         none = np.empty(0, dtype=np.int64)
-        self.clock = self.client.pull(none, none, clock=0).clock
+        self.clock = self.client.pull(PullRequest(none, none, clock=0)).clock
 
     def push(self, ids: np.ndarray, by: int) -> None:
         self.sequence += 1

@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta, Surroundings, summed
-from embedding.exchange.protocol import VERSION, Push
+from embedding.exchange.protocol import VERSION, PullRequest, Push
 from embedding.exchange.together import decode_together, encode_together
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import Table, Window, WindowUnit
@@ -353,7 +353,7 @@ def test_a_snapshot_has_it_a_push_counts_once_and_a_restart_keeps_it(tmp_path, c
         held = server.state.young.held(ids[-2:], server.state.vocabulary.counts(ids[-2:]))
         assert held.bags.weights.tolist() == [40.0, 20.0], "once"
         assert server.status()["young_words"] == {"held": 1, "mentions": YOUNG}
-        trained = node.client.pull(ids, ints(), clock=push.clock + 1).vectors
+        trained = node.client.pull(PullRequest(ids, ints(), clock=push.clock + 1)).vectors
     with running_server(config, dim=DIM, seed=5) as server:
         assert server.state.young._young.keys() == [ids[-2]]
         kept = server.state.young.taught().bags

@@ -31,7 +31,7 @@ from protocol_checks import Node
 from protocol_world import ENDS, Time, World
 
 from embedding.server.config import SyncConfig
-from embedding.server.policies import POLICIES
+from embedding.server.policies.traits import POLICIES
 from generated import examples
 
 NAMES = ("a", "b", "c")
@@ -44,7 +44,7 @@ few = st.lists(names, max_size=4)
 some = st.sets(names)
 syncs = st.builds(
     SyncConfig,
-    policy=st.sampled_from(sorted(set(POLICIES) - {"hogwild"})),
+    policy=st.sampled_from(POLICIES.having("needs_shared_memory", False)),
     staleness=st.integers(0, 2),
     backups=st.integers(0, 2),
     lbfgs_every=st.integers(1, 3),

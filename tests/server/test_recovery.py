@@ -14,7 +14,7 @@ from named import named
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.errors import ConfigError, PlatformError, RefusedError
 from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import SourceProgress, Table
@@ -310,7 +310,7 @@ def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
             clock, sequence = connection.hello().clock, 0
             ids = connection.admit(words, np.full(50, 5))
             while not stop.is_set():
-                clock = connection.pull(ids, ids, clock=clock).clock
+                clock = connection.pull(PullRequest(ids, ids, clock=clock)).clock
                 sequence += 1
                 push = Push(
                     name,
@@ -347,7 +347,7 @@ def test_a_killed_server_loses_nothing_that_was_acknowledged(tmp_path):
             assert welcome.sequence == pushed["n0"]
             ids = connection.admit(words, np.full(50, 5))
             assert ids.tolist() == list(range(50))
-            rows = connection.pull(ids, ids, clock=welcome.clock)
+            rows = connection.pull(PullRequest(ids, ids, clock=welcome.clock))
             assert rows.contexts.tolist() == [[total] * 4] * 50
             status = connection.status()
             assert status["tokens"] == total * 50

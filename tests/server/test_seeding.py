@@ -17,6 +17,7 @@ from named import named
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.payload import RowDelta
+from embedding.exchange.protocol import PullRequest
 from embedding.kernel.errors import RefusedError, SnapshotError, UnavailableError
 from embedding.kernel.ports import lasting_port
 from embedding.kernel.records import Table, Window, WindowUnit
@@ -209,7 +210,7 @@ def test_a_running_server_goes_back_by_itself_and_not_while_nodes_train(tmp_path
         node = ParameterClient(location, node="n", config=line)
         node.hello()
         ids = node.admit(["말"], np.array([3]))
-        node.pull(ids, np.array([], dtype=np.int64), clock=0)
+        node.pull(PullRequest(ids, np.array([], dtype=np.int64), clock=0))
         with pytest.raises(RefusedError, match="n still train; stop the pool first"):
             ask(tmp_path, location, "rollback", {"to": NOTHING})
         node.close()

@@ -23,7 +23,7 @@ from embedding.commands.address import parse_listen
 from embedding.exchange.channel import Channel
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.shards.client import connect
+from embedding.exchange.connecting import connect
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.settings import Settings
 

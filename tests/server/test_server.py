@@ -12,6 +12,7 @@ from named import QUICK, named
 
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
+from embedding.exchange.protocol import PullRequest
 from embedding.kernel.errors import AheadError, RefusedError, UnavailableError
 from embedding.kernel.records import ScorePairs, Table
 from embedding.models.starting import first_vectors
@@ -91,14 +92,14 @@ def test_a_pull_ahead_of_the_own_push_is_told_apart_from_waiting(connect, make_d
         ids = node.words("말")
         node.pull()
         with pytest.raises(AheadError, match="waits for this node's push"):
-            node.client.pull(ids, ids, clock=1)
+            node.client.pull(PullRequest(ids, ids, clock=1))
         assert node.push((make_delta(Table.IN, ids),)).ahead is False
         node.client.configure(policy="ssp", staleness=1)
         assert node.client.hello().ahead
         node.pull()
-        assert node.client.pull(ids, ids, clock=2).clock == 2
+        assert node.client.pull(PullRequest(ids, ids, clock=2)).clock == 2
         with pytest.raises(RefusedError, match="ahead at 2"):
-            node.client.pull(ids, ids, clock=3)
+            node.client.pull(PullRequest(ids, ids, clock=3))
         assert node.push((make_delta(Table.IN, ids),)).ahead is True
 
 
@@ -260,7 +261,7 @@ def test_a_node_that_dies_frees_the_others(connect, make_delta):
         ids = one.words("말")
         one.pull()
         two.pull(ids)
-        two.client._channel.close()
+        two.client.session._channel.close()
         one.push((make_delta(Table.IN, ids),))
         assert one.pull().clock == 1
         deadline = time.monotonic() + 120
@@ -282,7 +283,7 @@ def test_the_policy_can_be_changed_while_running(connect, make_delta):
             one.pull()
             one.push((make_delta(Table.IN, ids),))
         assert one.client.hello().policy == "asp"
-        with pytest.raises(RefusedError, match=r"one of asp, .*bsp, .*ssp is accepted"):
+        with pytest.raises(RefusedError, match=r"one of bsp, .*ssp, .*hogwild is accepted"):
             one.client.configure(policy="none")
         with pytest.raises(RefusedError, match="unknown setting 'colour'"):
             one.client.configure(colour="red")

@@ -15,9 +15,9 @@ import pytest
 from named import named
 
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.connecting import connect
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push
-from embedding.exchange.shards.client import connect
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig
@@ -44,7 +44,7 @@ def test_a_killed_shard_loses_nothing_that_was_acknowledged(tmp_path):
             clock, sequence = client.welcome.clock, 0
             ids = client.admit(words, np.full(50, 5))
             while not stop.is_set():
-                clock = client.pull(ids, ids, clock=clock).clock
+                clock = client.pull(PullRequest(ids, ids, clock=clock)).clock
                 sequence += 1
                 delta = RowDelta(Table.OUT, ids, np.ones((50, DIM), dtype=np.float32))
                 push = Push(name, sequence, clock, (delta,), named(words), tokens=50)
@@ -69,7 +69,7 @@ def test_a_killed_shard_loses_nothing_that_was_acknowledged(tmp_path):
         total = sum(pushed.values())
         with connect(server.location, node="n0", config=CLIENT) as client:
             ids = client.admit(words, np.full(50, 5))
-            rows = client.pull(ids, ids, clock=client.welcome.clock)
+            rows = client.pull(PullRequest(ids, ids, clock=client.welcome.clock))
             assert rows.contexts.tolist() == [[total] * DIM] * 50
             status = client.status()
         assert status["tokens"] == total * 50
@@ -82,7 +82,7 @@ def test_a_killed_shard_loses_nothing_that_was_acknowledged(tmp_path):
         running_server(chosen, dim=DIM) as server,
         connect(server.location, node="n1", config=CLIENT) as client,
     ):
-        rows = client.pull(ids, ids, clock=client.welcome.clock)
+        rows = client.pull(PullRequest(ids, ids, clock=client.welcome.clock))
         assert rows.contexts.tolist() == [[total] * DIM] * 50
 
 

@@ -15,10 +15,11 @@ from named import QUICK, named
 from threads import crash_primary, fleet, sharded
 
 from embedding.exchange.channel import Channel
+from embedding.exchange.connecting import connect as greet
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push
-from embedding.exchange.shards.client import ShardedClient, reached
-from embedding.exchange.shards.client import connect as greet
+from embedding.exchange.protocol import PullRequest, Push
+from embedding.exchange.shards.links import reached
+from embedding.exchange.shards.rows import PushBacklog, RowsOnShards
 from embedding.exchange.shards.stream import ShardStream
 from embedding.kernel.errors import (
     AheadError,
@@ -79,7 +80,7 @@ def server(shards):
 
 
 def test_the_client_is_of_the_kind_that_the_server_needs(server, join, shards):
-    assert isinstance(join(server).client, ShardedClient) is (shards > 1)
+    assert isinstance(join(server).client.path, RowsOnShards) is (shards > 1)
     assert len(server.status()["shards"]) == (0 if shards == 1 else shards)
 
 
@@ -173,7 +174,7 @@ def test_bsp_shows_the_sum_or_mean_of_a_clock_and_none_of_the_next(shards, join,
         reader.join(60)
         assert found[0].tolist() == [[value] * DIM] * 3
         with pytest.raises(AheadError):
-            one.client.pull(ids, ids, clock=one.clock + 1)
+            one.client.pull(PullRequest(ids, ids, clock=one.clock + 1))
 
 
 def test_an_evicted_word_has_a_row_of_zeros_and_what_is_pushed_to_it_is_dropped(shards, join):
@@ -424,7 +425,7 @@ def test_shards_ask_for_the_servers_token_over_its_tls(tmp_path):
         assert all(each.startswith("grpc+tls://") for each in server.state.rows.locations())
         with greet(server.location, node="n0", config=trusted) as client:
             ids = client.admit(list("가나다"), np.full(3, 5))
-            rows = client.pull(ids, ids, clock=0)
+            rows = client.pull(PullRequest(ids, ids, clock=0))
             assert np.array_equal(rows.vectors, first_vectors(ids, DIM, 3))
         bare = Channel(server.state.rows.locations()[0], QUICK.model_copy(update={"tls_ca": cert}))
         with pytest.raises(RefusedError, match="token is missing or wrong"):
@@ -454,18 +455,19 @@ def test_a_shard_that_fails_at_something_leaves_no_thread_of_its_node_behind(joi
             failing.set()
             raise ExchangeError("the server failed: ValueError")
 
-        monkeypatch.setattr(client, "_look", failed)
+        links = client.path.links
+        monkeypatch.setattr(links, "_look", failed)
         ids = node.words(*"가나다")
-        monkeypatch.setattr(ShardedClient, "_unsafe", property(lambda client: True))
+        monkeypatch.setattr(PushBacklog, "__len__", lambda backlog: 1)
         assert failing.wait(120)
         time.sleep(0.1)
-        assert client._keeper.is_alive(), "it looks again"
+        assert links._keeper.is_alive(), "it looks again"
         node.push((delta(Table.OUT, ids),))
         client.log.add(Push("n0", 2, 0))
         client.close()
-        assert not client._keeper.is_alive()
-        assert client._pool is None
-        assert client._channel is None
+        assert not links._keeper.is_alive()
+        assert links._pool is None
+        assert client.session._channel is None
 
 
 def test_a_checkpoint_during_which_a_shard_was_started_again_is_none(tmp_path, join, monkeypatch):
@@ -476,7 +478,7 @@ def test_a_checkpoint_during_which_a_shard_was_started_again_is_none(tmp_path, j
         node.push((delta(Table.OUT, ids),))
         node.client.checkpoint()
         node.push((delta(Table.OUT, ids),))
-        node.client._closed.set()  # it looks after its shards when it is asked
+        node.client.path.links._closed.set()  # it looks after its shards when it is asked
         first, _ = server.state.rows.links.links
         write = first.checkpoint
 

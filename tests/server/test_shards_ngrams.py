@@ -16,9 +16,9 @@ from threads import crash_primary, fleet, sharded
 
 from embedding.evaluation.gold import PairGold
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.connecting import connect as greet
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push
-from embedding.exchange.shards.client import connect as greet
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import ScorePairs, Table, Window
@@ -287,7 +287,7 @@ def test_a_killed_shard_loses_nothing(tmp_path):
         with greet(location, node=name, config=line) as client:
             clock, sequence = client.welcome.clock, 0
             while not stop.is_set():
-                clock = client.pull(NONE, NONE, clock=clock, grams=every[::7]).clock
+                clock = client.pull(PullRequest(NONE, NONE, clock=clock, grams=every[::7])).clock
                 sequence += 1
                 push = Push(name, sequence, clock, (grams(*range(BUCKETS)),), tokens=0)
                 clock = client.push(push).clock
@@ -314,7 +314,9 @@ def test_a_killed_shard_loses_nothing(tmp_path):
                 trainer.join(90)
         total = sum(pushed.values())
         with greet(server.location, node="n0", config=line) as client:
-            rows = client.pull(NONE, NONE, clock=client.welcome.clock, grams=every).grams
+            rows = client.pull(
+                PullRequest(NONE, NONE, clock=client.welcome.clock, grams=every)
+            ).grams
             status = client.status()
     assert np.allclose(rows - first_rows(), total, atol=1e-2)
     assert [shard["lost_pushes"] for shard in status["shards"]] == [0, 0]

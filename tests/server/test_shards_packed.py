@@ -13,11 +13,13 @@ import pytest
 from named import QUICK, named
 from threads import fleet, sharded
 
-from embedding.exchange.compression.base import PACKING
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.compression.base import packing
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.connecting import connect as greet
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.shards.client import connect as greet
-from embedding.exchange.shards.columns import ColumnsClient
+from embedding.exchange.protocol import PullRequest
+from embedding.exchange.shards.columns import ColumnsOnShards
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
@@ -72,7 +74,7 @@ def test_what_is_packed_moves_the_same_rows_however_many_shards(connect, kind):
     assert 0 < others[-1] < 2.0, "float16 takes more than 2 bytes an entry"
 
 
-@pytest.mark.parametrize("kind", sorted(PACKING))
+@pytest.mark.parametrize("kind", sorted(packing()))
 def test_a_node_sees_what_it_learnt_and_in_the_end_the_shards_have_it(connect, kind):
     with sharded(settings(3), ASP, dim=DIM) as server:
         node = connect(server, config=config(kind, cache_bytes=1 << 20))
@@ -167,10 +169,14 @@ def test_changes_alone_are_sent_and_after_a_refusal_all_anew(connect):
 
 
 def test_where_columns_lie_there_are_no_rows_to_pack_or_keep():
+    def columns(**settings):
+        config = ExchangeConfig(**settings)
+        ParameterClient("grpc://x:1", node="n", config=config, path=ColumnsOnShards)
+
     with pytest.raises(ConfigError, match="compression onebit with split columns"):
-        ColumnsClient("grpc://x:1", node="n", config=ExchangeConfig(compression="onebit"))
+        columns(compression="onebit")
     with pytest.raises(ConfigError, match="cache_bytes 9 with split columns"):
-        ColumnsClient("grpc://x:1", node="n", config=ExchangeConfig(cache_bytes=9))
+        columns(cache_bytes=9)
 
 
 def test_no_sums_of_contexts_are_asked_of_nodes_that_have_no_rows(connect):
@@ -201,7 +207,7 @@ def test_a_killed_shard_loses_nothing_of_what_was_packed_and_kept(tmp_path: Path
 
                 clock = 0
                 while not stop.is_set():
-                    rows = client.pull(ids, ids, clock=clock)
+                    rows = client.pull(PullRequest(ids, ids, clock=clock))
                     if not np.allclose(rows.contexts, learnt, atol=2e-3):
                         failed.append(np.abs(rows.contexts - learnt).max())
                     parts = deltas(rng, ids)
@@ -226,7 +232,7 @@ def test_a_killed_shard_loses_nothing_of_what_was_packed_and_kept(tmp_path: Path
                 stop.set()
                 trainer.join(90)
             assert not failed
-            seen = plain.pull(ids, ids, clock=plain.hello().clock).contexts
+            seen = plain.pull(PullRequest(ids, ids, clock=plain.hello().clock)).contexts
             assert np.allclose(seen, learnt, atol=0.03)  # half a step is never sent
             status = client.status()
         assert status["tokens"] == 4 * pushed[0]

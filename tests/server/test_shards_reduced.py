@@ -13,9 +13,10 @@ from named import QUICK
 from threads import fleet, sharded
 
 from embedding.exchange.allreduce.meeting import Meeting
-from embedding.exchange.allreduce.reducing import ReducingRoute
+from embedding.exchange.allreduce.reducing import ReducingTransport
 from embedding.exchange.allreduce.ring import rendezvous
-from embedding.exchange.shards.client import connect as greet
+from embedding.exchange.connecting import connect as greet
+from embedding.exchange.protocol import PullRequest
 from embedding.exchange.topology import MeetingSpec, TopologyConfig
 from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig, SyncConfig
@@ -48,9 +49,9 @@ def test_a_shard_killed_in_the_middle_costs_no_movement(tmp_path, kind):
     with sharded(kept, SyncConfig(policy="asp"), dim=DIM) as server, rendezvous() as port:
         spec = MeetingSpec(port=port, names=NAMES)
 
-        def node(rank: int) -> ReducingRoute:
+        def node(rank: int) -> ReducingTransport:
             with greet(server.location, node=NAMES[rank], config=QUICK) as client:
-                route = ReducingRoute(
+                route = ReducingTransport(
                     client,
                     Meeting(spec, name=NAMES[rank], life=str(rank), timeout_s=60),
                     NAMES,
@@ -79,12 +80,12 @@ def test_a_shard_killed_in_the_middle_costs_no_movement(tmp_path, kind):
                 moved.update(dict.fromkeys(block.words, block.by))
         with greet(server.location, node="reader", config=QUICK) as client:
             ids = client.admit(list(moved), np.ones(len(moved), dtype=np.int64))
-            rows = client.pull(ids, ids, clock=client.welcome.clock)
+            rows = client.pull(PullRequest(ids, ids, clock=client.welcome.clock))
         total = np.array(list(moved.values()), dtype=np.float32)[:, None]
         assert np.allclose(rows.vectors, first_vectors(ids, DIM, 3) + total, atol=1e-4)
         assert np.allclose(rows.contexts, np.broadcast_to(total, rows.contexts.shape), atol=1e-4)
         for route in routes:
             dense = route.replicas[Table.IN].ids
             assert len(dense) == (2 if kind == "hybrid" else len(moved))
-            assert route.ways.reduced_rows > 0
+            assert route.metrics.reduced_rows > 0
         assert [shard["lost_pushes"] for shard in server.status()["shards"]] == [0, 0]

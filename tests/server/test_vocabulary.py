@@ -66,7 +66,7 @@ def test_counts_halve_after_the_half_life_for_words_and_candidates_alike():
     assert vocabulary.counts(ints(0))[0] == pytest.approx(4.0)
     read(vocabulary, "다른", tokens=100)
     assert vocabulary.counts(ints(0))[0] == pytest.approx(2.0)
-    assert vocabulary.candidates["글"] / vocabulary.decay.weight == pytest.approx(2.0)
+    assert vocabulary.candidates.of("글") / vocabulary.decay.weight == pytest.approx(2.0)
 
 
 def test_forgetting_goes_on_over_very_many_half_lives():
@@ -108,7 +108,7 @@ def test_candidates_are_bounded_and_fall_short_by_no_more_than_they_say():
         assert len(vocabulary.candidates) <= 100
     shortfall = vocabulary.candidates.shortfall
     assert 0 < shortfall <= 2000 / (0.95 * 100)
-    assert 1000 - shortfall <= vocabulary.candidates["자주"] <= 1000
+    assert 1000 - shortfall <= vocabulary.candidates.of("자주") <= 1000
 
 
 def test_a_frequent_new_word_is_admitted_among_any_number_of_rare_ones():
@@ -160,7 +160,8 @@ def test_a_count_for_an_evicted_id_goes_to_its_word_while_it_is_remembered():
     offer(vocabulary, "나", n=3)
     late = (ints(0), ints(2), np.zeros(1), [], ints(), np.zeros(0), 2)
     assert vocabulary.count(*late) == 0
-    assert vocabulary.candidates == {"가": 2.0}
+    assert vocabulary.candidates.of("가") == 2.0
+    assert len(vocabulary.candidates) == 1
     vocabulary.evictions.limit = 0
     offer(vocabulary, "다", n=3)
     assert vocabulary.names(ints(2, 1)) == ["다", ""]

@@ -5,10 +5,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from embedding.server.words.digests import WordDigests
 from embedding.server.words.vocabulary import Vocabulary
 from generated import examples
 
 WORDS = st.integers(0, 12).map(lambda n: f"말{n}")
+DIGESTS = WordDigests(b"k" * 32)
 ROWS, CANDIDATES, HISTORY = 5, 6, 1
 
 
@@ -51,6 +53,7 @@ class VocabularyMachine(RuleBasedStateMachine):
             max_candidates=CANDIDATES,
             half_life_tokens=self.half_life,
             version=self.life << 20,
+            digests=DIGESTS,
         )
         made.evictions.limit = HISTORY
         return made
@@ -66,7 +69,7 @@ class VocabularyMachine(RuleBasedStateMachine):
         ):
             assert id_ not in self.given, "an id was given twice"
             self.given[id_], self.row[id_] = word, slot
-            self.expected[id_] = known.get(word, 0.0) / vocabulary.decay.weight
+            self.expected[id_] = known.get(DIGESTS.of(word), 0.0) / vocabulary.decay.weight
         for id_ in admission.evicted.tolist():
             del self.expected[id_]
 
@@ -155,7 +158,9 @@ class VocabularyMachine(RuleBasedStateMachine):
         assert len(vocabulary) <= vocabulary.rows <= ROWS
         assert len(vocabulary.candidates) <= CANDIDATES
         assert len(vocabulary.evictions) <= HISTORY
-        assert not set(vocabulary.candidates) & set(vocabulary.names(vocabulary.alive()))
+        assert not set(vocabulary.candidates) & {
+            DIGESTS.of(word) for word in vocabulary.names(vocabulary.alive())
+        }
 
     def teardown(self):
         for mirror in getattr(self, "mirrors", []):

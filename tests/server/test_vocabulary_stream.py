@@ -14,8 +14,8 @@ import torch
 from embedding.exchange.payload import BlockCounts, CountGroup, RowDelta
 from embedding.exchange.protocol import VERSION, Push
 from embedding.kernel.records import Table, TokenBlock, Window, WindowUnit
-from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.cutting.cutter import Cutter
 from embedding.server.state import ServerState
@@ -36,14 +36,15 @@ class InProcess:
         self.state = state
         state.hello("n0", version=VERSION, digest="", clock=0)
 
-    def admit(self, words, counts):
+    def admit(self, words, counts, testimony=None):
         return self.state.admit(words, counts)
 
     def vocabulary(self, since=0):
         return self.state.delta(since)
 
-    def pull(self, vectors, contexts, *, clock, score=(), grams=None):
-        return self.state.pull("n0", vectors, contexts, clock, score, grams=grams)
+    def pull(self, request):
+        rows = (request.vectors, request.contexts, request.clock, request.score)
+        return self.state.pull("n0", *rows, grams=request.grams)
 
     def push(self, push):
         return self.state.push(push)

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.kernel.errors import SnapshotError
-from embedding.snapshots.evidence import DAY, MOST_PARTS, PER_DAY, SCHEMA, EvidenceStore, sampled
+from embedding.snapshots.evidence import (
+    DAY,
+    MOST_PARTS,
+    PER_DAY,
+    SCHEMA,
+    EvidenceStore,
+    page_of,
+    sampled,
+)
 
 START = datetime(2020, 2, 28, tzinfo=UTC)
 
@@ -92,3 +102,39 @@ def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "2020-02" / "n1-0.parquet").write_bytes(b"cut off")
     with pytest.raises(SnapshotError, match=r"n1-0\.parquet: cannot be read"):
         EvidenceStore(tmp_path).find("가", START, START + timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    ("url", "page"),
+    [
+        ("https://a.example/1#comment-9", "https://a.example/1"),
+        ("https://a.example/1#c9", "https://a.example/1"),
+        ("https://a.example/1?no=3&comment_id=9", "https://a.example/1?no=3"),
+        ("https://a.example/1?commentNo=9", "https://a.example/1"),
+        ("https://a.example/1?no=3&cmt_page=2", "https://a.example/1?no=3&cmt_page=2"),
+        ("https://a.example/#!/posts/1", "https://a.example/#!/posts/1"),
+        ("https://a.example/1?q=%EA%B0%80", "https://a.example/1?q=%EA%B0%80"),
+        ("https://[a.example/1#comment-9", "https://[a.example/1"),
+    ],
+)
+def test_what_names_a_comment_is_cut_off(url: str, page: str) -> None:
+    assert page_of(url) == page
+
+
+def test_old_files_lead_to_pages_too(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "word": ["가"],
+            "source": ["s"],
+            "day": [int(START.timestamp() // 86_400)],
+            "hash": [1],
+            "url": ["https://a.example/1#comment-9"],
+            "published": [START.timestamp() + 60],
+        },
+        schema=SCHEMA,
+    )
+    folder = tmp_path / f"{START:%Y-%m}"
+    folder.mkdir()
+    pq.write_table(table, folder / "n-1.parquet")
+    (found,) = EvidenceStore(tmp_path).find("가", START, START + timedelta(days=1))
+    assert found.url == "https://a.example/1"

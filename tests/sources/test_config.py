@@ -4,7 +4,8 @@ import pytest
 
 from embedding.kernel.errors import ConfigError
 from embedding.sources.base import Pseudonyms
-from embedding.sources.config import ACCEPTED, KINDS, load_sources
+from embedding.sources.config import SourceConfig, load_sources
+from embedding.sources.kinds import SOURCES
 from embedding.sources.registry import make_adapter
 
 FEED = '[[source]]\nname = "뉴스"\nkind = "feed"\nurl = "https://example.org/rss"\n'
@@ -100,5 +101,8 @@ def test_the_example_is_valid_and_polite() -> None:
         make_adapter(source, Pseudonyms(b"k"))
 
 
-def test_every_kind_has_its_settings() -> None:
-    assert set(ACCEPTED) == set(KINDS)
+@pytest.mark.parametrize("kind", SOURCES)
+def test_a_kind_understands_settings_that_there_are(kind: str) -> None:
+    traits = SOURCES.traits(kind)
+    assert set(traits.settings) <= set(SourceConfig.model_fields)
+    assert set(traits.defaults) <= set(traits.settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import Adapter, Found, Inline, Pseudonyms, Reference
-from embedding.sources.config import KINDS, SourceConfig
+from embedding.sources.config import SourceConfig
+from embedding.sources.kinds import SOURCES
 from embedding.sources.registry import make_adapter
 
 BASE = "https://example.org"
@@ -51,7 +53,7 @@ COMMENTS = json.dumps(
 
 def source(kind: str, **more: Any) -> SourceConfig:
     url = {} if kind == "replayed" else {"url": f"{BASE}/list"}
-    return SourceConfig(name="s", kind=kind, **url, **more)  # type: ignore[arg-type]
+    return SourceConfig(name="s", kind=kind, **url, **more)
 
 
 def build(kind: str, web: Any, folder: Path, **more: Any) -> Adapter:
@@ -80,10 +82,12 @@ def build(kind: str, web: Any, folder: Path, **more: Any) -> Adapter:
             ]
             path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
             extra = {"path": path, "author": "author"}
+        case _:  # of another package
+            web.pages[f"{BASE}/list"] = sys.modules[SOURCES.get(kind).__module__].EXAMPLE
     return make_adapter(source(kind, **{**extra, **more}), Pseudonyms(b"key"))
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=SOURCES.names())
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -215,7 +215,9 @@ def test_a_pipeline_joins_phrases_and_names_their_parts(document: Callable[..., 
         *["우한폐렴이 무섭다.", "우한 폐렴을 막자.", "이제 우한폐렴은 그만."] * 4,
     ]
     documents = [document(text, f"https://a.example/{at}") for at, text in enumerate(texts)]
-    pipeline = TextPipeline(TextConfig(tokenizer="kiwi"))
+    unknown = TextPipeline(TextConfig(tokenizer="kiwi")).block(documents, [0.0] * len(documents))
+    assert unknown.phrases == (), "texts of unknown authors are those of one author"
+    pipeline = TextPipeline(TextConfig(tokenizer="kiwi", unknown_authors="each"))
     digest = pipeline.digest
     block = pipeline.block(documents, [0.0] * len(documents))
     assert "우한폐렴" in block.words

@@ -5,21 +5,21 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
-from typing import get_args
 
 import numpy as np
 import pytest
 
 from embedding.kernel.errors import InputError
 from embedding.snapshots.nearness import unit_rows
-from embedding.trends.config import EstimatorName, TrendsConfig
+from embedding.trends.config import TrendsConfig
+from embedding.trends.estimators import ESTIMATORS
 from embedding.trends.nearest import nearest, shared
 from embedding.trends.pair import Pair
-from embedding.trends.shift import ESTIMATORS, SCALES, fit_rotation, shift
+from embedding.trends.shift import fit_rotation, shift
 
 CONFIG = TrendsConfig(neighbours=25)
 # usage looks at texts, not at vectors: test_usage.py
-every = pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - {"usage"}))
+every = pytest.mark.parametrize("name", ESTIMATORS.having("needs_usage", False))
 
 
 def all_rows(pair: Pair) -> np.ndarray:
@@ -127,15 +127,15 @@ def test_shared_rows_of_each_line():
     assert list(shared(first, second, 10, block=1)) == [2, 0]
 
 
-def test_the_settings_name_the_registered_estimators_without_loading_torch():
-    assert set(get_args(EstimatorName)) == set(ESTIMATORS) == set(SCALES)
+def test_the_settings_name_estimators_without_loading_torch():
     code = "import sys, embedding.trends.config; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=150, check=False).returncode == 0
 
 
-@pytest.mark.parametrize("name", sorted(SCALES))
+@pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_stabilised_scale_has_its_inverse_and_keeps_the_order(name):
     values = np.linspace(0, 1, 50)
-    stable = SCALES[name].forward(values)
+    scale = ESTIMATORS.traits(name).scale
+    stable = scale.forward(values)
     assert (np.diff(stable) > 0).all()
-    np.testing.assert_allclose(SCALES[name].inverse(stable), values, atol=1e-9)
+    np.testing.assert_allclose(scale.inverse(stable), values, atol=1e-9)

@@ -7,14 +7,16 @@ from datetime import UTC, datetime
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.records import Document, TokenBlock, WindowUnit
-from embedding.models import make_trainer
 from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.server.service import ParameterServer
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
+from embedding.worker.learner import Extras, Learner
+from embedding.worker.lexicon import Lexicon
 from embedding.worker.listening import Listener
+from embedding.worker.nodeclock import Start
 
 MODEL = ModelConfig(dim=4, sample=0.0)
 NODE = NodeConfig(replay_ratio=0.0)
@@ -39,9 +41,9 @@ class Node:
             model=MODEL,
             config=NODE,
             unit=WindowUnit.DAY,
+            start=Start(welcome.clock, welcome.sequence, min_count=welcome.min_count),
+            extras=Extras(lexicon=Lexicon(listener=Listener.of(welcome) if crawls else None)),
         )
-        self.learner.begin(welcome.clock, welcome.sequence, welcome.min_count)
-        self.learner.lexicon.listener = Listener.of(welcome) if crawls else None
         self._url = 0
 
     def read(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from embedding.exchange.protocol import VERSION, Ack, Push, Rows, VocabularyDelta
+from embedding.exchange.protocol import VERSION, Ack, PullRequest, Push, Rows, VocabularyDelta
+from embedding.exchange.testimony import Attestation
 from embedding.kernel.errors import AheadError
-from embedding.kernel.records import IntArray, ScorePairs
+from embedding.kernel.records import IntArray
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.state import ServerState
 
@@ -31,23 +33,19 @@ class InProcess:
         self.pushes: list[Push] = []
         state.hello(node, version=VERSION, digest="", clock=0)
 
-    def admit(self, words: list[str], counts: IntArray) -> IntArray:
+    def admit(
+        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+    ) -> IntArray:
+        del testimony
         return self.state.admit(words, counts)
 
     def vocabulary(self, since: int = 0) -> VocabularyDelta:
         return self.state.delta(since)
 
-    def pull(
-        self,
-        vectors: IntArray,
-        contexts: IntArray,
-        *,
-        clock: int,
-        score: Sequence[ScorePairs] = (),
-        grams: IntArray | None = None,
-    ) -> Rows:
-        assert grams is None, "for fastText alone"
-        found = self.state.pull(self.node, vectors, contexts, clock, score, half=self.half)
+    def pull(self, request: PullRequest) -> Rows:
+        assert request.grams is None, "for fastText alone"
+        rows = (request.vectors, request.contexts, request.clock, request.score)
+        found = self.state.pull(self.node, *rows, half=self.half)
         if isinstance(found, list):
             assert self.node in found, "a lone node never waits for others"
             raise AheadError("the policy waits for this node's push.")
@@ -56,6 +54,19 @@ class InProcess:
     def push(self, push: Push) -> Ack:
         self.pushes.append(push)
         return self.state.push(push)
+
+    def idle(self) -> None:
+        self.state.idle(self.node)
+
+    def status(self) -> dict[str, Any]:
+        return {}
+
+    def finish(self) -> None: ...
+
+    def figures(self) -> dict[str, Any]:
+        return {}
+
+    def close(self) -> None: ...
 
     def counts(self) -> dict[str, float]:
         """Running count of every word with a row."""

@@ -16,7 +16,7 @@ import pytest
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.exchange.relay import Relay
 from embedding.kernel.records import Table
 from embedding.models.starting import first_vectors
@@ -43,15 +43,14 @@ class Member:
     """A node that moves rows by whole numbers."""
 
     def __init__(self, server: ParameterServer, at: str, name: str, wait_s: float = 60.0) -> None:
-        self.client = ParameterClient(server.location, node=name, config=EXCHANGE)
         self.relay = Relay(at, group="g", config=EXCHANGE, timeout_s=wait_s)
-        self.client.relay = self.relay
+        self.client = ParameterClient(server.location, node=name, config=EXCHANGE, relay=self.relay)
         self.client.hello()
         self.sequence = self.clock = 0
 
     def learn(self, rows: list[int], by: int) -> None:
         ids = np.asarray(rows, dtype=np.int64)
-        at = self.client.pull(ids, ids, clock=self.clock).clock
+        at = self.client.pull(PullRequest(ids, ids, clock=self.clock)).clock
         moved = np.full((len(rows), DIM), by, dtype=np.float32)
         self.sequence += 1
         deltas = tuple(RowDelta(table, ids, moved.copy()) for table in (Table.IN, Table.OUT))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import pyarrow.parquet as pq
 
 from embedding.kernel.records import TokenBlock
 from embedding.snapshots.evidence import EvidenceStore
@@ -65,3 +66,18 @@ def test_no_documents_no_file(tmp_path):
     keeper.read([one], [ids(one)])
     keeper.write()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_addresses_are_those_of_pages_not_of_single_comments(tmp_path):
+    keeper = EvidenceKeeper(tmp_path, "node-1")
+    page = "https://board.example/p/1"
+    keeper.read([one := block([f"{page}#comment-{n}" for n in range(40)])], [ids(one)])
+    keeper.write()
+    store = EvidenceStore(tmp_path)
+    assert [found.url for found in store.find("마스크", DAY, NEXT, n=99)] == [page]
+    held = [path.read_bytes() for path in tmp_path.rglob("*.parquet")]
+    assert held
+    assert not any(b"#comment" in each for each in held)
+    # A page with many comments counts as one document of the word's sample.
+    tables = [pq.read_table(path, partitioning=None) for path in tmp_path.rglob("*.parquet")]
+    assert sum(table.num_rows for table in tables) == 2

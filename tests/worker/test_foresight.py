@@ -64,9 +64,9 @@ def test_ticks_stay_as_they_are_and_what_comes_was_foreseen(
             pulled += 1
             yield each
 
-    foresight = Foresight(tokens, WindowUnit.DAY, none_known, threading.Event())
+    foresight = Foresight(tokens, WindowUnit.DAY, threading.Event())
     found = []
-    for at, blocks in enumerate(foresight.ticks(source())):
+    for at, blocks in enumerate(foresight.ticks(source(), none_known)):
         found.append(blocks)
         held = range(at + 1, pulled)
         comes = Counter(
@@ -86,15 +86,15 @@ def test_ticks_stay_as_they_are_and_what_comes_was_foreseen(
 
 def test_a_wait_without_text_hands_out_what_is_held() -> None:
     one, two = tick(["가"]), tick(["나"])
-    foresight = Foresight(1_000, WindowUnit.DAY, none_known, threading.Event())
-    found = foresight.ticks(iter([one, two, [], one]))
+    foresight = Foresight(1_000, WindowUnit.DAY, threading.Event())
+    found = foresight.ticks(iter([one, two, [], one]), none_known)
     assert list(found) == [one, two, [], one]
 
 
 def test_who_is_told_to_stop_gets_no_more() -> None:
     stop = threading.Event()
-    foresight = Foresight(2, WindowUnit.DAY, none_known, stop)
-    found = foresight.ticks(iter([tick(["가"]) for _ in range(9)]))
+    foresight = Foresight(2, WindowUnit.DAY, stop)
+    found = foresight.ticks(iter([tick(["가"]) for _ in range(9)]), none_known)
     assert next(found)
     stop.set()
     assert list(found) == []
@@ -103,8 +103,8 @@ def test_who_is_told_to_stop_gets_no_more() -> None:
 def learnt(ahead: int) -> tuple[list[list[str]], dict[str, float]]:
     """What has a row in each tick, and the server's counts at the end; rows by three mentions."""
     state = make_state(min_count=3)
-    line, lexicon = InProcess(state), Lexicon()
-    lexicon.foresight = Foresight(ahead, WindowUnit.DAY, lexicon.has, threading.Event())
+    foresight = Foresight(ahead, WindowUnit.DAY, threading.Event())
+    line, lexicon = InProcess(state), Lexicon(foresight=foresight)
     stream = [
         tick(["흔", "흔", "흔", "뜬"]),
         tick(["흔", "뜬", "드문"]),
@@ -112,7 +112,7 @@ def learnt(ahead: int) -> tuple[list[list[str]], dict[str, float]]:
         tick(["드문", "흔"], day=1),
     ]
     rows = []
-    for sequence, blocks in enumerate(lexicon.foresight.ticks(iter(stream)), 1):
+    for sequence, blocks in enumerate(foresight.ticks(iter(stream), lexicon.has), 1):
         tables = lexicon.encode(blocks, line)
         rows.append([w for b, t in zip(blocks, tables, strict=True) for w in words_with(b, t)])
         counts = count_words(blocks, tables, WindowUnit.DAY)

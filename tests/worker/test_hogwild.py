@@ -9,15 +9,16 @@ import pytest
 from in_process import InProcess, make_state
 
 from embedding.exchange.payload import UNITS
-from embedding.exchange.protocol import VERSION, SharedTables
+from embedding.exchange.protocol import VERSION, PullRequest, SharedTables
 from embedding.kernel.errors import ConfigError, RefusedError
-from embedding.kernel.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
-from embedding.models.base import make_trainer
+from embedding.kernel.records import FloatArray, Table, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.server.config import SyncConfig
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
 from embedding.worker.hogwild import HogwildLearner, MappedTables
+from embedding.worker.learner import Extras
 from embedding.worker.past import PastTexts
 from embedding.worker.ticks import Close
 from embedding.worker.usage import UsageReader
@@ -26,8 +27,12 @@ DIM = 4
 MODEL = ModelConfig(dim=DIM, window=2, sample=0.0, learning_rate=0.1)
 
 
-def make(state: ServerState, name: str = "n0") -> tuple[HogwildLearner, InProcess]:
+def make(
+    state: ServerState, name: str = "n0", extras: Extras | None = None
+) -> tuple[HogwildLearner, InProcess]:
     line = InProcess(state, name)
+    shared = state.hello("n0", version=VERSION, digest="", clock=0).shared
+    assert shared is not None
     learner = HogwildLearner(
         line,
         make_trainer(MODEL),
@@ -36,10 +41,9 @@ def make(state: ServerState, name: str = "n0") -> tuple[HogwildLearner, InProces
         model=MODEL,
         config=NodeConfig(replay_ratio=0.0),
         unit=WindowUnit.DAY,
+        tables=MappedTables.attach(shared, DIM),
+        extras=extras,
     )
-    shared = state.hello("n0", version=VERSION, digest="", clock=0).shared
-    assert shared is not None
-    learner.tables = MappedTables.attach(shared, DIM)
     return learner, line
 
 
@@ -73,8 +77,8 @@ def test_a_node_writes_to_the_servers_rows_and_pushes_none(state: ServerState) -
 def test_a_window_that_closes_is_read_by_the_rows_in_shared_memory(
     state: ServerState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learner, line = make(state)
-    learner.usage = UsageReader.of(MODEL, True, PastTexts(WindowUnit.DAY, 10_000, 6))
+    usage = UsageReader.of(MODEL, True, PastTexts(WindowUnit.DAY, 10_000, 6))
+    learner, line = make(state, extras=Extras(usage=usage))
     words = [[f"말{i}", "말1", f"말{i + 1}"] for i in range(2, 9)]
     for day in (0, 1):
         times, keys = [day * 86_400.0] * len(words), [f"{day}{i}" for i in range(len(words))]
@@ -83,9 +87,9 @@ def test_a_window_that_closes_is_read_by_the_rows_in_shared_memory(
     asked: list[int] = []
     ask = line.pull
 
-    def pull(vectors: IntArray, contexts: IntArray, **given: Any) -> Any:
-        asked.append(len(vectors) + len(contexts))
-        return ask(vectors, contexts, **given)
+    def pull(request: PullRequest) -> Any:
+        asked.append(len(request.vectors) + len(request.contexts))
+        return ask(request)
 
     monkeypatch.setattr(line, "pull", pull)
     rows = held(state)

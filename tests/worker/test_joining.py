@@ -14,7 +14,7 @@ import pytest
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.models.config import ModelConfig
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
@@ -33,9 +33,10 @@ GREETS = """
 import sys, time, numpy as np
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.protocol import PullRequest
 client = ParameterClient(sys.argv[1], node="doomed", config=ExchangeConfig())
 none = np.empty(0, dtype=np.int64)
-client.pull(none, none, clock=client.hello().clock)
+client.pull(PullRequest(none, none, clock=client.hello().clock))
 print("reads", flush=True)
 time.sleep(600)
 """
@@ -112,12 +113,12 @@ def test_nobody_waits_for_a_node_whose_process_was_killed() -> None:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == b"reads\n"
-            clock = client.pull(NONE, NONE, clock=clock).clock
+            clock = client.pull(PullRequest(NONE, NONE, clock=clock)).clock
             clock = client.push(Push("stays", 1, clock)).clock
             timer = threading.Timer(1.0, process.kill)
             began = time.monotonic()
             timer.start()
-            client.pull(NONE, NONE, clock=clock)
+            client.pull(PullRequest(NONE, NONE, clock=clock))
             assert time.monotonic() - began > 0.5, "a barrier waits for a node that takes part"
             assert state(server, "doomed") == "idle"
         finally:

@@ -12,16 +12,18 @@ from in_process import InProcess, make_state
 
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.protocol import Rows
+from embedding.exchange.protocol import PullRequest, Rows
 from embedding.kernel.errors import RefusedError, YeoronError
-from embedding.kernel.records import FloatArray, IntArray, Table, TokenBlock, WindowUnit
-from embedding.models.base import BlockLoss, LocalBlock, Trainer, make_trainer
+from embedding.kernel.records import FloatArray, Table, TokenBlock, WindowUnit
+from embedding.models.base import BlockLoss, LocalBlock, Trainer
 from embedding.models.config import ModelConfig, Schedule
+from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.replay import ReplayMemory, UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.learner import Learner
+from embedding.worker.nodeclock import Start
 from embedding.worker.place import Place
 from embedding.worker.ticks import hash_seed
 
@@ -95,7 +97,7 @@ def test_words_of_a_topic_come_together(server: ParameterServer, learner: Make) 
         node.learn([topics(seed)])
     words = ["감염", "마스크", "축구", "경기"]
     ids = node.server.admit(words, np.ones(4, dtype=np.int64))
-    rows = node.server.pull(ids, ids[:0], clock=node.clock).vectors.astype(np.float32)
+    rows = node.server.pull(PullRequest(ids, ids[:0], clock=node.clock)).vectors.astype(np.float32)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     cosine = unit @ unit.T
     assert cosine[0, 1] > cosine[0, 2] + 0.3
@@ -121,9 +123,9 @@ def test_all_sources_of_a_tick_are_scored_by_one_request() -> None:
     class Counting(InProcess):
         asked: tuple[list[str], ...] = ()
 
-        def pull(self, vectors: IntArray, contexts: IntArray, **more: Any) -> Rows:
-            self.asked += ([pairs.source for pairs in more["score"]],)
-            return super().pull(vectors, contexts, **more)
+        def pull(self, request: PullRequest) -> Rows:
+            self.asked += ([pairs.source for pairs in request.score],)
+            return super().pull(request)
 
     line = Counting(make_state(dim=16))
     node = Learner(
@@ -285,7 +287,7 @@ def test_replayed_words_that_were_evicted_are_trained_on_no_more() -> None:
     gone = line.state.vocabulary.alive()[:4]
     with line.state.lock:
         line.state.install((), gone)
-    node.forget_words()
+    node.words.forget()
     rest = [line.state.vocabulary.names(np.asarray([i]))[0] for i in range(4, 8)]
     texts = TokenBlock.build("news", [[rest * 10]], published=[DAY], keys=["k"])
     learnt = node.learn([texts])
@@ -390,7 +392,7 @@ def test_after_a_refused_push_a_node_goes_on_from_where_the_server_stands() -> N
     node, _ = alone(Mover(2, 0.1), half=False)
     node.learn([topics(0)])
     prepared = node.prepare([topics(1)])
-    node.sequence = 7
+    node.turn.sequence = 7
     with pytest.raises(RefusedError, match="gap, the server expects 2"):
         node.push(node.train(prepared))
     node.restart(1, 1)
@@ -411,7 +413,8 @@ def test_a_process_that_begins_anew_offers_a_word_that_an_earlier_one_has_heard(
     text = TokenBlock.build("뉴스", [[["드문"]]], published=[0.0], keys=["k"])
 
     def process() -> Learner:
-        learner = Learner(
+        clock = line.state.machine.board.members["n0"].clock
+        return Learner(
             line,
             make_trainer(MODEL),
             None,
@@ -419,10 +422,8 @@ def test_a_process_that_begins_anew_offers_a_word_that_an_earlier_one_has_heard(
             model=MODEL,
             config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1),
             unit=WindowUnit.DAY,
+            start=Start(clock, line.state.ledger.of("n0").accepted, min_count=3),
         )
-        clock = line.state.machine.board.members["n0"].clock
-        learner.begin(clock, line.state.ledger.of("n0").accepted, 3)
-        return learner
 
     first = process()
     for _ in range(2):

@@ -27,14 +27,15 @@ def block(words: list[str], source: str = "뉴스") -> TokenBlock:
 class Reader:
     """A node that only reads and counts."""
 
-    def __init__(self, line: InProcess) -> None:
+    def __init__(self, line: InProcess, least: float = 1.0) -> None:
         self.line = line
+        self.least = least
         self.lexicon = Lexicon()
         self.sequence = 0
 
     def read(self, *read: list[str]) -> None:
         blocks = [block(words, f"s{at}") for at, words in enumerate(read)]
-        tables = self.lexicon.encode(blocks, self.line)
+        tables = self.lexicon.encode(blocks, self.line, least=self.least)
         for each, table in zip(blocks, tables, strict=True):
             self.check_table(each, table)
         self.sequence += 1
@@ -134,8 +135,7 @@ def test_words_of_several_blocks_are_offered_once_with_their_counts_added_up() -
 
 def test_a_rare_word_is_offered_once_this_node_read_it_often_enough() -> None:
     state = make_state(min_count=4)
-    reader = Reader(InProcess(state))
-    reader.lexicon.least = 2.0
+    reader = Reader(InProcess(state), least=2.0)
     asked: Counter[str] = Counter()
     admit = reader.line.admit
 
@@ -161,10 +161,9 @@ def test_words_without_a_row_are_remembered_within_a_bound(
     monkeypatch.setattr(module, "REMEMBERED", 50)
     state = make_state(min_count=100)
     lexicon = Lexicon()
-    lexicon.least = 100.0
     line = InProcess(state)
     for at in range(40):
-        lexicon.encode([block([f"드문{at}/{i}" for i in range(20)])], line)
+        lexicon.encode([block([f"드문{at}/{i}" for i in range(20)])], line, least=100.0)
         assert len(lexicon._heard) <= 50 + 20
 
 
@@ -206,8 +205,7 @@ def test_noise_follows_the_counts() -> None:
 
 def test_a_word_heard_before_the_server_was_restarted_still_counts_towards_its_row():
     state = make_state(min_count=3)
-    reader = Reader(InProcess(state))
-    reader.lexicon.least = 3.0
+    reader = Reader(InProcess(state), least=3.0)
     for _ in range(2):
         reader.read(["드문"])
     reader.lexicon.refresh(reader.line, whole=True)

@@ -8,8 +8,8 @@ from in_process import InProcess, make_state
 from pydantic import ValidationError
 
 from embedding.kernel.records import TokenBlock, WindowUnit
-from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import make_replay
 from embedding.worker.config import NodeConfig
@@ -32,7 +32,7 @@ def block(source: str, seed: int = 1) -> TokenBlock:
 
 
 def learner(weights: dict[str, float], replay: float = 0.0) -> Learner:
-    node = Learner(
+    return Learner(
         InProcess(make_state(dim=8)),  # type: ignore[arg-type]
         make_trainer(MODEL),
         make_replay(StreamConfig(), 1) if replay else None,
@@ -41,8 +41,6 @@ def learner(weights: dict[str, float], replay: float = 0.0) -> Learner:
         config=NodeConfig(replay_ratio=replay, source_weights=weights),
         unit=WindowUnit.DAY,
     )
-    node.begin(0, 0, 1)
-    return node
 
 
 def test_fresh_sentences_have_the_weight_of_their_source() -> None:

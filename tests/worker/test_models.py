@@ -14,10 +14,10 @@ import pytest
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.records import FloatArray, Table, TokenBlock, Window, WindowUnit
-from embedding.models.base import make_trainer
-from embedding.models.config import Model, ModelConfig, Optimiser
+from embedding.models.config import ModelConfig, Optimiser
+from embedding.models.making import make_trainer
 from embedding.models.subwords import Subwords
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
@@ -27,6 +27,7 @@ from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.hogwild import HogwildLearner, MappedTables
 from embedding.worker.learner import Learner
+from embedding.worker.nodeclock import Start
 from embedding.worker.pipeline import Pipeline, When
 
 DIM, BUCKETS = 16, 3000
@@ -39,7 +40,7 @@ EVERY = [word for topic in TOPICS for word in topic]
 ASP, HOGWILD = SyncConfig(policy="asp"), SyncConfig(policy="hogwild")
 
 
-def config(model: Model, **changes: object) -> ModelConfig:
+def config(model: str, **changes: object) -> ModelConfig:
     values = {"dim": DIM, "window": 3, "sample": 0.0, "learning_rate": 0.05, "buckets": BUCKETS}
     return ModelConfig.model_validate({"model": model, **values, **changes})
 
@@ -72,12 +73,15 @@ class World:
             )
         )
 
-    def learner(self, name: str = "n0", *, replay: float = 0.0, **settings: object) -> Learner:
+    def learner(
+        self, name: str = "n0", *, replay: float = 0.0, active: int = 1, **settings: object
+    ) -> Learner:
         client = ParameterClient(self.server.location, node=name, config=LINE)
         self._stack.callback(client.close)
         welcome = client.hello()
-        kind = Learner if welcome.shared is None else HogwildLearner
-        learner = kind(
+        shared = welcome.shared
+        more = {} if shared is None else {"tables": MappedTables.attach(shared, welcome.dim)}
+        return (Learner if shared is None else HogwildLearner)(
             client,
             make_trainer(self.model),
             UniformReplay(10_000, 1) if replay else None,
@@ -85,11 +89,9 @@ class World:
             model=self.model,
             config=NodeConfig(replay_ratio=replay, **settings),  # type: ignore[arg-type]
             unit=WindowUnit.DAY,
+            start=Start(min_count=welcome.min_count, active=active),
+            **more,
         )
-        learner.min_count = welcome.min_count
-        if isinstance(learner, HogwildLearner) and welcome.shared is not None:
-            learner.tables = MappedTables.attach(welcome.shared, welcome.dim)
-        return learner
 
     def table(self, table: Table) -> FloatArray:
         state = self.server.state
@@ -121,16 +123,16 @@ def nearest(snapshot: Snapshot, word: str, n: int = 3) -> list[str]:
 
 TRAINED = [
     (model, sync, optimiser)
-    for model in (Model.SGNS, Model.CBOW, Model.FASTTEXT, Model.GLOVE)
+    for model in ("sgns", "cbow", "fasttext", "glove")
     for sync in (ASP, HOGWILD)
     for optimiser in (Optimiser.SGD, Optimiser.ADAGRAD)
-    if not (model is Model.GLOVE and optimiser is Optimiser.SGD)
+    if not (model == "glove" and optimiser is Optimiser.SGD)
 ]
 
 
 @pytest.mark.parametrize(("model", "sync", "optimiser"), TRAINED)
 def test_topics_come_apart_in_what_the_server_publishes(
-    make: Make, model: Model, sync: SyncConfig, optimiser: Optimiser
+    make: Make, model: str, sync: SyncConfig, optimiser: Optimiser
 ) -> None:
     rate = 0.05 if optimiser is Optimiser.SGD else 0.2
     world = make(config(model, optimiser=optimiser, learning_rate=rate), sync)
@@ -148,7 +150,7 @@ def test_topics_come_apart_in_what_the_server_publishes(
 def test_training_moves_the_n_gram_rows_of_its_words_and_no_others(
     make: Make, sync: SyncConfig
 ) -> None:
-    world = make(config(Model.FASTTEXT), sync)
+    world = make(config("fasttext"), sync)
     node = world.learner()
     before = world.table(Table.SUB)
     for seed in range(3):
@@ -160,7 +162,7 @@ def test_training_moves_the_n_gram_rows_of_its_words_and_no_others(
 
 def test_what_a_node_learns_is_what_its_trainer_moves(make: Make) -> None:
     """One block: the server's rows moved by exactly what the kernel did to local copies."""
-    world = make(config(Model.FASTTEXT))
+    world = make(config("fasttext"))
     node = world.learner()
     prepared = node.prepare([topics(0)])
     planned, rows = prepared.planned, prepared.rows
@@ -171,7 +173,9 @@ def test_what_a_node_learns_is_what_its_trainer_moves(make: Make) -> None:
         planned.block, vectors, contexts, learning_rate=prepared.rate, seed=prepared.seed
     )
     node.push(node.train(prepared))
-    held = node.server.pull(planned.words, planned.contexts, clock=node.clock, grams=planned.grams)
+    held = node.server.pull(
+        PullRequest(planned.words, planned.contexts, clock=node.clock, grams=planned.grams)
+    )
     n = len(planned.words)
     assert held.grams is not None
     assert np.allclose(held.vectors, vectors[:n], atol=1e-6)
@@ -185,14 +189,14 @@ def test_a_rare_korean_word_is_near_the_word_it_shares_letters_with(
 ) -> None:
     """It is read twice and never beside another word: all it has is its syllables and jamo."""
     alone = block([["감염병원균"], ["감염병원균"]], "rare")
-    for model in (Model.FASTTEXT, Model.SGNS):
+    for model in ("fasttext", "sgns"):
         world = make(config(model), sync)
         node = world.learner()
         for seed in range(60):
             node.learn([topics(seed)])
         node.learn([alone])
         [(first, cosine), *_] = world.cut().neighbours("감염병원균", 3)
-        if model is Model.FASTTEXT:
+        if model == "fasttext":
             assert first == "감염병"
             assert cosine > 0.9
         else:
@@ -200,7 +204,7 @@ def test_a_rare_korean_word_is_near_the_word_it_shares_letters_with(
 
 
 def test_a_new_word_pulls_the_n_gram_rows_that_others_trained(make: Make) -> None:
-    world = make(config(Model.FASTTEXT))
+    world = make(config("fasttext"))
     node = world.learner()
     for seed in range(20):
         node.learn([topics(seed)])
@@ -212,7 +216,7 @@ def test_a_new_word_pulls_the_n_gram_rows_that_others_trained(make: Make) -> Non
 
 
 def tables_after(make: Make, when: When, *, replay: float = 0.0) -> dict[Table, FloatArray]:
-    world = make(config(Model.FASTTEXT, learning_rate=0.1))
+    world = make(config("fasttext", learning_rate=0.1))
     node = world.learner(replay=replay, vocabulary_blocks=10_000, curvature=0.0)
     # Every word has a large count from the start, so that noise does not hang on when it is read.
     many = np.full(len(EVERY), 100_000, dtype=np.int64)
@@ -252,9 +256,8 @@ def test_several_nodes_push_shares_of_their_n_gram_deltas(make: Make) -> None:
     """Rows touched often are averaged, as those of words are."""
     moved = {}
     for curvature in (0.0, 10.0):
-        world = make(config(Model.FASTTEXT))
-        node = world.learner(curvature=curvature)
-        node.active = 2
+        world = make(config("fasttext"))
+        node = world.learner(curvature=curvature, active=2)
         before = world.table(Table.SUB)
         node.push(node.train(node.prepare([topics(0)])))
         moved[curvature] = world.table(Table.SUB) - before
@@ -264,10 +267,10 @@ def test_several_nodes_push_shares_of_their_n_gram_deltas(make: Make) -> None:
 
 
 def test_replayed_words_keep_their_n_grams_after_the_vocabulary_was_read_anew(make: Make) -> None:
-    world = make(config(Model.FASTTEXT))
+    world = make(config("fasttext"))
     node = world.learner(replay=1.0)
     node.learn([topics(0)])
-    node.forget_words()
+    node.words.forget()
     only = block([["축구", "축구", "경기장", "경기장"]] * 3, "few")
     prepared = node.prepare([only])
     hashed = [
@@ -281,19 +284,19 @@ def test_replayed_words_keep_their_n_grams_after_the_vocabulary_was_read_anew(ma
 def test_glove_counts_on_from_block_to_block_also_in_shared_tables(make: Make) -> None:
     counts = {}
     for sync in (ASP, HOGWILD):
-        world = make(config(Model.GLOVE), sync)
+        world = make(config("glove"), sync)
         node = world.learner()
         for _ in range(3):
             node.learn([topics(0)])
         _, _, counts[sync.policy] = node.trainer.table.cells()  # type: ignore[attr-defined]
-        once = make(config(Model.GLOVE), sync).learner()
+        once = make(config("glove"), sync).learner()
         once.learn([topics(0)])
         _, _, single = once.trainer.table.cells()  # type: ignore[attr-defined]
         assert counts[sync.policy].sum() == pytest.approx(3 * single.sum(), rel=1e-3)
 
 
 def test_glove_pulls_no_noise_rows(make: Make) -> None:
-    world = make(config(Model.GLOVE))
+    world = make(config("glove"))
     node = world.learner()
     node.learn([topics(0)])
     prepared = node.prepare([block([["축구", "경기장"]] * 3, "few")])
@@ -302,5 +305,5 @@ def test_glove_pulls_no_noise_rows(make: Make) -> None:
 
 
 def test_a_large_glove_loss_of_frequent_words_is_not_taken_for_divergence() -> None:
-    assert 20 * config(Model.GLOVE).untrained_loss > 0.5 * np.log(1e9) ** 2
-    assert config(Model.SGNS).untrained_loss == pytest.approx(6 * np.log(2))
+    assert 20 * config("glove").untrained_loss > 0.5 * np.log(1e9) ** 2
+    assert config("sgns").untrained_loss == pytest.approx(6 * np.log(2))

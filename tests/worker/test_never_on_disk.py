@@ -43,6 +43,8 @@ SENTENCES = (
 TITLE = "표식제목은 아무데도 남지 않는다"
 PERSONAL = ("900101-1234567", "010-4321-8765", "marker.person@example.kr", "@marker_handle")
 AUTHOR = "표식작성자이름"
+BYLINE = f"\n{AUTHOR}{{}} 기자 planted.writer@example.kr"
+"""Articles have one in their text besides those that the page has around it."""
 RUN = """
 import signal, sys, threading
 from embedding.worker.node import run_node
@@ -75,8 +77,8 @@ def documents() -> list[dict[str, object]]:
         {
             "date": f"2020-02-{1 + i % 27:02d}T{i % 24:02d}:00:00+00:00",
             "title": f"{TITLE} {i}",
-            "text": f"{body} 번호{i} 글입니다. {personal}",
-            "author": AUTHOR,
+            "text": f"{body} 번호{i} 글입니다. {personal}" + BYLINE.format(i % 4) * (i % 2 == 0),
+            "author": f"{AUTHOR}{i % 4}",
             "part": ("politics", "comments")[i % 2],
         }
         for i in range(24)

@@ -9,11 +9,12 @@ import pytest
 from in_process import InProcess, make_state
 
 from embedding.kernel.records import TokenBlock, WindowUnit
-from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.worker.config import NodeConfig
 from embedding.worker.learner import Learner
 from embedding.worker.lexicon import Lexicon
+from embedding.worker.nodeclock import Start
 from embedding.worker.noise import NoiseWords, _repeat
 
 KEPT = ModelConfig(dim=4, sample=0.0)
@@ -42,8 +43,8 @@ def test_a_new_word_is_noise_in_the_block_that_brings_it() -> None:
         model=KEPT,
         config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=1000),
         unit=WindowUnit.DAY,
+        start=Start(min_count=3),
     )
-    node.begin(0, 0, 3)
     for _ in range(8):
         node.learn([block(*["물가", "경제"] * 200)])
     prepared = node.prepare([block(*["물가", "경제", "환율"] * 100)])

@@ -13,11 +13,11 @@ import pytest
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import BlockCounts, CountGroup
-from embedding.exchange.protocol import Push
+from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.errors import AheadError, RefusedError, YeoronError
 from embedding.kernel.records import FloatArray, Table, TokenBlock, WindowUnit
-from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.replay import UniformReplay
@@ -65,13 +65,13 @@ class Listening(ParameterClient):
         self.refuse_at = 0
         self.tried = 0
 
-    def pull(self, vectors: Any, contexts: Any, **more: Any) -> Any:
+    def pull(self, request: PullRequest) -> Any:
         try:
-            rows = super().pull(vectors, contexts, **more)
+            rows = super().pull(request)
         except AheadError:
             self.said.append("ahead")
             raise
-        if len(vectors):
+        if len(request.vectors):
             self.said.append("pull")
         return rows
 
@@ -225,7 +225,7 @@ class Nodes:
         # All take part from the first clock on.
         none = np.empty(0, dtype=np.int64)
         for name, client in self.clients.items():
-            super(Listening, client).pull(none, none, clock=0)
+            super(Listening, client).pull(PullRequest(none, none, clock=0))
             assert name in server.state.machine.board.members
 
     def run(self, when: When, told: Callable[[str, int], None] = lambda name, tick: None) -> None:

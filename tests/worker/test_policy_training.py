@@ -13,13 +13,15 @@ import pytest
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.records import Table, TokenBlock, WindowUnit
-from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
+from embedding.models.making import make_trainer
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.worker.batch import BatchWork
 from embedding.worker.config import NodeConfig
+from embedding.worker.learner import Extras
+from embedding.worker.nodeclock import Start
 from embedding.worker.paced import PacedLearner
 from embedding.worker.pipeline import Pipeline, When
 from embedding.worker.ticks import Learnt
@@ -114,10 +116,11 @@ class Nodes:
             model=MODEL,
             config=NodeConfig(replay_ratio=0.0, vocabulary_blocks=2),
             unit=WindowUnit.DAY,
+            start=Start.of(welcome),
+            extras=Extras(
+                rounds=BatchWork(client, MODEL, StreamConfig(), f"n{node}", shares=self.shares)
+            ),
         )
-        learner.begin(welcome.clock, welcome.sequence, welcome.min_count)
-        learner.pace = welcome.pace
-        learner.batch = BatchWork(client, MODEL, StreamConfig(), f"n{node}", shares=self.shares)
         self.learners[node] = learner
 
         def learnt(found: object) -> None:
@@ -235,8 +238,8 @@ def test_what_a_refused_push_held_is_given_up_and_the_rest_is_learnt() -> None:
                 model=MODEL,
                 config=NodeConfig(replay_ratio=0.0),
                 unit=WindowUnit.DAY,
+                start=Start(pace=welcome.pace),
             )
-            learner.pace = welcome.pace
             assert learner.learn([block(0, 0)]).keys == ()
             assert learner.pending
             learner.restart(welcome.clock, welcome.sequence)

@@ -14,6 +14,7 @@ from embedding.kernel.errors import RefusedError
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.server.words.witnesses import Witnesses
+from embedding.text.config import TextConfig
 
 NAME = "홍길동"
 
@@ -69,14 +70,34 @@ def test_two_authors_of_two_sources_are_not_enough(
     assert rows(server, NAME) == [False]
 
 
-def test_a_text_of_unknown_author_counts_by_its_address(
+def test_unknown_authors_of_a_source_are_one_author(
     server: ParameterServer, nodes: list[Node]
 ) -> None:
-    nodes[0].read("news", *[(None, "감염병 감염병")] * 2)
+    nodes[0].read("news", *[(None, "감염병 감염병")] * 9)
+    nodes[1].read("board", *[(None, "감염병 감염병")] * 9)
     assert rows(server, "감염병") == [False]
-    nodes[1].read("board", (None, "감염병 감염병"))
-    nodes[1].read("board", (None, "감염병 감염병"))
+    nodes[1].read("board", ("b1", "감염병 감염병"))
     assert rows(server, "감염병") == [True]
+
+
+def test_unknown_authors_of_three_sources_are_three(
+    server: ParameterServer, nodes: list[Node]
+) -> None:
+    for source in ("news", "board", "blog"):
+        nodes[0].read(source, (None, "감염병 감염병"))
+    assert rows(server, "감염병") == [True]
+
+
+def test_unknown_authors_count_each_where_a_setting_says_so(
+    server: ParameterServer, nodes: list[Node]
+) -> None:
+    each = TextConfig(tokenizer="whitespace", unknown_authors="each")
+    node = Node(server, "n2", text=each)
+    node.read("news", *[(None, "감염병 감염병")] * 2)
+    assert rows(server, "감염병") == [False]
+    node.read("board", (None, "감염병 감염병"))
+    assert rows(server, "감염병") == [True]
+    node.client.close()
 
 
 def test_words_of_a_corpus_are_not_asked_for(server: ParameterServer, nodes: list[Node]) -> None:

@@ -15,6 +15,7 @@ from embedding.exchange.batch import Result, Task, work
 from embedding.exchange.client import ParameterClient
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.pace import Pace
+from embedding.exchange.protocol import PullRequest
 from embedding.kernel.errors import RefusedError, RoundError, UnavailableError
 from embedding.models.config import ModelConfig
 from embedding.models.objective import Objective
@@ -78,7 +79,7 @@ class Node:
         server.state.machine.board.members[name].clock = 1
 
     def pull(self) -> None:
-        self.client.pull(NONE, NONE, clock=1)
+        self.client.pull(PullRequest(NONE, NONE, clock=1))
 
 
 def together(*calls: Callable[[], Any]) -> list[Any]:
@@ -147,7 +148,7 @@ def test_a_round_goes_on_when_a_nodes_stream_breaks(shares: bool) -> None:
             try:
                 other.work.take_part(other.memory, PACE)
             finally:
-                other.client._drop_stream()
+                other.client.session.drop()
 
         one_did, other_did = together(lambda: one.work.take_part(one.memory, PACE), dying)
         assert one_did is None

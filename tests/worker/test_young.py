@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from in_process import InProcess, make_state
 
+from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.payload import Surroundings, summed
 from embedding.exchange.protocol import VERSION
 from embedding.kernel.records import Table, TokenBlock, WindowUnit
-from embedding.models.base import make_trainer
 from embedding.models.config import ModelConfig
 from embedding.models.contextbags import Bags, added_up
 from embedding.models.inference import SHARE, Frame, directions
+from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable
 from embedding.server.config import SyncConfig
 from embedding.server.cutting.live import LiveModel
@@ -21,6 +22,7 @@ from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
 from embedding.worker.hogwild import HogwildLearner, MappedTables
 from embedding.worker.learner import Learner
+from embedding.worker.nodeclock import Start
 from embedding.worker.paced import PacedLearner
 from embedding.worker.planning import Part, plan
 from embedding.worker.young import RowCounts, YoungWords
@@ -258,7 +260,12 @@ class Stream:
     """A server and a node that reads twelve topics; one word is renamed at some moment."""
 
     def __init__(
-        self, young_mentions: int, *, kind: type[Learner] = PacedLearner, replay: float = 0.0
+        self,
+        young_mentions: int,
+        *,
+        kind: type[Learner] = PacedLearner,
+        replay: float = 0.0,
+        pace: Pace = EVERY_BLOCK,
     ) -> None:
         hogwild = {"max_words": 500} if kind is HogwildLearner else {}
         sync = SyncConfig(policy="hogwild" if hogwild else "asp")
@@ -273,10 +280,11 @@ class Stream:
             model=MODEL,
             config=NodeConfig(replay_ratio=replay, vocabulary_blocks=1),
             unit=WindowUnit.DAY,
+            start=Start(
+                pace=pace, min_count=welcome.min_count, young_mentions=welcome.young_mentions
+            ),
+            **({"tables": MappedTables.attach(welcome.shared, 8)} if hogwild else {}),
         )
-        if hogwild:
-            self.learner.tables = MappedTables.attach(welcome.shared, 8)
-        self.learner.begin(0, 0, welcome.min_count, welcome.young_mentions)
         self.rng = np.random.default_rng(2)
         self.mentions = 0
 
@@ -351,9 +359,9 @@ def test_what_is_trained_does_not_depend_on_it(replay):
 @pytest.mark.usefixtures("_settled")
 def test_mentions_that_nodes_keep_for_a_later_push_come_with_it():
     sync = SyncConfig(policy="asp", n_push=3)
-    stream = Stream(30)
+    stream = Stream(30, pace=Pace(push_every=3))
     stream.state.configure(sync)
-    stream.learner.pace = stream.state.machine.policy.pace(stream.state.machine.board)
+    assert stream.state.machine.policy.pace(stream.state.machine.board).push_every == 3
     stream.begin().mention(12)
     stream.learner.flush()
     told = [push.young for push in stream.line.pushes if push.young is not None]

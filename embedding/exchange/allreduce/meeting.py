@@ -133,6 +133,7 @@ class Meeting:
             own = (self.name, self._life)
             rank = next((i for i, m in enumerate(members) if (m.name, m.life) == own), None)
             if rank is None:
+                # It was decided without this node, which hung or came late. It wishes for another.
                 continue
             self.members, self.generation = members, generation
             place = RingSpec(
@@ -166,6 +167,7 @@ class Meeting:
 
     def leave(self) -> None:
         """This process will not come again; never raises."""
+        # By life, not by name: a process that is started again under the name may be here already.
         try:
             self._put(f"gone/{self.name}", self._life)
         except ExchangeError:
@@ -201,6 +203,8 @@ class Meeting:
     def _propose(self, key: str, members: tuple[Member, ...]) -> None:
         """The first who does decides."""
         held = json.dumps([asdict(member) for member in members])
+        # Two that decide at once may have seen different nodes arrive. Only what is stored first
+        # counts, and each reads it back: else they would form two rings and wait for ever.
         self._guarded(lambda: self._store.compare_set(key, "", held))
 
     def _members(self, generation: int) -> tuple[Member, ...]:

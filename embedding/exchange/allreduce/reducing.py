@@ -33,11 +33,12 @@ from embedding.exchange.allreduce.ring import Ring
 from embedding.exchange.allreduce.settling import NONE, Settler
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.payload import RowDelta
-from embedding.exchange.protocol import Ack, Push, Rows
-from embedding.exchange.route import Route, Server
+from embedding.exchange.protocol import Ack, PullRequest, Push, Rows, VocabularyDelta
+from embedding.exchange.testimony import Attestation
 from embedding.exchange.topology import TopologyConfig
+from embedding.exchange.transport import Transport, TransportMetrics
 from embedding.kernel.errors import BrokenRingError
-from embedding.kernel.records import FloatArray, HalfArray, IntArray, ScorePairs, Table
+from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 
 NO_WINDOW = -(2**62)
 MOST_TRIES = 20
@@ -46,9 +47,10 @@ FIRST_CHOICE = 4
 """hybrid: blocks measured before the first choice, when less than `rechoose_blocks`."""
 
 
-class ReducingRoute(Route):
-    """Routes dense rows by all-reduce and the others by the server; one thread uses it.
+class ReducingTransport:
+    """A Transport of dense rows by all-reduce, and of the others by the transport below it.
 
+    server   the transport below; it is closed with this one
     names    all nodes of the training
     dim      columns of a row
     buckets  rows of n-grams, 0 for none
@@ -60,7 +62,7 @@ class ReducingRoute(Route):
 
     def __init__(
         self,
-        server: Server,
+        server: Transport,
         meeting: Meeting,
         names: Sequence[str],
         config: TopologyConfig,
@@ -73,7 +75,8 @@ class ReducingRoute(Route):
         sequence: int = 0,
         place: str = "",
     ) -> None:
-        super().__init__(server)
+        self.server = server
+        self.metrics = TransportMetrics()
         self.meeting, self.config, self.names = meeting, config, tuple(names)
         self.node, self.dim, self.buckets = meeting.name, dim, buckets
         self.least = least
@@ -98,63 +101,67 @@ class ReducingRoute(Route):
         self._sent = 0
         self.ring = self._meet()
 
-    def pull(
-        self,
-        vectors: IntArray,
-        contexts: IntArray,
-        *,
-        clock: int,
-        score: Sequence[ScorePairs] = (),
-        grams: IntArray | None = None,
-    ) -> Rows:
+    def admit(
+        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+    ) -> IntArray:
+        """See Transport."""
+        return self.server.admit(words, counts, testimony)
+
+    def vocabulary(self, since: int = 0) -> VocabularyDelta:
+        """See Transport."""
+        return self.server.vocabulary(since)
+
+    def idle(self) -> None:
+        """See Transport."""
+        self.server.idle()
+
+    def status(self) -> dict[str, Any]:
+        """See Transport."""
+        return self.server.status()
+
+    def pull(self, request: PullRequest) -> Rows:
         """Dense rows from the replicas, the others from the server, which is asked in any case.
 
         It keeps the clock, and scores pairs on its own tables: as of the last time that the
         replicas were brought to it.
         """
-        asked = {
-            Table.IN: vectors,
-            Table.OUT: contexts,
-            Table.SUB: NONE if grams is None else grams,
-        }
-        places = {
-            table: self.replicas[table].places(ids)
-            for table, ids in asked.items()
-            if table in self.replicas
-        }
+        none = dict.fromkeys(self.replicas, NONE)
+        asked = {t: ids for t, ids in (none | request.by_table()).items() if t in self.replicas}
+        places = {table: self.replicas[table].places(ids) for table, ids in asked.items()}
         rest = {table: asked[table][at < 0] for table, at in places.items()}
         sub = rest.get(Table.SUB, NONE)
         pulled = self.server.pull(
-            rest[Table.IN],
-            rest[Table.OUT],
-            clock=clock,
-            score=score,
-            grams=sub if len(sub) else None,
+            replace(
+                request,
+                vectors=rest[Table.IN],
+                contexts=rest[Table.OUT],
+                grams=sub if len(sub) else None,
+            )
         )
         found = {Table.IN: pulled.vectors, Table.OUT: pulled.contexts, Table.SUB: pulled.grams}
         whole = {
             table: self.replicas[table].together(at, found[table]) for table, at in places.items()
         }
-        self.ways.server_rows += sum(len(ids) for ids in rest.values())
+        self.metrics.server_rows += sum(len(ids) for ids in rest.values())
         return replace(
             pulled,
             vectors=whole[Table.IN],
             contexts=whole[Table.OUT],
-            grams=None if grams is None else whole[Table.SUB],
+            grams=None if request.grams is None else whole[Table.SUB],
             # Nothing of this node is outstanding: a push ends with the sum.
             sequence=self.settler.sequence - self.settler.extra,
         )
 
     def push(self, push: Push) -> Ack:
         """One block, together with everybody else's; the rest goes to the server."""
-        self.ways.block(push.deltas)
+        self.metrics.block(push.deltas)
         window = max((each.window for each in push.progress), default=NO_WINDOW)
         active, rest = self._summed(push.deltas, window, self._tokens(push.place))
         settler = self.settler
         settler.sequence += 1
         settler.clock, settler.place = push.clock, push.place
         sent = replace(push, sequence=settler.sequence, deltas=rest)
-        self.ways.server_rows += sum(len(delta.ids) for delta in rest)
+        self.metrics.server_rows += sum(len(delta.ids) for delta in rest)
         ack = self.server.push(sent)
         # Nodes in step: as many deltas meet as are summed, whatever the policy says of others.
         pace = replace(ack.pace, pooled=active)
@@ -170,17 +177,17 @@ class ReducingRoute(Route):
 
     def figures(self) -> dict[str, Any]:
         """Rows and bytes by way, density, how many rows are dense, who is left."""
-        ways = self.ways
+        metrics = self.metrics
         return {
             "kind": self.config.kind,
             "rows": {
-                "server": ways.server_rows + self.settler.rows,
-                "allreduce": ways.reduced_rows,
+                "server": metrics.server_rows + self.settler.rows,
+                "allreduce": metrics.reduced_rows,
             },
             "bytes": {"allreduce": self._sent + self.ring.bytes_sent},
             "summed_rows": self.summed_rows,
             "dense_rows": {str(table): len(held) for table, held in self.replicas.items()},
-            "density": ways.density(),
+            "density": metrics.density(),
             "dense_share": self.least if self.config.kind == "hybrid" else None,
             "rounds": self.rounds,
             "waited_s": round(self.waited_s, 3),
@@ -191,9 +198,12 @@ class ReducingRoute(Route):
         }
 
     def close(self) -> None:
-        """Let the other nodes go."""
-        self.meeting.leave()
-        self.ring.close()
+        """See Transport."""
+        try:
+            self.meeting.leave()
+            self.ring.close()
+        finally:
+            self.server.close()
 
     # -- who takes part ---------------------------------------------------------------------
 
@@ -233,6 +243,8 @@ class ReducingRoute(Route):
             self._ended_with = int(concluded[self._own])
             learnt = np.maximum(learnt, concluded)
         stand, lost = agree(ring, self.replicas, self._stand, learnt)
+        # Who led before and does so no more has replicas that another one brings now; two that
+        # bring the same movement would count it twice.
         self._tells = self._tells and ring.leads
         if ring.leads and not self._tells:
             here = {member.name for member in self.meeting.members}
@@ -244,7 +256,7 @@ class ReducingRoute(Route):
         self.rounds = stand.step
         self._windows = np.full(ring.size, NO_WINDOW, dtype=np.int64)
         self._blocks = 0
-        for touches in self.ways.touches.values():
+        for touches in self.metrics.touches.values():
             touches.forget()
         # Begun anew with rows that were summed, the server is told soon, and the choice waits.
         self._told = self.rounds - (self.config.settle_blocks if self.rounds else 0)
@@ -299,6 +311,8 @@ class ReducingRoute(Route):
         header = np.asarray([deltas is not None, top, window, behind, wished], dtype=np.int64)
         heads = self.ring.gather(header)
         self.waited_s += time.monotonic() - began
+        # Every node reads the same wish in the same gather, so all leave the ring before any sums.
+        # A leader that left alone would have its peers wait for its part of the sum.
         if heads[:, 4].any():
             raise BrokenRingError("a node wants to come.")
         self._active = int(heads[:, 0].sum())
@@ -309,6 +323,8 @@ class ReducingRoute(Route):
         self._blocks += self._active
         self._choose(int(heads[:, 1].max()))
         rest = self._sum(deltas or ())
+        # Behind the sum: a node that dies within it leaves the others where they stood, and the
+        # block comes again. Had it counted before, `_summed` would take the block for summed.
         for member, tokens in zip(self.meeting.members, heads[:, 3].tolist(), strict=True):
             at = self.names.index(member.name)
             self._stand.summed[at] = max(self._stand.summed[at], tokens)
@@ -328,6 +344,7 @@ class ReducingRoute(Route):
             self._told = self.rounds
             if self.ring.leads:
                 self.settler.bring()
+            # Nobody pushes into the new window before the server has the tables of the old one.
             self.ring.gather(np.zeros(1, dtype=np.int64))
 
     def _choose(self, top: int) -> None:
@@ -360,7 +377,7 @@ class ReducingRoute(Route):
         """The choice by the touches of all nodes, which begin anew."""
         wanted = {}
         for table, held in self.replicas.items():
-            touches = self.ways.touches.setdefault(table, Touches())
+            touches = self.metrics.touches.setdefault(table, Touches())
             rows = (
                 self.buckets if table is Table.SUB else max(top, int(held.ids.max(initial=-1)) + 1)
             )
@@ -394,7 +411,7 @@ class ReducingRoute(Route):
         for table, sums in moved.items():
             self.replicas[table].add(sums)
             self.summed_rows += len(sums)
-        self.ways.reduced_rows += sum(len(delta.ids) for delta in dense)
+        self.metrics.reduced_rows += sum(len(delta.ids) for delta in dense)
         return tuple(rest)
 
     def _parted(self, deltas: Sequence[RowDelta]) -> tuple[list[RowDelta], list[RowDelta]]:

@@ -9,8 +9,8 @@ import numpy as np
 
 from embedding.exchange.allreduce.replica import Replica
 from embedding.exchange.compression.halves import widen
-from embedding.exchange.protocol import Push
-from embedding.exchange.route import Server
+from embedding.exchange.protocol import PullRequest, Push
+from embedding.exchange.transport import Transport
 from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, Table
 
@@ -31,7 +31,7 @@ class Settler:
 
     def __init__(
         self,
-        server: Server,
+        server: Transport,
         replicas: Mapping[Table, Replica],
         *,
         node: str,
@@ -104,12 +104,13 @@ class Settler:
             time.sleep(0.05)
 
     def _part(self, table: Table, ids: IntArray) -> FloatArray:
-        pulled = self._server.pull(
-            ids if table is Table.IN else NONE,
-            ids if table is Table.OUT else NONE,
+        request = PullRequest(
+            vectors=ids if table is Table.IN else NONE,
+            contexts=ids if table is Table.OUT else NONE,
             clock=self.clock,
             grams=ids if table is Table.SUB else None,
         )
+        pulled = self._server.pull(request)
         # What is brought belongs to the last clock that this node has finished.
         self.clock = max(self.clock, pulled.clock - 1)
         self.rows += len(ids)

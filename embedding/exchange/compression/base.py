@@ -1,22 +1,18 @@
-"""Compressing pushes: what every way of it does, and which there are.
+"""Compressing pushes: what every way of it does.
 
 A compressor writes a delta in few bytes and says what it left out. What was left out is added to
 the next delta of the same rows (error feedback, `feedback.py`), so that over time the server gets
 all that was learnt.
 
-    none       float32, nothing is left out
-    fp16       float16, rounded to nearest
-    threshold  whole multiples of a step (Strom 2015)
-    onebit     a bit an entry and two values a row (Seide 2014)
-    topk       the entries that moved farthest (Aji and Heafield 2017)
+`COMPRESSIONS` (`traits.py`) knows them by name, and those that leave nothing out (`whole.py`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from importlib import import_module
 from typing import ClassVar
 
+from embedding.exchange.compression.traits import COMPRESSIONS
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import Push
@@ -49,22 +45,18 @@ class Compressor(ABC):
         """Distinct ids and float32 values; RefusedError says what is malformed."""
 
 
-PACKING = {
-    "threshold": ("embedding.exchange.compression.threshold", "Threshold"),
-    "onebit": ("embedding.exchange.compression.onebit", "OneBit"),
-    "topk": ("embedding.exchange.compression.topk", "TopK"),
-}
-"""Ways that leave something out, by name: where each is. They are loaded when they are used."""
+def packing() -> tuple[str, ...]:
+    """Names of the ways that leave something out."""
+    return COMPRESSIONS.having("whole", False)
 
 
 def compressor(kind: str) -> type[Compressor]:
     """The compressor of that name; RefusedError when there is none."""
-    if kind not in PACKING:
+    found = COMPRESSIONS.get(kind) if kind in COMPRESSIONS else None
+    if found is None or not issubclass(found, Compressor):
         raise RefusedError(
-            f"push: rows are packed as {kind[:40]!r}; one of {', '.join(PACKING)} is accepted."
+            f"push: rows are packed as {kind[:40]!r}; one of {', '.join(packing())} is accepted."
         )
-    module, name = PACKING[kind]
-    found: type[Compressor] = getattr(import_module(module), name)
     return found
 
 

@@ -15,17 +15,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from embedding.exchange.compression.base import PACKING, Compressor, compressor
-from embedding.exchange.compression.halves import narrow, widen
+from embedding.exchange.compression.base import Compressor
+from embedding.exchange.compression.halves import widen
 from embedding.exchange.compression.residuals import Residuals
 from embedding.exchange.compression.threshold import Threshold
+from embedding.exchange.compression.traits import COMPRESSIONS
+from embedding.exchange.compression.whole import Halves, Whole
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.exchange.protocol import Push
 from embedding.exchange.shards.split import places
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.positions import positions
-from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.records import FloatArray, IntArray, Table
 
 Rows = tuple[IntArray, FloatArray]
 """Increasing ids int64 [n] and rows float32 [n, dim]."""
@@ -46,13 +48,16 @@ class Feedback:
     """
 
     def __init__(self, config: ExchangeConfig) -> None:
-        self.kind = config.compression
         self.shards = 1
         self._memory = config.residual_bytes
         self._compressor: Compressor | None = None
         self._finest = Threshold(_FINEST, _FINE, config.directions)
-        if self.kind in PACKING:
-            self._compressor = compressor(self.kind).of(config)
+        self._whole: type[Whole] = Halves
+        found = COMPRESSIONS.get(config.compression)
+        if issubclass(found, Whole):
+            self._whole = found
+        else:
+            self._compressor = found.of(config)
         self._held: dict[Table, Residuals] = {}
         self._last, self._place = 0, ""
         self._before: dict[Table, Rows] = {}
@@ -62,6 +67,11 @@ class Feedback:
     def leaves(self) -> bool:
         """Whether anything is ever left out."""
         return self._compressor is not None
+
+    @property
+    def dtype(self) -> str:
+        """Type of the entries of what is sent whole."""
+        return self._whole.dtype
 
     @property
     def nbytes(self) -> int:
@@ -77,8 +87,8 @@ class Feedback:
         """The push as it is sent, and sent again; RefusedError when training has diverged."""
         entries = sum(delta.values.size for delta in push.deltas)
         if self._compressor is None:
-            as_sent = _halves if self.kind == "fp16" else _floats
-            return replace(push, deltas=tuple(map(as_sent, push.deltas)), entries=entries)
+            as_sent = tuple(map(self._whole.write, push.deltas))
+            return replace(push, deltas=as_sent, entries=entries)
         self._check(push)
         self._place = push.place
         plain: list[RowDelta] = []
@@ -97,7 +107,7 @@ class Feedback:
             whole = RowDelta(delta.table, ids[room:], values[room:])
             ids, values = ids[:room], values[:room]
             old_ids, old = held.make_room(ids)
-            plain += [_halves(each) for each in (whole, RowDelta(delta.table, old_ids, old))]
+            plain += [Halves.write(each) for each in (whole, RowDelta(delta.table, old_ids, old))]
             flushed[delta.table] = _joined((over_ids, over), (old_ids, old))
             residual = np.zeros_like(values)
             held.add_to(ids, residual)
@@ -227,14 +237,3 @@ def _merged(deltas: Sequence[RowDelta]) -> tuple[RowDelta, ...]:
         values = np.concatenate([part.values for part in parts])
         found.append(RowDelta(table, ids, values))
     return tuple(found)
-
-
-def _halves(delta: RowDelta) -> RowDelta:
-    if delta.values.dtype == np.float16:
-        return delta
-    values: HalfArray = narrow(np.asarray(delta.values, dtype=np.float32))
-    return replace(delta, values=values)
-
-
-def _floats(delta: RowDelta) -> RowDelta:
-    return replace(delta, values=widen(delta.values)) if delta.values.dtype != np.float32 else delta

@@ -14,6 +14,7 @@ import numpy as np
 from embedding.exchange.compression.base import Compressor
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.sparse import check, read_ids, room, write_ids
+from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.kernel.errors import RefusedError
@@ -56,6 +57,7 @@ def _read(bits: Any, means: Any, values: Any) -> None:
             values[i, j] = means[i, bits[i, j >> 3] >> (j & 7) & 1]
 
 
+@COMPRESSIONS.register("onebit", CompressionTraits())
 class OneBit(Compressor):
     """Layout: float16 [rows, 2] values, uint8 [rows, dim / 8 rounded up] bits, ids as gaps."""
 

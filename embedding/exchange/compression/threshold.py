@@ -23,6 +23,7 @@ import numpy.typing as npt
 from embedding.exchange.compression import planes
 from embedding.exchange.compression.base import Compressor
 from embedding.exchange.compression.principal import Basis, Directions, principal
+from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import ByteArray, PackedDelta, RowDelta
 from embedding.kernel.errors import RefusedError
@@ -33,6 +34,7 @@ _HEAD = np.dtype([("layout", "u1"), ("directions", "<u2"), ("step", "<f4")])
 _NONE = np.empty(0, dtype=np.bool_)
 
 
+@COMPRESSIONS.register("threshold", CompressionTraits())
 class Threshold(Compressor):
     """Layout: version, number of directions and least step; directions int8 [k, dim]; `planes.py`.
 

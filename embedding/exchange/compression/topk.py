@@ -12,6 +12,7 @@ import numpy as np
 from embedding.exchange.compression.base import Compressor
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.sparse import check, read_places, room, write_places, zeros
+from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.payload import PackedDelta, RowDelta
 from embedding.kernel.records import FloatArray, IntArray, Table
@@ -19,6 +20,7 @@ from embedding.kernel.records import FloatArray, IntArray, Table
 _EACH = 3
 
 
+@COMPRESSIONS.register("topk", CompressionTraits())
 class TopK(Compressor):
     """Layout: float16 [entries], then the stream of `sparse.py`."""
 

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from embedding.exchange.channel import Channel
-from embedding.exchange.client import ParameterClient
 from embedding.exchange.codec import acknowledged, whole
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.groups.entry import Entry, encode_entry
-from embedding.exchange.protocol import Ack, Welcome
+from embedding.exchange.protocol import Ack, VocabularyDelta, Welcome
 from embedding.exchange.pushlog import PushLog
+from embedding.exchange.servercalls import ServerCalls
+from embedding.exchange.session import Session
+from embedding.exchange.testimony import Attestation
 from embedding.exchange.together import PLACES, split_texts
 from embedding.exchange.wire import Message
-from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
+from embedding.kernel.records import (
+    FloatArray,
+    HalfArray,
+    IntArray,
+    SnapshotRef,
+    Table,
+    Window,
+)
 
 Seen = tuple[tuple[int, int], ...]
 """Of the leader, or of each of its shards: its life, and the clock of its changes then."""
@@ -56,10 +66,51 @@ class Changes:
     fences: dict[str, tuple[str, ...]]
 
 
-class LeaderClient(ParameterClient):
+class LeaderRows(Protocol):
+    """How a group's rows reach the place where they lie with the leader."""
+
+    def bring(self, welcome: Welcome) -> None:
+        """Make whole what lies elsewhere, before the leader hears of the entries again."""
+        ...
+
+    def spread(self, entry: Entry) -> None:
+        """Send an entry's rows to where they lie, before the leader hears of it."""
+        ...
+
+    def rest(self, entry: Entry) -> Entry:
+        """What of an entry the leader itself gets."""
+        ...
+
+    def changed(self, found: Changes, answer: Message, seen: Seen) -> Changes:
+        """The leader's answer, completed by what is said elsewhere."""
+        ...
+
+    def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
+        """Rows [n, dim] as they are now, zeros for words that were evicted."""
+        ...
+
+    def tend(self) -> None:
+        """Look whether anything that was told is lost elsewhere, and send it again."""
+        ...
+
+    def safe(self, durable: int) -> int:
+        """The last entry that is in a checkpoint everywhere; `durable`, what the leader says."""
+        ...
+
+    def settle(self) -> None:
+        """The client is about to close: wait a moment until what it told is safe."""
+        ...
+
+    def close(self) -> None:
+        """Close what is open; the session is closed."""
+        ...
+
+
+class LeaderClient:
     """A group is a node of the leader that never pulls, and merges where a node would push.
 
-    sent, received  bytes of rows, ids and counts in entries, and of rows in answers
+    entries  that are in no checkpoint of the leader
+    rows     where the leader's rows lie
     """
 
     def __init__(
@@ -71,87 +122,214 @@ class LeaderClient(ParameterClient):
         config_digest: str = "",
         stop: threading.Event | None = None,
         life: str = "",
+        rows: MakeLeaderRows | None = None,
     ) -> None:
-        super().__init__(
-            location, node=node, config=config, config_digest=config_digest, stop=stop, life=life
-        )
-        self.sent = 0
-        self.received = 0
+        self._bytes = LeaderBytes()
         self.entries: PushLog[Entry] = PushLog(
             max_pushes=config.max_unconfirmed, max_bytes=config.max_unconfirmed_bytes
         )
-        """Entries that are in no checkpoint of the leader."""
+        self.session = Session(
+            location,
+            node=node,
+            config=config,
+            config_digest=config_digest,
+            stop=stop,
+            life=life,
+            resume=self._resume,
+        )
+        self.calls = ServerCalls(self.session)
+        self.rows = (rows or RowsAtLeader)(self.session, self.entries, self._bytes, self._taken)
+
+    @property
+    def sent(self) -> int:
+        """Bytes of rows, ids and counts in entries, and of ids that were asked for."""
+        return self._bytes.sent
+
+    @property
+    def received(self) -> int:
+        """Bytes of rows and ids in answers."""
+        return self._bytes.received
+
+    def hello(self) -> Welcome:
+        """Greet the leader: where this group stands there."""
+        return self.session.hello()
 
     def keep(self, entry: Entry) -> None:
         """An entry that is to be sent; from now on it reaches the leader, whatever breaks."""
-        with self._stream_lock:
+        with self.session.lock:
             self.entries.add(entry)
 
     def merge(self, entry: Entry) -> Ack:
         """Send an entry that is kept; it is applied once, however often it is sent."""
-        with self._stream_lock:
-            ack = self._retry(lambda: self._deliver(self._stream(), entry))
-            self.entries.confirm(ack.durable)
+        with self.session.lock:
+            ack = self.session.retry(lambda: self._send(entry))
+            self._taken(ack)
             return ack
 
     def changes(self, seen: Seen, told: dict[str, Any]) -> Changes:
         """What changed since `seen`, as an earlier answer has it; (): everything."""
-        with self._stream_lock:
+        with self.session.lock:
             epoch, clock = seen[0] if seen else (0, -1)
             header = {"op": "changes", "seen": clock, "epoch": epoch, "told": told}
-            answer = self._request(Message(header))
-            self.received += _size(answer)
-            found = self._changed(answer, seen)
+            answer = self.session.request(Message(header))
+            self._bytes.received += size_of(answer)
+            found = self.rows.changed(_changes_of(answer), answer, seen)
             self.entries.confirm(found.durable)
             return found
 
-    def _changed(self, answer: Message, seen: Seen) -> Changes:
-        del seen
-        head = answer.header
-        nodes = {name: Reached(*each) for name, each in head.get("nodes", {}).items()}
-        places = split_texts(answer, PLACES, len(nodes))
-        told = zip(nodes.items(), places, strict=True)
-        return Changes(
-            seen=((whole(head, "epoch"), whole(head, "clock")),),
-            durable=whole(head, "durable"),
-            version=whole(head, "version"),
-            next_id=whole(head, "next_id"),
-            closed=head.get("closed") is True,
-            groups=whole(head, "groups"),
-            ids={t: answer.array(t, "i8", 1) for t in Table if str(t) in answer.arrays},
-            nodes={name: reached._replace(place=place) for (name, reached), place in told},
-            fences={name: tuple(each) for name, each in head.get("fences", {}).items()},
-        )
-
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
-        """Rows [n, dim] as they are now, zeros for words that were evicted."""
-        header = {"op": "rows", "table": str(table), "rows": "float16" if half else "float32"}
-        answer = self._request(Message(header, {"ids": np.asarray(ids, dtype=np.int64)}))
-        self.received += _size(answer)
-        self.sent += ids.nbytes
-        rows: FloatArray | HalfArray = answer.array("rows", "f4 f2", 2)
+        """Rows [n, dim] as they are now, zeros for words that were evicted.
+
+        On shards: as they were when the group asked for changes, or later.
+        """
+        rows = self.rows.live(table, ids, half=half)
+        self._bytes.sent += ids.nbytes
         return rows
+
+    def admit(
+        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+    ) -> IntArray:
+        """See Transport."""
+        return self.calls.admit(words, counts, testimony)
+
+    def vocabulary(self, since: int = 0) -> VocabularyDelta:
+        """See Transport."""
+        return self.calls.vocabulary(since)
+
+    def durable(self) -> int:
+        """The last entry that is in a checkpoint of the leader, wherever its rows lie."""
+        with self.session.lock:
+            self.rows.tend()
+            ack = self.calls.confirm()
+            self._taken(ack)
+            return self.rows.safe(ack.durable)
+
+    def checkpoint(self, *, wait: bool = True) -> None:
+        """Ask for a checkpoint; with `wait` it is complete on return."""
+        self.calls.checkpoint(wait=wait)
+
+    def cut(self, window: Window) -> SnapshotRef:
+        """Publish the window's snapshot; the same reference when it was cut before."""
+        return self.calls.cut(window)
 
     def fence(self, node: str, life: str) -> None:
         """Have the leader note that no push of this life of a node is taken any more."""
-        self._action("fence", {"node": node, "life": life})
+        self.session.action("fence", {"node": node, "life": life})
+
+    def close(self) -> None:
+        """Say goodbye and close the connections."""
+        self.rows.settle()
+        self.session.close()
+        self.rows.close()
+
+    def _send(self, entry: Entry) -> Ack:
+        self.rows.spread(entry)
+        return self._deliver(self.session.stream(), entry)
 
     def _deliver(self, channel: Channel, entry: Entry) -> Ack:
         answer = Message({})
-        for message in encode_entry(entry, self.config.max_message_bytes // 4):
+        most = self.session.config.max_message_bytes // 4
+        for message in encode_entry(self.rows.rest(entry), most):
             answer = channel.request(message)
-            self.sent += _size(message)
+            self._bytes.sent += size_of(message)
         return acknowledged(answer)
 
-    def _resend(self, channel: Channel, welcome: Welcome) -> None:
+    def _taken(self, ack: Ack) -> None:
+        self.entries.confirm(self.rows.safe(ack.durable))
+        self.session.reached(ack.clock)
+
+    def _resume(self, channel: Channel, welcome: Welcome, *, first: bool) -> None:
         """Send again what the leader does not know: it was restarted, or the stream broke."""
-        if self.welcome is None:
+        self.rows.bring(welcome)
+        if first:
             self.entries.begin(welcome.sequence)
-        self.entries.confirm(welcome.durable)
+        self.entries.confirm(self.rows.safe(welcome.durable))
         for entry in self.entries.after(welcome.sequence):
             self._deliver(channel, entry)
 
 
-def _size(message: Message) -> int:
+@dataclass
+class LeaderBytes:
+    """What went to the leader, and what came from it."""
+
+    sent: int = 0
+    received: int = 0
+
+
+MakeLeaderRows = Callable[[Session, PushLog[Entry], LeaderBytes, Callable[[Ack], None]], LeaderRows]
+
+
+class RowsAtLeader:
+    """Rows lie with the leader: they travel on the session's own stream."""
+
+    def __init__(
+        self,
+        session: Session,
+        entries: PushLog[Entry],
+        nbytes: LeaderBytes,
+        taken: Callable[[Ack], None],
+    ) -> None:
+        del entries, taken
+        self._session = session
+        self._bytes = nbytes
+
+    def bring(self, welcome: Welcome) -> None:
+        """Nothing lies elsewhere."""
+
+    def spread(self, entry: Entry) -> None:
+        """The rows go with the entry."""
+
+    def rest(self, entry: Entry) -> Entry:
+        """All of it."""
+        return entry
+
+    def changed(self, found: Changes, answer: Message, seen: Seen) -> Changes:
+        """The leader's answer says all."""
+        del answer, seen
+        return found
+
+    def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
+        """See LeaderRows."""
+        header = {"op": "rows", "table": str(table), "rows": "float16" if half else "float32"}
+        asked = Message(header, {"ids": np.asarray(ids, dtype=np.int64)})
+        answer = self._session.request(asked)
+        self._bytes.received += size_of(answer)
+        rows: FloatArray | HalfArray = answer.array("rows", "f4 f2", 2)
+        return rows
+
+    def tend(self) -> None:
+        """The leader sees to itself."""
+
+    def safe(self, durable: int) -> int:
+        """See LeaderRows."""
+        return durable
+
+    def settle(self) -> None:
+        """What was acknowledged is safe, or is sent again by the next client."""
+
+    def close(self) -> None:
+        """Nothing is open but the session."""
+
+
+def _changes_of(answer: Message) -> Changes:
+    head = answer.header
+    nodes = {name: Reached(*each) for name, each in head.get("nodes", {}).items()}
+    places = split_texts(answer, PLACES, len(nodes))
+    told = zip(nodes.items(), places, strict=True)
+    return Changes(
+        seen=((whole(head, "epoch"), whole(head, "clock")),),
+        durable=whole(head, "durable"),
+        version=whole(head, "version"),
+        next_id=whole(head, "next_id"),
+        closed=head.get("closed") is True,
+        groups=whole(head, "groups"),
+        ids={t: answer.array(t, "i8", 1) for t in Table if str(t) in answer.arrays},
+        nodes={name: reached._replace(place=place) for (name, reached), place in told},
+        fences={name: tuple(each) for name, each in head.get("fences", {}).items()},
+    )
+
+
+def size_of(message: Message) -> int:
+    """Bytes of its words and arrays."""
     words = sum(int(each.nbytes) for each in message.texts.values())
     return words + sum(each.nbytes for each in message.arrays.values())

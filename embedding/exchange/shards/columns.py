@@ -9,56 +9,64 @@ next one. The last numbers are the push, which the primary's log orders like any
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from embedding.exchange.client import ParameterClient
+from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.compression.halves import narrow, widen
-from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.protocol import Push, Rows
-from embedding.exchange.shards.client import ShardedClient
+from embedding.exchange.compression.whole import entry_type
+from embedding.exchange.protocol import Ack, PullRequest, Push, Rows, Welcome
+from embedding.exchange.pushlog import PushLog
+from embedding.exchange.rowpath import pull_from_server
+from embedding.exchange.session import Session
+from embedding.exchange.shards.links import ShardLinks
 from embedding.exchange.shards.minibatches import (
     Minibatches,
     minibatch_arrays,
     minibatch_header,
 )
+from embedding.exchange.shards.ownrows import ShardedView
+from embedding.exchange.shards.rows import PushBacklog, without_rows
 from embedding.exchange.shards.stream import ShardStream
 from embedding.exchange.shards.unpacked import check_column_exchange
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError, UnavailableError
-from embedding.kernel.records import FloatArray, HalfArray, IntArray, ScorePairs
+from embedding.kernel.records import FloatArray, HalfArray
 from embedding.models.slices import slopes_of
 
-_NONE: IntArray = np.empty(0, dtype=np.int64)
 
+class ColumnsOnShards:
+    """A RowPath of no rows: `learn` learns blocks, a push is what was learnt, and pulls are empty.
 
-class ColumnsClient(ShardedClient):
-    """A ParameterClient for shards of columns: `learn` learns blocks, and pulls are empty."""
+    Raises ConfigError for settings of the exchange that are about rows.
+    """
 
-    _learnt: Minibatches | None = None
-
-    def __init__(self, location: str, *, config: ExchangeConfig, **more: Any) -> None:
-        check_column_exchange(config)
-        super().__init__(location, config=config, **more)
-
-    def pull(
+    def __init__(
         self,
-        vectors: IntArray,
-        contexts: IntArray,
-        *,
-        clock: int,
-        score: Sequence[ScorePairs] = (),
-        grams: IntArray | None = None,
-    ) -> Rows:
+        session: Session,
+        log: PushLog[Push],
+        feedback: Feedback,
+        taken: Callable[[Ack], None],
+    ) -> None:
+        check_column_exchange(session.config)
+        self.view = ShardedView(session.config, feedback)
+        self.links = ShardLinks(session, self.view, PushBacklog(log, _split), taken)
+        self._session = session
+        self._learnt: Minibatches | None = None
+
+    def bring(self, welcome: Welcome) -> None:
+        """See RowPath."""
+        self.links.bring(welcome)
+
+    def pull(self, request: PullRequest) -> Rows:
         """Wait for the policy and have pairs scored; which rows are named does not matter."""
-        del vectors, contexts
-        if grams is not None:
+        if request.grams is not None:
             raise RefusedError("pull: rows of n-grams have no columns on shards.")
-        return ParameterClient.pull(self, _NONE, _NONE, clock=clock, score=score)
+        ask = PullRequest.without_rows(request.clock, request.score)
+        return pull_from_server(self._session, self.view.primary, ask, self.links.tend)
 
     def learn(
         self, block: Minibatches, rows: Rows, weights: FloatArray | None = None
@@ -68,19 +76,45 @@ class ColumnsClient(ShardedClient):
         weights  float32 [e], factor of each example's step; None: 1
         Returns the block with its slopes, to be pushed next, and losses float32 [e] in nats.
         """
-        deadline = time.monotonic() + self.config.pull_timeout_s
+        deadline = time.monotonic() + self._session.config.pull_timeout_s
         while True:
-            with self._stream_lock:
+            with self._session.lock:
                 found = self._minibatches(block, rows, weights)
             if found is not None:
                 return found
             if time.monotonic() > deadline:
                 raise UnavailableError(
                     f"block at clock {rows.clock}: the shards were not told of what the primary "
-                    f"had applied for {self.config.pull_timeout_s:.0f} s."
+                    f"had applied for {self._session.config.pull_timeout_s:.0f} s."
                 )
             # A shard or the primary was restarted: what was learnt of the block is gone with it.
-            rows = self.pull(_NONE, _NONE, clock=rows.clock)
+            rows = self.pull(PullRequest.without_rows(rows.clock))
+
+    def spread(self, push: Push) -> None:
+        """See RowPath; most of the block is there already."""
+        self._session.stream()  # the first greeting tells where the shards are
+        part = _split(push, 1)[0]
+        self.links.each([partial(self._push_part, shard, part) for shard in self.links])
+
+    def rest(self, push: Push) -> Push:
+        """See RowPath: what was read."""
+        return without_rows(push)
+
+    def tend(self) -> None:
+        """See RowPath."""
+        self.links.tend()
+
+    def safe(self, durable: int) -> int:
+        """See RowPath."""
+        return self.links.safe(durable)
+
+    def settle(self) -> None:
+        """See RowPath."""
+        self.links.settle()
+
+    def close(self) -> None:
+        """See RowPath."""
+        self.links.close()
 
     def _minibatches(
         self, block: Minibatches, rows: Rows, weights: FloatArray | None
@@ -88,10 +122,9 @@ class ColumnsClient(ShardedClient):
         if rows.at is None:
             raise RefusedError("pull: the server did not say what its shards have to hold.")
         outputs = block.examples.outputs
-        kind = np.float16 if self.config.compression == "fp16" else np.float32
-        slopes: FloatArray | HalfArray = np.empty(outputs.shape, kind)
+        slopes: FloatArray | HalfArray = np.empty(outputs.shape, entry_type(self._session.config))
         losses = np.empty(len(outputs), np.float32)
-        header = {"op": "open", "at": list(rows.at), "rows": self.config.rows}
+        header = {"op": "open", "at": list(rows.at), "rows": self._session.config.rows}
         message = Message({**header, "batch": minibatch_header(block)}, minibatch_arrays(block))
         for start, stop in block.bounds:
             scores = self._scores(message)
@@ -100,24 +133,20 @@ class ColumnsClient(ShardedClient):
             found, losses[start:stop] = slopes_of(scores, outputs[start:stop])
             if weights is not None:
                 found *= weights[start:stop, None]
-            slopes[start:stop] = narrow(found) if kind is np.float16 else found
+            slopes[start:stop] = narrow(found) if slopes.dtype == np.float16 else found
             message = Message({"op": "step"}, {"slopes": slopes[start:stop]})
         self._learnt = replace(block, slopes=slopes)
         return self._learnt, losses
 
     def _scores(self, message: Message) -> FloatArray | None:
         """The sum of all shards' partial scores; None when one of them has not got the block."""
-        answers = self._each([partial(shard.request, message) for shard in self._shards])
+        answers = self.links.each([partial(shard.request, message) for shard in self.links])
         if any(answer.header["status"] != "ok" for answer in answers):
             return None
         total, *others = (widen(answer.array("scores", "f4 f2", 2)) for answer in answers)
         for other in others:
             total = total + other
         return total
-
-    def _split(self, push: Push, count: int) -> list[Push]:
-        part = Push(push.node, push.sequence, push.clock, minibatches=push.minibatches)
-        return [part] * count
 
     def _push_part(self, shard: ShardStream, part: Push) -> None:
         """The shard has all but the last numbers, unless it was started again."""
@@ -128,3 +157,9 @@ class ColumnsClient(ShardedClient):
             told = shard.tell(Message(header, {"slopes": last, "shares": block.shares}))
         if not told:
             shard.push(part)
+
+
+def _split(push: Push, shards: int) -> list[Push]:
+    """Every shard gets the whole block."""
+    part = Push(push.node, push.sequence, push.clock, minibatches=push.minibatches)
+    return [part] * shards

@@ -17,13 +17,12 @@ from embedding.exchange.wire import Array, Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import CodeArray, FloatArray, HalfArray, IntArray
 from embedding.models.base import LocalBlock
-from embedding.models.config import Model, ModelConfig
+from embedding.models.config import ModelConfig
+from embedding.models.traits import COLUMN_MODEL, MODELS
 
 if TYPE_CHECKING:
     from embedding.models.examples import Examples
 
-MODELS = (Model.SGNS, Model.CBOW)
-"""What is learnt by one number an example, and keeps no state of its own on a node."""
 _DRAWS = ("model", "window", "negative", "shrink", "span", "move")
 LARGEST_RATE = 1e3
 
@@ -131,8 +130,9 @@ def decode_minibatches(message: Message) -> Minibatches | None:
 def check_size(batch: Minibatches, most_bytes: int) -> None:
     """RefusedError when its examples would take more memory than a message may."""
     draws = batch.draws
-    examples = len(batch.words) * (1 if draws["model"] == Model.CBOW else 2 * draws["window"])
-    wide = 4 * (1 + draws["negative"] + (2 * draws["window"] if draws["model"] == "cbow" else 1))
+    bag = MODELS.traits(draws["model"]).bag
+    examples = len(batch.words) * (1 if bag else 2 * draws["window"])
+    wide = 4 * (1 + draws["negative"] + (2 * draws["window"] if bag else 1))
     if examples * wide > most_bytes:
         raise RefusedError(
             f"batch: up to {examples} examples of {wide} bytes; {most_bytes} bytes are accepted, "
@@ -188,8 +188,8 @@ def _draws(given: object) -> dict[str, Any]:
         config = ModelConfig(**given)
     except ValidationError as error:
         raise RefusedError("batch: `draws` are no settings of a model.") from error
-    if config.model not in MODELS:
-        raise RefusedError(f"batch: model {config.model} is not learnt by columns.")
+    if not config.traits.minibatches:
+        raise RefusedError(f"batch: model {config.model}: {COLUMN_MODEL.reason}.")
     return draws_of(config)
 
 

@@ -16,30 +16,37 @@ from embedding.exchange.shards.split import split_push
 from embedding.kernel.records import IntArray
 
 
-class ShardedRows(OwnRows):
-    """The rows of all shards together; of the primary, which has none, nothing is kept.
+class ShardedView:
+    """The rows of all shards together.
 
-    parts  those of each shard
+    primary  of the server itself, which has none: nothing is kept
+    parts    those of each shard
     """
 
     def __init__(self, config: ExchangeConfig, feedback: Feedback) -> None:
-        super().__init__(config, feedback)
+        self.primary = OwnRows(config, feedback)
         self.parts: list[OwnRows] = []
+        self._config = config
+        self._feedback = feedback
 
     def attach(self, shards: int) -> list[OwnRows]:
         """Begin with so many shards; each may take its part of `cache_bytes`."""
-        memory = self.config.cache_bytes
+        memory = self._config.cache_bytes
         share = {"cache_bytes": max(1, memory // shards) if memory else 0}
         self.parts = [
-            OwnRows(self.config.model_copy(update=share), self.feedback) for _ in range(shards)
+            OwnRows(self._config.model_copy(update=share), self._feedback) for _ in range(shards)
         ]
-        self.feedback.shards = shards
+        self._feedback.shards = shards
         return self.parts
 
     @property
     def keeps(self) -> bool:
         """Whether rows are kept from one pull to the next."""
         return any(part.keeps for part in self.parts)
+
+    def greeted(self, epoch: int, sequence: int, *, direct: bool, first: bool) -> None:
+        """See OwnRows; each shard greets for itself."""
+        self.primary.greeted(epoch, sequence, direct=direct, first=first)
 
     def taken(self, push: Push) -> None:
         """The primary and every shard have taken this push."""
@@ -54,13 +61,13 @@ class ShardedRows(OwnRows):
 
     def alive(self, ids: IntArray) -> None:
         """See OwnRows.alive."""
-        self.feedback.keep(ids)
+        self._feedback.keep(ids)
         for part in self.parts:
             part.cache.keep(ids)
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """See OwnRows.figures."""
-        found: dict[str, dict[str, Any]] = super().figures()
+        found: dict[str, dict[str, Any]] = self.primary.figures()
         for part in self.parts:
             for name, value in part.figures()["cache"].items():
                 if name != "kind":

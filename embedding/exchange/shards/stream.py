@@ -7,14 +7,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import tenacity
-
 from embedding.exchange.channel import Channel
 from embedding.exchange.codec import whole
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.ownrows import OwnRows
 from embedding.exchange.protocol import VERSION, Push
-from embedding.exchange.retrying import retrying
+from embedding.exchange.retrying import patiently
 from embedding.exchange.rowcache import NAMES
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import BehindError, UnavailableError
@@ -104,12 +102,11 @@ class ShardStream:
         return self._patiently(lambda: self._open().request(message))
 
     def _patiently(self, call: Callable[[], Message]) -> Message:
-        def reset(state: tenacity.RetryCallState) -> None:
-            self.drop()
-            if state.attempt_number == 1:
-                logger.warning("node %s: shard %s is away; trying again", self._node, self.location)
+        def away(error: BaseException | None) -> None:
+            del error
+            logger.warning("node %s: shard %s is away; trying again", self._node, self.location)
 
-        return retrying(self._config, self._stop, reset)(call)
+        return patiently(call, config=self._config, stop=self._stop, drop=self.drop, away=away)
 
     def close(self) -> None:
         """Close the stream."""
@@ -134,6 +131,9 @@ class ShardStream:
 
     def _introduce(self, channel: Channel) -> None:
         channel.open()
+        # Pushes before `first` are with nobody any more: the shard does not wait for them. Those
+        # that it applied beyond `last` came from a process that died with the primary; their
+        # numbers are given again.
         first, last = self._held()
         header = {"op": "hello", "version": VERSION, "node": self._node}
         header |= {"first": first, "last": last}

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from embedding.exchange.compression.traits import COLUMN_COMPRESSION
 from embedding.exchange.config import ExchangeConfig
 from embedding.kernel.errors import ConfigError
 
 
 def check_column_exchange(config: ExchangeConfig) -> None:
     """ConfigError for what is done to rows alone."""
-    if config.compression not in ("none", "fp16"):
-        raise ConfigError(
-            f"compression {config.compression} with split columns: no row travels that could be "
-            "packed; none and fp16 are accepted."
-        )
+    COLUMN_COMPRESSION.check(config.compression)
     if config.pulls != "rows":
         raise ConfigError(
             f"pulls {config.pulls} with split columns: nodes have no rows to keep; rows is "

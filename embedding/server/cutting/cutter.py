@@ -36,7 +36,8 @@ from embedding.server.figures.reports import read_held_out, read_setup, read_wei
 from embedding.server.rows.composing import Composer
 from embedding.server.rowstore.interface import RowsCopy
 from embedding.server.state import ServerState
-from embedding.server.words.counts import as_word_counts
+from embedding.server.words.counts import as_word_counts, summed
+from embedding.server.words.digests import WordDigests
 from embedding.server.words.overlay import Overlay
 from embedding.server.words.reading import IdRows
 from embedding.server.words.shifts import Pulled
@@ -67,6 +68,7 @@ class Copied:
     counts  float64 [n], running counts
     used    how words were used, by source; None when it is not added up
     pulled  which contexts pulled them; None when nobody said
+    digests what words without a row are in tables that a checkpoint held
     """
 
     data: SnapshotData
@@ -78,6 +80,7 @@ class Copied:
     counts: TimeArray
     used: list[SourceUsage] | None
     pulled: Pulled | None
+    digests: WordDigests
 
     @property
     def closed(self) -> set[int]:
@@ -91,7 +94,7 @@ class Copied:
         vectors = self._with_young(vectors, contexts)
         keep = set(data.words)
         parts = [
-            as_word_counts(table, start, keep)
+            as_word_counts(self._revealed(table), start, keep)
             for start, table in zip(self.starts, self.tables, strict=True)
         ]
         return replace(
@@ -102,6 +105,11 @@ class Copied:
             parent=parent,
             phrases=tuple(each for each in data.phrases if each.word in keep),
         )
+
+    def _revealed(self, table: pa.Table) -> pa.Table:
+        """A window's counts; words that had no row at the last checkpoint are words again."""
+        found = self.digests.revealed(table, self.data.words)
+        return table if found is table else summed(found)
 
     def usage(self) -> Usage | None:
         """As the snapshot keeps it: words that are in it."""
@@ -234,7 +242,7 @@ class Cutter:
         return [start for start in self._state.accounts.windows.windows() if low <= start < high]
 
     def _copy(self, window: Window) -> Copied:
-        """Everything the snapshot needs, consistent; rows follow (see rowcopy.py)."""
+        """Everything the snapshot needs, consistent; rows follow (see rows/copying.py)."""
         state, vocabulary = self._state, self._state.vocabulary
         with state.lock:
             state.changes.check()
@@ -266,7 +274,10 @@ class Cutter:
             slots = vocabulary.slots(ids, "cut")
             used = state.accounts.usage.held(starts) or None
             pulled = state.accounts.shifts.held(starts)
-            copied = Copied(data, starts, tables, slots, copy, young, running, used, pulled)
+            digests = vocabulary.candidates.digests
+            copied = Copied(
+                data, starts, tables, slots, copy, young, running, used, pulled, digests
+            )
             state.accounts.cut |= copied.closed
             state.meters.cut_pause_s = time.monotonic() - began
         return copied

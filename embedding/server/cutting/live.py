@@ -213,7 +213,7 @@ class LiveModel:
         vocabulary = self._state.vocabulary
         if int(vocabulary.ids([word])[0]) >= 0:
             return
-        read = vocabulary.candidates.get(word, 0.0) / vocabulary.decay.weight
+        read = vocabulary.candidates.of(word) / vocabulary.decay.weight
         why = (
             f"it was read {read:.0f} times and gets one at {vocabulary.min_count}"
             if read >= 0.5

@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from embedding.exchange.config import ExchangeConfig
-from embedding.exchange.token import private, read_token
+from embedding.exchange.token import private, read_file, read_token
 from embedding.kernel.errors import ConfigError
 from embedding.kernel.ports import is_loopback
 from embedding.server.config import ServerConfig
@@ -47,12 +47,12 @@ def read_credentials(config: ServerConfig) -> Credentials:
     )
     client_ca = None
     if config.tls_client_ca is not None:
-        client_ca = _read(config.tls_client_ca, "tls_client_ca")
+        client_ca = read_file(config.tls_client_ca, "tls_client_ca")
         _certificates(client_ca, f"tls_client_ca {config.tls_client_ca}")
     if config.tls_cert is None or config.tls_key is None:
         return Credentials(token, operator, None, client_ca)
     where = f"tls_cert {config.tls_cert}"
-    chain, key = _read(config.tls_cert, "tls_cert"), _read(config.tls_key, "tls_key")
+    chain, key = read_file(config.tls_cert, "tls_cert"), read_file(config.tls_key, "tls_key")
     leaf = _certificates(chain, where)[0]
     if _public(key, config.tls_key) != leaf.public_key().public_bytes(_PEM, _SPKI):
         raise ConfigError(
@@ -71,13 +71,6 @@ def own_line(config: ServerConfig) -> ExchangeConfig:
         tls_key=None if config.tls_client_ca is None else config.tls_key,
         max_message_bytes=config.max_message_bytes,
     )
-
-
-def _read(path: Path, setting: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{setting} {path}: {error.strerror}.") from error
 
 
 def _certificates(data: bytes, where: str) -> list[x509.Certificate]:

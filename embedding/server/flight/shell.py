@@ -15,7 +15,6 @@ import pyarrow.flight as flight
 
 from embedding.exchange import strictjson
 from embedding.exchange.codec import (
-    decode_grams,
     decode_pull,
     decode_push,
     encode_vocabulary,
@@ -34,7 +33,6 @@ from embedding.kernel.errors import (
     UnavailableError,
     YeoronError,
 )
-from embedding.kernel.records import Table
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.parts import Parts
 from embedding.server.flight.credentials import Credentials
@@ -286,12 +284,10 @@ class NodeSession:
 
     def _pull(self, message: Message) -> Message:
         with _of_kind("message"):
-            vectors, contexts, clock, score = decode_pull(message)
-            grams = decode_grams(message)
+            request = decode_pull(message)
         half = message.header.get("rows") == "float16"
-        named = zip(Table, (vectors, contexts, grams), strict=True)
-        asked = {table: ids for table, ids in named if ids is not None}
-        check_answer(self.state, list(asked.values()), score, half=half)
+        asked = request.by_table()
+        check_answer(self.state, list(asked.values()), request.score, half=half)
         local = self.state.rows.local  # else shards answer for what the node has
         kept = Kept.read(message, asked) if local else None
         wanted = Wanted.read(message.header) if local else None
@@ -299,11 +295,11 @@ class NodeSession:
         with self.state.lock if kept is not None else nullcontext():
             rows = self.state.pull(
                 self.node,
-                vectors,
-                contexts,
-                clock,
-                score,
-                grams=grams,
+                request.vectors,
+                request.contexts,
+                request.clock,
+                request.score,
+                grams=request.grams,
                 half=half and wanted is None,
             )
             if isinstance(rows, list):

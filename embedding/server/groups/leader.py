@@ -9,19 +9,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.groups.client import LeaderClient
-from embedding.exchange.groups.sharded import ShardedLeaderClient
+from embedding.exchange.groups.sharded import RowsOnLeadersShards
 from embedding.exchange.protocol import Push, Welcome
 from embedding.exchange.testimony import Attestation
-from embedding.kernel.errors import ConfigError, UnavailableError
+from embedding.kernel.errors import UnavailableError
 from embedding.kernel.records import IntArray
+from embedding.server.compatibility import SERVER_GROUPS
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.flight.credentials import own_line
-from embedding.server.groupconfig import PAST_PUSHES, PUSHING, check_pace
+from embedding.server.groupconfig import check_pace
 from embedding.server.groups.taking import Told
 from embedding.server.words.accounting import Accounts, Arrival
 from embedding.server.words.vocabulary import Vocabulary
@@ -48,11 +50,7 @@ def following_config(config: ServerConfig) -> ServerConfig:
 def check_follows(sync: SyncConfig, every_s: float) -> None:
     """ConfigError for what does not go with server groups that exchange every so many seconds."""
     check_pace(every_s, sync.liveness_timeout_s)
-    if sync.policy in PAST_PUSHES:
-        raise ConfigError(
-            f"policy {sync.policy} with server groups: its nodes change rows past the "
-            f"pushes that groups tell each other of; {', '.join(PUSHING)} are accepted."
-        )
+    SERVER_GROUPS.check(sync.policy)
 
 
 class PassingAccounts(Accounts):
@@ -118,9 +116,9 @@ class Leader:
     def greet(self) -> Welcome:
         """Greet it; ConfigError when it is of another model, UnavailableError while it is away."""
         welcome = self.client.hello()
-        if welcome.shards and not isinstance(self.client, ShardedLeaderClient):
+        if welcome.shards and not isinstance(self.client.rows, RowsOnLeadersShards):
             self.client.close()
-            self.client = self._connected(ShardedLeaderClient)
+            self.client = self._connected(partial(LeaderClient, rows=RowsOnLeadersShards))
             welcome = self.client.hello()
         if welcome.liveness_s:
             check_pace(self._config.group.every_s, welcome.liveness_s, "the leader's ")

@@ -18,10 +18,11 @@ from embedding.exchange.groups.entry import Entry
 from embedding.exchange.protocol import Ack, Push
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import IntArray, Table
+from embedding.server.compatibility import SERVER_GROUPS
 from embedding.server.config import SyncConfig
 from embedding.server.figures.meters import Meters
 from embedding.server.figures.reports import read_report
-from embedding.server.groupconfig import PAST_PUSHES, PUSHING, check_pace
+from embedding.server.groupconfig import check_pace
 from embedding.server.ledger.sequence import Verdict
 from embedding.server.rows.changing import Step
 from embedding.server.state import ServerState
@@ -127,11 +128,10 @@ class LedGroups:
 
     def check(self, sync: SyncConfig) -> None:
         """RefusedError for settings with which this server could not lead its groups."""
-        if self.groups and sync.policy in PAST_PUSHES:
+        if self.groups and not SERVER_GROUPS.met(sync.policy):
             raise RefusedError(
                 f"configure: policy {sync.policy} while groups follow ({', '.join(self.groups)}): "
-                "its nodes change rows past the pushes that groups tell each other of; "
-                f"{', '.join(PUSHING)} are accepted.",
+                f"{SERVER_GROUPS.reason}.",
                 kind="control",
             )
         for name in self.there():
@@ -254,8 +254,8 @@ class LedGroups:
                 f"it follows {config.group.leader} itself; group.leader has to name that",
             ),
             (
-                policy in PAST_PUSHES,
-                f"its policy is {policy}; {', '.join(PUSHING)} are accepted",
+                not SERVER_GROUPS.met(policy),
+                f"its policy is {policy}; {', '.join(SERVER_GROUPS.accepted)} are accepted",
             ),
         ):
             if is_so:

@@ -14,10 +14,12 @@ from typing import Protocol
 from embedding.exchange.batch import Offer, Result, Task
 from embedding.exchange.payload import RowDelta
 from embedding.kernel.errors import ConfigError, RefusedError
+from embedding.models.traits import ROUNDS_MODEL
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.lbfgs.minimiser import Lbfgs
 from embedding.server.lbfgs.space import Space
 from embedding.server.policies.portions import Name, Portions
+from embedding.server.policies.traits import POLICIES
 from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import Tables
 from embedding.server.words.vocabulary import Vocabulary
@@ -104,10 +106,10 @@ class Rounds:
     def configure(self, sync: SyncConfig) -> None:
         """Another policy begins, or the same with other settings: what was gained stays.
 
-        ConfigError when it is to be sandblaster and this server cannot; then nothing changes.
+        ConfigError when it needs rounds and this server cannot; then nothing changes.
         """
-        if sync.policy == "sandblaster":
-            _check(self._holder)
+        if POLICIES.traits(sync.policy).needs_rounds:
+            _check(self._holder, sync.policy)
         if self._running is not None:
             self._finish(self._running, "another policy began")
         self._gathering = _Gathering()
@@ -299,14 +301,14 @@ class Rounds:
         return Task(self.number, evaluation, *name, vectors, contexts, material)
 
 
-def _check(holder: Holder) -> None:
+def _check(holder: Holder, policy: str) -> None:
     """ConfigError where a server cannot lead rounds of L-BFGS."""
-    config = holder.config
+    config, models = holder.config, " or ".join(ROUNDS_MODEL.accepted)
     for unfit, what, accepted in (
         (config.shards > 1, f"shards {config.shards}", "1 shard: the history lies where rows lie"),
-        (holder.tables.buckets > 0, "model fasttext", "sgns or cbow"),
-        (holder.composer.biases > 0, "model glove", "sgns or cbow"),
+        (holder.tables.buckets > 0, "rows of n-grams", models),
+        (holder.composer.biases > 0, "biases in rows", models),
         (config.optimizer != "sum", f"optimizer {config.optimizer}", "sum: its step is whole"),
     ):
         if unfit:
-            raise ConfigError(f"policy sandblaster with {what}: it works with {accepted}.")
+            raise ConfigError(f"policy {policy} with {what}: it works with {accepted}.")

@@ -8,8 +8,12 @@ from embedding.server.policies.base import Policy
 from embedding.server.policies.board import Board, Instruction
 from embedding.server.policies.eager import Asp, Ssp
 from embedding.server.policies.lockstep import Bsp
+from embedding.server.policies.traits import POLICIES, PolicyTraits
 
 
+@POLICIES.register(
+    "auto", PolicyTraits(waits=True, moves_rows_by_pushes_alone=True, needs_no_own_rows=True)
+)
 class Auto(Policy):
     """bsp while the sources' token rates are alike, ssp when their coefficient of variation passes
     `auto_alike`, asp beyond `auto_apart`.

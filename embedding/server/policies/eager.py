@@ -7,6 +7,7 @@ from dataclasses import replace
 from embedding.exchange.pace import Pace
 from embedding.server.policies.base import Policy, overlapping
 from embedding.server.policies.board import Board
+from embedding.server.policies.traits import POLICIES, PolicyTraits
 
 
 class Eager(Policy):
@@ -17,6 +18,10 @@ class Eager(Policy):
         return overlapping(len(board.active_clocks()))
 
 
+@POLICIES.register(
+    "ssp",
+    PolicyTraits(waits=True, moves_rows_by_pushes_alone=True, needs_no_own_rows=True, in_step=True),
+)
 class Ssp(Eager):
     """Stale-synchronous parallel (Ho 2013, section 2): a reader at clock c sees every update of
     clocks up to c-s-1, and its own; the fastest active node is at most s clocks ahead.
@@ -36,6 +41,9 @@ class Ssp(Eager):
         return board.behind(clock - self.config.staleness)
 
 
+@POLICIES.register(
+    "asp", PolicyTraits(moves_rows_by_pushes_alone=True, needs_no_own_rows=True, in_step=True)
+)
 class Asp(Eager):
     """Asynchronous (Downpour, Dean 2012, section 4.1): nobody ever waits. A node pulls rows anew
     every n_fetch blocks and pushes every n_push blocks what its own copies moved by.
@@ -59,6 +67,7 @@ class Asp(Eager):
         return replace(super().pace(board), push_every=config.n_push, pull_every=config.n_fetch)
 
 
+@POLICIES.register("hogwild", PolicyTraits(needs_shared_memory=True))
 class Hogwild(Asp):
     """Nobody waits, and rows do not travel: nodes of this host write to the tables themselves,
     without a lock (Recht 2011). A push brings words, counts and progress only.
@@ -71,6 +80,7 @@ class Hogwild(Asp):
         return Pace(pooled=self.pooled(board))
 
 
+@POLICIES.register("easgd", PolicyTraits(moves_rows_by_pushes_alone=True))
 class Easgd(Asp):
     """Elastic averaging, asynchronous (Zhang 2015, "Deep learning with Elastic Averaging SGD",
     algorithm 1; as in DeepSpark): every tau blocks a node and the tables move towards each other

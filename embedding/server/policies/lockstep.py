@@ -7,8 +7,13 @@ from dataclasses import replace
 from embedding.exchange.pace import Pace
 from embedding.server.policies.base import Policy, by_clock, overlapping
 from embedding.server.policies.board import Apply, Board, Drop, Instruction, Ticket
+from embedding.server.policies.traits import POLICIES, PolicyTraits
 
 
+@POLICIES.register(
+    "bsp",
+    PolicyTraits(waits=True, moves_rows_by_pushes_alone=True, needs_no_own_rows=True, in_step=True),
+)
 class Bsp(Policy):
     """Bulk-synchronous (Valiant 1990): the deltas of a clock are applied together, once every
     active node gave its.
@@ -48,6 +53,9 @@ class Bsp(Policy):
         return [Apply(each, 1.0 / len(each) if mean else 1.0) for each in by_clock(tickets)]
 
 
+@POLICIES.register(
+    "backup", PolicyTraits(waits=True, moves_rows_by_pushes_alone=True, needs_no_own_rows=True)
+)
 class Backup(Bsp):
     """Synchronous with backup nodes (Chen 2016, section 3.1, "Revisiting Distributed Synchronous
     SGD"): of N + b active nodes the first N that push a clock close it; what others push of it
@@ -83,6 +91,7 @@ class Backup(Bsp):
         return [*dropped, *self._together(again), *self._together(ready)]
 
 
+@POLICIES.register("averaging", PolicyTraits(waits=True, moves_rows_by_pushes_alone=True))
 class Averaging(Bsp):
     """Nodes train on copies of their own for tau blocks, then the rows are averaged (SparkNet,
     Moritz 2016, section 2.1; H2O's deep learning does the same).

@@ -9,8 +9,10 @@ from embedding.exchange.pace import Pace
 from embedding.server.config import SyncConfig
 from embedding.server.policies.board import Board
 from embedding.server.policies.eager import Ssp
+from embedding.server.policies.traits import POLICIES, PolicyTraits
 
 
+@POLICIES.register("sandblaster", PolicyTraits(waits=True, needs_rounds=True))
 class Sandblaster(Ssp):
     """Fresh text as under ssp; every `lbfgs_every` clocks all nodes come together for a round of
     L-BFGS on what they remember (Dean 2012, section 4.2; `embedding.server.lbfgs`).

@@ -4,6 +4,8 @@
     journal-00000007.jsonl words admitted after it
     epoch                  number of the last life of the server
     identity               random name of this training, where rows lie on shards
+    waiting.key            key of the digests of words without a row (mode 600)
+    refused                digests of words that get no row, in hex, one a line
     lock                   held by the running server
 
 Plain npy and Arrow files with a SHA-256 of each in the manifest; nothing is pickled. This file
@@ -30,6 +32,8 @@ import pyarrow as pa
 
 from embedding.kernel.durable import replaced, sha256, sync
 from embedding.kernel.errors import ConfigError, PlatformError
+from embedding.kernel.private import ensure_secret
+from embedding.server.words.digests import KEY_BYTES
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +101,41 @@ class CheckpointFolder:
             with replaced(file) as fresh:
                 fresh.write(secrets.token_hex(16).encode())
         return file.read_text()
+
+    def waiting_key(self) -> bytes:
+        """The key of the digests of words without a row, made once.
+
+        ConfigError when it is no key; without the file a new one is made, and what waits starts
+        from nothing.
+        """
+        file = self.path / "waiting.key"
+        try:
+            ensure_secret(file, secrets.token_hex(KEY_BYTES))
+            key = bytes.fromhex(file.read_text(encoding="utf-8").strip())
+        except (OSError, ValueError) as error:
+            self.close()
+            raise ConfigError(f"{file}: {2 * KEY_BYTES} hex digits are expected.") from error
+        if len(key) != KEY_BYTES:
+            self.close()
+            raise ConfigError(f"{file}: {2 * KEY_BYTES} hex digits are expected.")
+        return key
+
+    def refused(self) -> list[bytes]:
+        """Digests of words that get no row; ConfigError when a line is none."""
+        file = self.path / "refused"
+        try:
+            return [bytes.fromhex(line) for line in file.read_text("utf-8").split()]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError) as error:
+            self.close()
+            raise ConfigError(f"{file}: hex digits are expected, a digest a line.") from error
+
+    def refuse(self, digest: bytes) -> None:
+        """Add one; raises OSError."""
+        lines = sorted({*(one.hex() for one in self.refused()), digest.hex()})
+        with replaced(self.path / "refused") as file:
+            file.write("".join(f"{line}\n" for line in lines).encode())
 
     def numbers(self) -> list[int]:
         """Numbers of the checkpoints that are there, oldest first."""

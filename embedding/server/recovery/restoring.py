@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -17,13 +18,21 @@ from embedding.server.ledger.journal import Journal, read_journal
 from embedding.server.policies.board import Member
 from embedding.server.recovery.checkpoint import CheckpointFolder, Content
 from embedding.server.recovery.checkpointer import Checkpointer
-from embedding.server.recovery.gentle import float_column, names_of, string_column
 from embedding.server.rows.tables import TablesCopy
 from embedding.server.state import ServerState
+from embedding.server.words.digests import DIGEST_BYTES
+from embedding.server.words.gentle import (
+    digest_column,
+    float_column,
+    names_of,
+    string_column,
+)
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
+"""2: words without a row are digests; in 1 they stood there as they are."""
+READABLE = (1, FORMAT)
 
 
 class Part(Protocol):
@@ -197,6 +206,7 @@ def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) ->
     if state.tables.optimizer.name == "adagrad":
         arrays |= {f"moved.{table}": copy.moved(table) for table in kinds}
     candidates, words = collected["candidates"], string_column(collected["names"])
+    digests = state.vocabulary.candidates.digests
     tables = {
         "words": pa.table(
             {
@@ -209,14 +219,15 @@ def assemble(state: ServerState, collected: dict[str, Any], copy: TablesCopy) ->
         ),
         "candidates": pa.table(
             {
-                "word": string_column(candidates),
+                "digest": digest_column(candidates, DIGEST_BYTES),
                 "stored": float_column(candidates.values(), len(candidates)),
             }
         ),
     }
     named = names_of(ids, words)
     for start, held in collected["windows"].items():
-        tables[f"window.{start}"] = held.table(named)
+        hidden = partial(digests.hidden, shown=words)
+        tables[f"window.{start}"] = held.table(named, hidden)
     return Content(collected["facts"], arrays, tables)
 
 
@@ -225,9 +236,10 @@ def restore(state: ServerState, content: Content, where: str, parts: Sequence[Pa
     facts = content.facts
     buckets = state.composer.buckets
     shards, split = state.config.shards, state.config.split
+    written = facts.get("format", 0)
     for name, expected in (
-        *(("format", FORMAT), ("dim", state.dim), ("buckets", buckets), ("shards", shards)),
-        ("split", split),
+        ("format", written if written in READABLE else FORMAT),
+        *(("dim", state.dim), ("buckets", buckets), ("shards", shards), ("split", split)),
     ):
         held = facts.get(name, {"shards": 1, "split": "rows"}.get(name, 0))
         if held != expected:
@@ -263,7 +275,6 @@ def restore(state: ServerState, content: Content, where: str, parts: Sequence[Pa
 def _restore_rows(state: ServerState, content: Content) -> None:
     words = content.tables["words"]
     ids = words["id"].to_numpy()
-    candidates = content.tables["candidates"]
     slots = state.vocabulary.restore(
         words=words["word"].to_pylist(),
         ids=ids,
@@ -271,13 +282,21 @@ def _restore_rows(state: ServerState, content: Content) -> None:
         last_seen=words["last_seen"].to_numpy(),
         next_id=content.facts["next_id"],
         weight=content.facts["weight"],
-        candidates=dict(
-            zip(candidates["word"].to_pylist(), candidates["stored"].to_pylist(), strict=True)
-        ),
+        candidates=_candidates(state, content.tables["candidates"]),
     )
     if content.facts.get("closed_vocabulary"):
         state.vocabulary.shut()
     state.rows.restore(content.facts, content.arrays, slots, words["slot"].to_numpy())
+
+
+def _candidates(state: ServerState, table: pa.Table) -> dict[bytes, float]:
+    """Stored counts of words without a row by digest."""
+    digests = state.vocabulary.candidates.digests
+    if "word" in table.column_names:  # format 1
+        keys = [digests.of(word) for word in table["word"].to_pylist()]
+    else:
+        keys = table["digest"].to_pylist()
+    return dict(zip(keys, table["stored"].to_pylist(), strict=True))
 
 
 def _restore_accounts(state: ServerState, content: Content) -> None:

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 NOTHING = "nothing"
 """Instead of a snapshot's id: an empty state."""
-_KEPT = ("epoch", "identity", "fences.jsonl")
+_KEPT = ("epoch", "identity", "fences.jsonl", "waiting.key", "refused")
 """Files of the state folder that outlive what it held."""
 
 

@@ -266,7 +266,7 @@ class Tables:
 
 
 class TablesCopy:
-    """A consistent copy of all tables; see `rowcopy.py`."""
+    """A consistent copy of all tables; see `copying.py`."""
 
     def __init__(self, tables: Tables, n: int, *, accumulators: bool) -> None:
         self._tables = tables

@@ -16,6 +16,7 @@ from embedding.exchange.payload import RowDelta
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.server.config import SyncConfig
+from embedding.server.policies.traits import POLICIES
 from embedding.server.rows.composing import Composer
 from embedding.server.rows.tables import Optimizer, Tables, TablesCopy, pick_device
 from embedding.server.rowstore.interface import Pulled, RowStore, Scorable, Setup, Slots, Vectors
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 def shares(sync: SyncConfig) -> bool:
     """Whether nodes write to the tables themselves."""
-    return sync.policy == "hogwild"
+    return POLICIES.traits(sync.policy).needs_shared_memory
 
 
 class LocalRows(RowStore):
@@ -57,8 +58,8 @@ class LocalRows(RowStore):
         """See RowStore."""
         if shares(sync) is not shares(before):
             raise RefusedError(
-                f"configure: from {before.policy} to {sync.policy}: hogwild keeps its tables "
-                "in shared memory from the start; start the server with that policy."
+                f"configure: from {before.policy} to {sync.policy}: tables lie in memory that "
+                "nodes share from the start or never; start the server with that policy."
             )
 
     def slots(self, table: Table, ids: IntArray, what: str) -> IntArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from embedding.exchange.shards.client import reached
+from embedding.exchange.shards.links import reached
 from embedding.server.config import ServerConfig
 from embedding.server.flight.credentials import own_line
 from embedding.server.shards.fleet import Fleet, shard_specs

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from embedding.kernel.errors import ConfigError
+from embedding.models.traits import COLUMN_MODEL
+from embedding.server.compatibility import COLUMN_POLICY, SHARDS
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.server.groupconfig import PAST_PUSHES, PUSHING
-
-POLICIES = ("asp", "auto", "backup", "bsp", "ssp")
-"""Those under which a node needs no rows of its own."""
 
 
 def check_dealt(buckets: int, shards: int) -> None:
@@ -21,11 +19,7 @@ def check_dealt(buckets: int, shards: int) -> None:
 
 def check_pushing(sync: SyncConfig, shards: int) -> None:
     """ConfigError for a policy under which rows change otherwise than by pushes."""
-    if sync.policy in PAST_PUSHES:
-        raise ConfigError(
-            f"policy {sync.policy} with {shards} shards: it works on the tables of one process; "
-            f"{', '.join(PUSHING)} are accepted, or 1 shard."
-        )
+    SHARDS.check(sync.policy, f"{shards} shards", ", or 1 shard")
 
 
 def check_columns(
@@ -40,22 +34,19 @@ def check_columns(
     if buckets:
         raise ConfigError(
             "split columns: an example of fasttext has an input of dozens of rows, which no "
-            "minibatch names; sgns and cbow are accepted, or split rows."
+            f"minibatch names; {', '.join(COLUMN_MODEL.accepted)} are accepted, or split rows."
         )
     if biases:
         raise ConfigError(
-            "split columns: glove keeps a table of cells on each node; sgns and cbow are accepted."
+            "split columns: the bias of a row is one more column, which no minibatch names; "
+            f"{', '.join(COLUMN_MODEL.accepted)} are accepted."
         )
     check_column_policy(sync)
 
 
 def check_column_policy(sync: SyncConfig) -> None:
     """ConfigError for a policy under which nodes keep rows."""
-    if sync.policy not in POLICIES:
-        raise ConfigError(
-            f"policy {sync.policy} with split columns: nodes have no rows of their own; "
-            f"{', '.join(POLICIES)} are accepted."
-        )
+    COLUMN_POLICY.check(sync.policy)
     if sync.n_push > 1 or sync.n_fetch > 1:
         raise ConfigError(
             f"n_push {sync.n_push}, n_fetch {sync.n_fetch} with split columns: nodes have no rows "

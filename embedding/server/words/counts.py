@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from embedding.exchange.payload import BlockCounts, CountGroup
 from embedding.exchange.wire import text_array
@@ -100,12 +101,17 @@ class Held:
     known: list[tuple[str, list[Columns]]]
     tables: list[pa.Table]
 
-    def table(self, named: Callable[[IntArray], pa.Array]) -> pa.Table:
+    def table(
+        self,
+        named: Callable[[IntArray], pa.Array],
+        hidden: Callable[[pa.ChunkedArray], pa.ChunkedArray],
+    ) -> pa.Table:
         """source, word, counts, documents; a (source, word) may come several times.
 
-        named  the words of ids, which were alive when this was taken
+        named   the words of ids, which were alive when this was taken
+        hidden  words as they may be written: those without a row as digests
         """
-        tables = list(self.tables)
+        tables = [one.set_column(1, "word", hidden(one["word"])) for one in self.tables]
         for source, parts in self.known:
             ids, counts, documents = _summed(parts)
             if len(ids):
@@ -204,6 +210,22 @@ class WindowCounts:
         self._tables[window] = [table.cast(_SCHEMA)]
         self._pending[window] = table.num_rows
 
+    def erase(self, *, word: str | None, hidden: str, source: str | None) -> None:
+        """Forget what was counted of a word (`hidden`: as a checkpoint writes it) or a source."""
+        self.settle()
+        words = pa.array([word, hidden], pa.string())
+        for window, tables in self._tables.items():
+            kept = []
+            for table in tables:
+                gone = pc.is_in(table["word"], value_set=words)
+                if source is not None:
+                    gone = pc.or_(gone, pc.equal(table["source"], source))
+                kept.append(table.filter(pc.invert(gone)))
+            self._tables[window] = kept
+        for held in (self.tokens, self.documents):
+            for by_source in held.values():
+                by_source.pop(source or "", None)
+
     def free(self, window: int) -> None:
         """Forget a window: its snapshot was cut."""
         for held in (self._tables, self._pending, self.tokens, self.documents):
@@ -230,16 +252,17 @@ class WindowCounts:
         held = self._tables.get(window)
         if not held or (len(held) == 1 and self._pending[window] == 0):
             return
-        grouped = (
-            # Columns off the wire may lie unaligned; combined ones do not.
-            pa.concat_tables(held)
-            .combine_chunks()
-            .group_by(["source", "word"])
-            .aggregate([("counts", "sum"), ("documents", "sum")])
-        )
-        columns = [grouped[n] for n in ("source", "word", "counts_sum", "documents_sum")]
-        self._tables[window] = [pa.table(columns, schema=_SCHEMA).combine_chunks()]
+        self._tables[window] = [summed(pa.concat_tables(held))]
         self._pending[window] = 0
+
+
+def summed(table: pa.Table) -> pa.Table:
+    """Each (source, word) once."""
+    # Columns off the wire may lie unaligned; combined ones do not.
+    grouped = table.combine_chunks().group_by(["source", "word"])
+    sums = grouped.aggregate([("counts", "sum"), ("documents", "sum")])
+    columns = [sums[n] for n in ("source", "word", "counts_sum", "documents_sum")]
+    return pa.table(columns, schema=_SCHEMA).combine_chunks()
 
 
 def as_word_counts(table: pa.Table, window: int, keep: set[str] | None = None) -> WordCounts:

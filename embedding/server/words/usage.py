@@ -159,6 +159,15 @@ class UsageSums:
         for key in [key for key in self._sums if key[0] == start]:
             self._usual[key[1:]] = self._sums.pop(key).size
 
+    def erase(self, ids: IntArray, source: str | None) -> None:
+        """Forget how words were used (row ids int64 [n]), and all of a source."""
+        for key in [key for key in self._sums if key[1] == source]:
+            del self._sums[key]
+        for sums in self._sums.values():
+            places = sums.places.slots(ids)
+            places = places[places >= 0]
+            sums.documents[places], sums.sums[places] = 0, 0
+
     def content(self) -> dict[str, npt.NDArray[Any]]:
         """Copies for a checkpoint, numbered as `keys`."""
         arrays: dict[str, npt.NDArray[Any]] = {}

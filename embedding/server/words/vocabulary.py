@@ -22,6 +22,7 @@ from embedding.server.config import ServerConfig
 from embedding.server.rows.slotmap import SlotMap
 from embedding.server.words.candidates import Candidates
 from embedding.server.words.counts import Decay
+from embedding.server.words.digests import WordDigests
 from embedding.server.words.evictions import Eviction, Evictions
 
 _EVICT_SHARE = 0.05
@@ -55,6 +56,7 @@ class Vocabulary:
         max_candidates: int,
         half_life_tokens: float | None,
         version: int = 1,
+        digests: WordDigests | None = None,
     ) -> None:
         self.min_count = min_count
         self.closed = False
@@ -63,7 +65,7 @@ class Vocabulary:
         self.version = version
         self.next_id = 0
         """The id that the next admitted word gets; every smaller one has been given."""
-        self.candidates = Candidates(max_candidates)
+        self.candidates = Candidates(max_candidates, digests or WordDigests())
         self.evictions = Evictions(max(64, int(max_words * _HISTORY_SHARE)), version)
         self._map = SlotMap()
         self._index: dict[str, int] = {}
@@ -76,7 +78,9 @@ class Vocabulary:
         self._reserve()
 
     @classmethod
-    def of(cls, config: ServerConfig, *, version: int) -> Vocabulary:
+    def of(
+        cls, config: ServerConfig, *, version: int, digests: WordDigests | None = None
+    ) -> Vocabulary:
         """As the settings say."""
         return cls(
             min_count=config.min_count,
@@ -84,6 +88,7 @@ class Vocabulary:
             max_candidates=config.max_candidates,
             half_life_tokens=config.half_life_tokens,
             version=version,
+            digests=digests,
         )
 
     def __len__(self) -> int:
@@ -210,9 +215,9 @@ class Vocabulary:
         fresh = {
             word: None
             for word, offered in zip(words, counts.tolist(), strict=True)
-            if word not in index and candidates.get(word, 0.0) / weight + offered >= least
+            if word not in index and candidates.of(word) / weight + offered >= least
         }
-        return list(fresh)
+        return candidates.digests.allowed(list(fresh))
 
     def victims(self, n: int) -> IntArray:
         """Ids int64, increasing, that must go before `n` more words (at most max_words) come in.
@@ -250,7 +255,7 @@ class Vocabulary:
         for word, slot in zip(words, slots.tolist(), strict=True):
             self._index[word] = slot
             self._words[slot] = word
-            self._stored[slot] = self.candidates.pop(word, 0.0)
+            self._stored[slot] = self.candidates.take(word)
         return Admission(tuple(words), ids, slots, gone)
 
     def delta(self, since: int) -> VocabularyDelta:
@@ -281,9 +286,11 @@ class Vocabulary:
         last_seen: TimeArray,
         next_id: int,
         weight: float,
-        candidates: dict[str, float],
+        candidates: dict[bytes, float],
     ) -> IntArray:
         """Become what a checkpoint holds; returns the slots of `ids`.
+
+        candidates  stored counts of words without a row, by their digests
 
         All words count as new in this version: a node that knew a later state of the old server
         gets them all again.
@@ -300,7 +307,7 @@ class Vocabulary:
         self._stored[slots], self._last_seen[slots] = stored, last_seen
         self._born[slots] = self.version
         self.decay.weight = weight
-        self.candidates = Candidates(self.candidates.limit, candidates)
+        self.candidates = Candidates(self.candidates.limit, self.candidates.digests, candidates)
         self.evictions = Evictions(self.evictions.limit, self.version)
         return slots
 

@@ -7,26 +7,39 @@ would hold every request up as a lock would.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from embedding.kernel.records import IntArray, TimeArray
 
+T = TypeVar("T")
+
 _PIECE = 20_000
 _BREATH_S = 0.0005
 
 
-def string_column(values: Iterable[str]) -> pa.ChunkedArray:
-    """Strings as a column."""
-    chunks = []
+def pieces(values: Iterable[T]) -> Iterator[list[T]]:
+    """The values in pieces, with a pause after each."""
     source = iter(values)
     while piece := list(islice(source, _PIECE)):
-        chunks.append(pa.array(piece, pa.string()))
+        yield piece
         time.sleep(_BREATH_S)
+
+
+def string_column(values: Iterable[str]) -> pa.ChunkedArray:
+    """Strings as a column."""
+    chunks = [pa.array(piece, pa.string()) for piece in pieces(values)]
     return pa.chunked_array(chunks, pa.string())
+
+
+def digest_column(values: Iterable[bytes], width: int) -> pa.ChunkedArray:
+    """Digests of `width` bytes as a column."""
+    kind = pa.binary(width)
+    return pa.chunked_array([pa.array(piece, kind) for piece in pieces(values)], kind)
 
 
 def float_column(values: Iterable[float], n: int) -> TimeArray:

@@ -1,0 +1,75 @@
+"""`yeoron forget` and `yeoron retain`: what is kept goes on request, or when it is old."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from embedding.commands.common import Json, console, print_json, settings
+from embedding.kernel.errors import ConfigError
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("forget")(forget)
+    app.command("retain")(retain)
+
+
+def forget(
+    source: Annotated[
+        str | None, typer.Option("--source", help="Name of a source; it is blocked as well.")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option("--address", help="Address of a page, with its comments.")
+    ] = None,
+    word: Annotated[
+        str | None, typer.Option("--word", help="A word, such as a name; it gets no row again.")
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Erase a source, an address or a word from every store. The platform must be down.
+
+    Examples:
+
+    `yeoron forget --word 홍길동 --dry-run`
+
+    `yeoron forget --address https://board.example/p/1`
+
+    `yeoron forget --source board --yes`
+    """
+    from embedding.forgetting import Wish
+    from embedding.forgetting import forget as erase
+    from embedding.platform.operate import running_supervisor
+
+    wish, chosen = Wish(source, address, word), settings()
+    if not dry_run and running_supervisor(chosen) is not None:
+        raise ConfigError("forget: the platform is running; stop it first with `yeoron down`.")
+    if not dry_run and not yes:
+        for sentence in erase(chosen, wish, dry=True) if not as_json else ():
+            _tell(sentence)
+        typer.confirm("This cannot be undone. Go on?", abort=True)
+    _show(erase(chosen, wish, dry=dry_run), as_json=as_json)
+
+
+def retain(dry_run: DryRun = False, as_json: Json = False) -> None:
+    """Remove what is older than the settings `retention` say; to be run once a day."""
+    from embedding.forgetting import retain as expire
+
+    _show(expire(settings(), dry=dry_run), as_json=as_json)
+
+
+def _show(sentences: list[str], *, as_json: bool) -> None:
+    if as_json:
+        print_json(sentences)
+        return
+    for sentence in sentences:
+        _tell(sentence)
+
+
+def _tell(sentence: str) -> None:
+    console.print(sentence, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,38 @@
+"""Help of commands that names what registries know, without loading them before it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from typer.core import TyperCommand
+
+
+def _names() -> dict[str, str]:
+    from embedding.exchange.compression.traits import COMPRESSIONS
+    from embedding.models.traits import COUNT_MODELS, MODELS
+    from embedding.server.policies.traits import POLICIES
+    from embedding.text.tokenizers import AUTO, TOKENIZERS
+
+    known: dict[str, Iterable[str]] = {
+        "policies": POLICIES,
+        "compressions": COMPRESSIONS,
+        "models": (*MODELS, *COUNT_MODELS),
+        "tokenizers": (*TOKENIZERS, AUTO),
+    }
+    return {name: ", ".join(each) for name, each in known.items()}
+
+
+class NamingCommand(TyperCommand):
+    """A command in whose options' help `{policies}`, `{models}` … stand for the names."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """As every command, with the names put in."""
+        names = _names()
+        for param in self.params:
+            text = getattr(param, "help", None)
+            for name, known in names.items():
+                text = text.replace(f"{{{name}}}", known) if text else text
+            if text:
+                param.help = text  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)

@@ -1,0 +1,178 @@
+"""Taking a word or a source out of what MLflow keeps in a home, and runs that are old.
+
+Models of runs are copies of snapshots and change as those do. Pictures of a run that held it go.
+MLflow's server must not be running where a word or a source is taken out.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from embedding.evaluation import registry, runs
+from embedding.kernel.durable import replaced
+from embedding.snapshots import erasing
+from embedding.snapshots.format import MANIFEST, VECTORS, parse_manifest
+
+_DATABASE = "mlflow.db"
+_ARTIFACTS = "artifacts"
+_PLOTS = "plots"
+
+
+def erase(
+    home: Path, *, word: str | None = None, source: str | None = None, dry: bool = False
+) -> int:
+    """Take a word or a source out of models, manifests, tags and figures; how many models held it.
+
+    home  folder of MLflow's database and artifacts
+    """
+    found = 0
+    for folder in _models(home):
+        if not dry:
+            erasing.sweep(folder.parent)
+        if not erasing.holds(folder, word=word, source=source):
+            continue
+        found += 1
+        if dry:
+            continue
+        _drop_plots(home, folder)
+        erasing.erase(folder, word=word, source=source)
+    if source is not None and not dry:
+        for path in (home / _ARTIFACTS).rglob(MANIFEST):
+            if not (path.parent / VECTORS).exists():
+                _without(path, source)
+        _tags(home / _DATABASE, source)
+    return found
+
+
+def pinned(tracking_uri: str, model_name: str) -> frozenset[str]:
+    """Ids of the snapshots that an alias names. PlatformError when MLflow cannot be asked."""
+    client = runs.connect(tracking_uri)
+    with runs.reported(tracking_uri):
+        held = [registry.holder(client, model_name, a) for a in (registry.NEWEST, registry.BEST)]
+    return frozenset(str(one.tags.get(registry.SNAPSHOT)) for one in held if one is not None)
+
+
+def remove_runs(
+    tracking_uri: str,
+    home: Path,
+    *,
+    experiment: str,
+    model_name: str,
+    before: float,
+    keep: frozenset[str],
+    dry: bool = False,
+) -> int:
+    """Remove runs of snapshots that ended before a time (Unix seconds), with their models and
+    files; how many. Those of the snapshots in `keep` stay.
+    """
+    client = runs.connect(tracking_uri)
+    found = 0
+    with runs.reported(tracking_uri):
+        place = client.get_experiment_by_name(experiment)
+        query = f"tags.`{runs.KIND}` = 'snapshot' and attributes.end_time < {int(before * 1000)}"
+        old = [] if place is None else client.search_runs([place.experiment_id], query)
+        for run in old:
+            if run.data.tags.get(runs.KEY) in keep:
+                continue
+            found += 1
+            if dry:
+                continue
+            for version in client.search_model_versions(f"run_id = '{run.info.run_id}'"):
+                client.delete_model_version(model_name, version.version)
+            files = _local(home, str(run.info.artifact_uri))
+            if files is not None:
+                shutil.rmtree(files, ignore_errors=True)
+            client.delete_run(run.info.run_id)
+    return found
+
+
+def _models(home: Path) -> Iterator[Path]:
+    """Folders with the files of a snapshot."""
+    root = home / _ARTIFACTS
+    for whole in list(root.rglob(f"{erasing.WHOLE}*")):
+        erasing.finish(whole.parent)
+    for path in sorted(root.rglob(VECTORS)):
+        hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
+        if not hidden and (path.parent / MANIFEST).is_file():
+            yield path.parent
+
+
+def _drop_plots(home: Path, folder: Path) -> None:
+    for parent in folder.parents:
+        if parent == home:
+            return
+        if (parent / _PLOTS).is_dir():
+            shutil.rmtree(parent / _PLOTS)
+            return
+
+
+def _without(path: Path, source: str) -> None:
+    manifest = parse_manifest(path.read_text(encoding="utf-8"), str(path))
+    if source not in {*manifest.tokens, *manifest.documents}:
+        return
+    changed = manifest.model_copy(
+        update={
+            "tokens": {name: n for name, n in manifest.tokens.items() if name != source},
+            "documents": {name: n for name, n in manifest.documents.items() if name != source},
+            "erased": manifest.erased + 1,
+        }
+    )
+    with replaced(path) as file:
+        file.write(changed.to_json().encode())
+
+
+def _tags(database: Path, source: str) -> None:
+    """Take a source out of the database's tags, parameters and figures."""
+    if not database.is_file():
+        return
+    with closing(sqlite3.connect(database, timeout=30)) as connection:
+        there = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        for table in ("tags", "model_version_tags", "params"):
+            if table not in there:
+                continue
+            query = f"SELECT rowid, value FROM {table} WHERE instr(value, ?)"  # noqa: S608
+            for row, value in connection.execute(query, (source,)).fetchall():
+                connection.execute(
+                    f"UPDATE {table} SET value = ? WHERE rowid = ?",  # noqa: S608
+                    (_value_without(str(value), source), row),
+                )
+        for table in ("metrics", "latest_metrics"):
+            if table in there:
+                query = f"DELETE FROM {table} WHERE substr(key, -length(?)) = ?"  # noqa: S608
+                for end in (f".{source}", f"/{source}"):
+                    name = runs.metric_name(end) if end.startswith(".") else end
+                    connection.execute(query, (name, name))
+        connection.commit()
+        connection.execute("VACUUM")
+
+
+def _value_without(value: str, source: str) -> str:
+    """A list of sources, or an object by source, without one; any other text as it is."""
+    try:
+        held = json.loads(value)
+    except ValueError:
+        return ",".join(name for name in value.split(",") if name != source)
+    if not isinstance(held, dict):
+        return value
+    kept = {name: one for name, one in held.items() if name != source}
+    return json.dumps(kept, ensure_ascii=False)
+
+
+def _local(home: Path, uri: str) -> Path | None:
+    """The folder of a run's artifacts in this home; None when they lie elsewhere."""
+    parts = urlsplit(uri)
+    root = (home / _ARTIFACTS).resolve()
+    if parts.scheme == "mlflow-artifacts":
+        path = root / parts.path.lstrip("/")
+    elif parts.scheme in ("", "file"):
+        path = Path(parts.path)
+    else:
+        return None
+    path = path.resolve()
+    return path if path.is_relative_to(root) and path != root else None

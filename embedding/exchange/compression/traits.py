@@ -1,0 +1,45 @@
+"""What ways of writing a delta declare of themselves, and the registry of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from embedding.kernel.registry import Need, Registry
+
+if TYPE_CHECKING:
+    from embedding.exchange.compression.base import Compressor
+    from embedding.exchange.compression.whole import Whole
+
+_HERE = "embedding.exchange.compression"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompressionTraits:
+    """What a way of writing deltas does; what needs a trait refuses one that lacks it."""
+
+    whole: bool = False
+    """Every entry of a row is sent as it is, in the type that `Whole` names, and nothing is kept
+    back for later pushes. Without it deltas are packed (`Compressor`) with error feedback."""
+
+    def contradiction(self) -> str:
+        """Why these traits cannot all be; empty where they can."""
+        return ""
+
+
+COMPRESSIONS: Registry[type[Compressor] | type[Whole], CompressionTraits] = Registry(
+    "compression",
+    "yeoron.compressions",
+    {
+        "none": f"{_HERE}.whole",
+        "fp16": f"{_HERE}.whole",
+        "threshold": f"{_HERE}.threshold",
+        "onebit": f"{_HERE}.onebit",
+        "topk": f"{_HERE}.topk",
+    },
+)
+"""All ways of writing a delta: those built in, and those of other packages."""
+
+COLUMN_COMPRESSION = Need(
+    "split columns", COMPRESSIONS, "whole", "no row travels that could be packed"
+)

@@ -1,0 +1,46 @@
+"""The calls that every client of a server makes alike: a node's, and a server group's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from embedding.exchange.codec import acknowledged, decode_vocabulary
+from embedding.exchange.protocol import Ack, VocabularyDelta
+from embedding.exchange.session import Session
+from embedding.exchange.testimony import Attestation
+from embedding.exchange.wire import Message, text_array
+from embedding.kernel.records import IntArray, SnapshotRef, Window
+
+
+class ServerCalls:
+    """Over one session; admit, vocabulary and confirm use its stream, the others do not."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def admit(
+        self, words: Sequence[str], counts: IntArray, testimony: Attestation | None = None
+    ) -> IntArray:
+        """See Transport."""
+        arrays = {"counts": counts} | ({} if testimony is None else testimony.arrays())
+        message = Message({"op": "admit"}, arrays, {"words": text_array(words)})
+        return self._session.request(message).array("ids", "i8", 1)
+
+    def vocabulary(self, since: int) -> VocabularyDelta:
+        """See Transport."""
+        return decode_vocabulary(
+            self._session.request(Message({"op": "vocabulary", "since": since}))
+        )
+
+    def confirm(self) -> Ack:
+        """How far the server is with this client's pushes."""
+        return acknowledged(self._session.request(Message({"op": "confirm"})))
+
+    def cut(self, window: Window, *, timeout_s: float = 600.0) -> SnapshotRef:
+        """Publish the window's snapshot; the same reference when it was cut before."""
+        bounds = {"start": window.start.isoformat(), "end": window.end.isoformat()}
+        return SnapshotRef.from_dict(self._session.action("cut", bounds, timeout_s))
+
+    def checkpoint(self, *, wait: bool) -> None:
+        """Ask for a checkpoint; with `wait` it is complete on return."""
+        self._session.action("checkpoint", {"wait": wait})

@@ -1,0 +1,205 @@
+"""A client's streams to all shards of a server, asked at the same time and watched while idle."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Protocol, TypeVar
+
+from embedding.exchange.channel import Channel
+from embedding.exchange.codec import acknowledged
+from embedding.exchange.protocol import Ack, Push, Welcome
+from embedding.exchange.session import Session
+from embedding.exchange.shards.ownrows import ShardedView
+from embedding.exchange.shards.stream import ShardStream
+from embedding.exchange.wire import Message
+from embedding.kernel.errors import ConfigError, ExchangeError, UnavailableError
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+KEEP_S = 1.0
+"""An idle node looks at its shards so often, so that one that was started again gets its pushes."""
+CLOSE_S = 5.0
+"""How long a goodbye waits for the last pushes to be in every shard's checkpoint."""
+
+
+class Backlog(Protocol):
+    """What a client still has of what shards may lack."""
+
+    def __len__(self) -> int:
+        """Pushes or entries that are in some checkpoint not yet."""
+        ...
+
+    def held(self) -> tuple[int, int]:
+        """The first that is still here or will be made, and the last that was made."""
+        ...
+
+    def parts(self, shard: int, shards: int, sequence: int) -> list[Push]:
+        """One shard's parts of all after `sequence`."""
+        ...
+
+    def messages(self, part: Push) -> Sequence[Message]:
+        """How a part is sent."""
+        ...
+
+
+class ShardLinks:
+    """The streams, a thread for each, and one that looks after them.
+
+    The streams are used under the session's lock alone, whichever thread does.
+
+    taken  what to do with what the server says of this client's pushes when it is asked aside
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        view: ShardedView,
+        backlog: Backlog,
+        taken: Callable[[Ack], None],
+    ) -> None:
+        self._session = session
+        self._view = view
+        self._backlog = backlog
+        self._heard = taken
+        self._shards: list[ShardStream] = []
+        self._pool: ThreadPoolExecutor | None = None
+        self._closed = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, name="shard-keeper", daemon=True)
+
+    def __len__(self) -> int:
+        return len(self._shards)
+
+    def __iter__(self) -> Iterator[ShardStream]:
+        return iter(self._shards)
+
+    def bring(self, welcome: Welcome) -> None:
+        """The shards get what they lack before the server hears of it again.
+
+        This client may die before the next step, and nobody else has those rows: a server that
+        knew of a push which a shard lacks would wait for it for ever.
+        """
+        found = [reached(shard, self._session.location) for shard in welcome.shards]
+        if [shard.location for shard in self._shards] != found:
+            self._attach(found)
+        if len(self._backlog):
+            self.tend()
+
+    def each(self, calls: Sequence[Callable[[], T]]) -> list[T]:
+        """Run one call for each shard at the same time; raises the first error once all ended."""
+        if self._pool is None:
+            raise UnavailableError(f"server {self._session.location}: the client was closed.")
+        futures = [self._pool.submit(call) for call in calls]
+        for future in futures:
+            future.exception()
+        return [future.result() for future in futures]
+
+    def push(self, parts: Sequence[Push]) -> None:
+        """Send each shard its part."""
+        self._session.stream()  # the first greeting tells where the shards are
+        pairs = zip(self._shards, parts, strict=True)
+        self.each([partial(shard.push, part) for shard, part in pairs])
+
+    def tend(self) -> None:
+        """Look at every shard; one that was started again gets what it lost."""
+        with self._session.lock:
+            self.each([shard.confirm for shard in self._shards])
+
+    def safe(self, durable: int) -> int:
+        """The last that is in a checkpoint of the server, which says `durable`, and every shard."""
+        return min([durable, *(shard.durable for shard in self._shards)])
+
+    def settle(self) -> None:
+        """What this client pushed is lost if it dies with a shard: wait until both are safe."""
+        self._closed.set()
+        if not self._shards or not len(self._backlog):
+            return
+        deadline = time.monotonic() + CLOSE_S
+        control = Channel(self._session.location, self._session.config)
+        try:
+            with self._session.lock:
+                self._look()
+                if len(self._backlog):
+                    control.action("checkpoint", {"wait": False}, CLOSE_S)
+                while len(self._backlog) and time.monotonic() < deadline:
+                    time.sleep(0.02)
+                    self._look()
+        except ExchangeError as error:
+            logger.warning(
+                "node %s: its last pushes may be in no checkpoint: %s", self._session.node, error
+            )
+        finally:
+            control.close()
+
+    def close(self) -> None:
+        """Close all streams and end the threads."""
+        self._closed.set()
+        with self._session.lock:
+            for shard in self._shards:
+                shard.close()
+            self._shards = []
+            if self._pool is not None:
+                self._pool.shutdown()
+                self._pool = None
+        if self._keeper.is_alive():
+            self._keeper.join(timeout=5)
+
+    def _attach(self, locations: Sequence[str]) -> None:
+        session = self._session
+        if not locations:
+            raise ConfigError(f"server {session.location}: it has no shards any more.")
+        for shard in self._shards:
+            shard.close()
+        views = self._view.attach(len(locations))
+        self._shards = [
+            ShardStream(
+                location,
+                node=session.node,
+                config=session.config,
+                unconfirmed=partial(self._backlog.parts, index, len(locations)),
+                held=self._backlog.held,
+                rows=view,
+                messages=self._backlog.messages,
+                stop=session.stop,
+            )
+            for index, (location, view) in enumerate(zip(locations, views, strict=True))
+        ]
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(len(locations), thread_name_prefix="shard")
+            self._keeper.start()
+
+    def _look(self) -> None:
+        """As `tend`, and the server is asked too, but what is away now is left alone."""
+        self.each([partial(shard.confirm, patient=False) for shard in self._shards])
+        answer = self._session.request_if_open(Message({"op": "confirm"}))
+        if answer is not None:
+            self._heard(acknowledged(answer))
+
+    def _keep(self) -> None:
+        # A shard that is started again begins at its checkpoint. What it lost is with the nodes,
+        # and one that is idle or waits for a policy would bring it at its next push alone.
+        while not self._closed.wait(KEEP_S):
+            if not self._session.lock.acquire(blocking=False):
+                continue
+            try:
+                if not self._closed.is_set() and len(self._backlog):
+                    self._look()
+            except ExchangeError as error:
+                # Who pulls or pushes hears of it.
+                logger.debug("node %s: %s", self._session.node, error)
+            finally:
+                self._session.lock.release()
+
+
+def reached(shard: str, server: str) -> str:
+    """Where a node reaches a shard: one that listens on every address, at the server's host."""
+    scheme, _, place = shard.partition("://")
+    host, _, port = place.rpartition(":")
+    if host not in ("0.0.0.0", "[::]"):  # noqa: S104 - looked for, not bound
+        return shard
+    return f"{scheme}://{server.partition('://')[2].rpartition(':')[0]}:{port}"

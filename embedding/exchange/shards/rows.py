@@ -1,0 +1,167 @@
+"""A client's rows where shards hold rows (docs/concepts/server.md).
+
+A push goes to every shard and then, without its rows, to the server, which says to all shards when
+it is to be applied. A pull asks the server first, which lets it through as the policy says and
+names the position of its log from which on the shards may be read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from embedding.exchange.codec import encode_push
+from embedding.exchange.compression.feedback import Feedback
+from embedding.exchange.protocol import Ack, PullRequest, Push, Rows, Welcome
+from embedding.exchange.pushlog import PushLog
+from embedding.exchange.rowpath import pull_from_server
+from embedding.exchange.session import Session
+from embedding.exchange.shards.links import ShardLinks
+from embedding.exchange.shards.ownrows import ShardedView
+from embedding.exchange.shards.split import joined, places, split_push
+from embedding.exchange.wire import Message
+from embedding.kernel.errors import RefusedError, UnavailableError
+from embedding.kernel.records import IntArray, Table
+
+_TRIES = 3
+
+
+class RowsOnShards:
+    """A RowPath whose rows go to and come from all shards at the same time."""
+
+    def __init__(
+        self,
+        session: Session,
+        log: PushLog[Push],
+        feedback: Feedback,
+        taken: Callable[[Ack], None],
+    ) -> None:
+        self.view = ShardedView(session.config, feedback)
+        self._session = session
+        self.links = ShardLinks(session, self.view, PushBacklog(log, split_push), taken)
+
+    def bring(self, welcome: Welcome) -> None:
+        """See RowPath."""
+        self.links.bring(welcome)
+
+    def pull(self, request: PullRequest) -> Rows:
+        """See RowPath."""
+        asked = request.by_table()
+        patience = self._session.config.pull_timeout_s
+        deadline = time.monotonic() + patience
+        ask = PullRequest.without_rows(request.clock, request.score)
+        rows = pull_from_server(self._session, self.view.primary, ask, self.links.tend)
+        for attempt in itertools.count():
+            found = self._gather(rows, asked, patient=attempt < _TRIES)
+            if found is not None:
+                return found
+            if time.monotonic() > deadline:
+                raise UnavailableError(
+                    f"pull at clock {request.clock}: the shards were not told of what the primary "
+                    f"had applied for {patience:.0f} s."
+                )
+            self.links.tend()
+            # A restarted primary counts anew; what was scored before is scored.
+            nll, waited = rows.nll, rows.waited_s
+            again = PullRequest.without_rows(request.clock)
+            rows = pull_from_server(self._session, self.view.primary, again, self.links.tend)
+            rows = replace(rows, nll=nll, waited_s=waited)
+        raise AssertionError  # never reached
+
+    def spread(self, push: Push) -> None:
+        """See RowPath: to all shards at once."""
+        self.links.push(split_push(push, len(self.links)))
+
+    def rest(self, push: Push) -> Push:
+        """See RowPath: what was read."""
+        return without_rows(push)
+
+    def tend(self) -> None:
+        """See RowPath."""
+        self.links.tend()
+
+    def safe(self, durable: int) -> int:
+        """See RowPath."""
+        return self.links.safe(durable)
+
+    def settle(self) -> None:
+        """See RowPath."""
+        self.links.settle()
+
+    def close(self) -> None:
+        """See RowPath."""
+        self.links.close()
+
+    def _gather(self, rows: Rows, asked: Mapping[Table, IntArray], *, patient: bool) -> Rows | None:
+        """The rows from all shards; None when the primary was restarted meanwhile.
+
+        patient  None also when some shards alone have applied a push of this node, so that the
+                 primary is asked anew
+        """
+        with self._session.lock:
+            if rows.at is None:
+                raise RefusedError("pull: the server did not say what its shards have to hold.")
+            shards = list(self.links)
+            where = {table: places(ids, len(shards)) for table, ids in asked.items()}
+            parts = [
+                {table: asked[table][found[index]] for table, found in where.items()}
+                for index in range(len(shards))
+            ]
+            header = {"op": "pull", "at": list(rows.at), "rows": self._session.config.rows}
+            answers = self.links.each(
+                [
+                    partial(shard.pull, header, part)
+                    for shard, part in zip(shards, parts, strict=True)
+                ]
+            )
+            # One after the other: what compression keeps back is one store.
+            read = [
+                shard.rows.read(answer, part)
+                for shard, answer, part in zip(shards, answers, parts, strict=True)
+            ]
+        got = [each for each in read if each is not None]
+        sequences = {each.sequence for each in got}
+        if len(got) < len(read) or (patient and len(sequences) > 1):
+            return None
+        tables = [each.by_table() for each in got]
+        found = {table: joined(at, [each[table] for each in tables]) for table, at in where.items()}
+        return replace(
+            rows,
+            vectors=found[Table.IN],
+            contexts=found[Table.OUT],
+            grams=found.get(Table.SUB),
+            sequence=min(sequences),
+        )
+
+
+class PushBacklog:
+    """The Backlog of a node: its pushes that are in some checkpoint not yet.
+
+    split  what each of so many shards gets of a push
+    """
+
+    def __init__(self, log: PushLog[Push], split: Callable[[Push, int], list[Push]]) -> None:
+        self._log, self._split = log, split
+
+    def __len__(self) -> int:
+        return len(self._log)
+
+    def held(self) -> tuple[int, int]:
+        """See Backlog."""
+        return self._log.forgotten + 1, self._log.forgotten + len(self._log)
+
+    def parts(self, shard: int, shards: int, sequence: int) -> list[Push]:
+        """See Backlog."""
+        return [self._split(push, shards)[shard] for push in self._log.since(sequence)]
+
+    def messages(self, part: Push) -> list[Message]:
+        """See Backlog."""
+        return [encode_push(part)]
+
+
+def without_rows(push: Push) -> Push:
+    """What was read, without what it moved."""
+    return replace(push, deltas=(), packed=(), minibatches=None, keeps=False)

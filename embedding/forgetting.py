@@ -1,0 +1,304 @@
+"""Forgetting on request, and by age: a composition of every room that keeps something.
+
+Each step can be done twice, and leaves its store whole when it is killed: the same call goes on.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from sqlalchemy.engine import make_url
+
+from embedding.cluster import pool_frontier
+from embedding.crawl.addresses import canonical
+from embedding.crawl.erasing import erase_address, erase_before, erase_source
+from embedding.crawl.rewinding import block
+from embedding.evaluation import erasing as mlflow
+from embedding.kernel.errors import InputError
+from embedding.server.recovery.erasing import Erased, check_erasable, erase_state
+from embedding.settings import Settings
+from embedding.snapshots import erasing as snapshots
+from embedding.snapshots.evidence import EvidenceStore, page_of
+from embedding.snapshots.format import ID, MANIFEST
+from embedding.snapshots.store import SnapshotStore
+from embedding.trends import storage
+
+DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be forgotten: one of a source, an address, a word."""
+
+    source: str | None = None
+    address: str | None = None
+    word: str | None = None
+
+    def __post_init__(self) -> None:
+        given = [one for one in (self.source, self.address, self.word) if one is not None]
+        if len(given) != 1 or not given[0].strip():
+            raise InputError("forget: one of --source, --address and --word is needed.")
+        if self.address is not None and urlsplit(self.address).scheme not in ("http", "https"):
+            raise InputError(
+                f"forget: {self.address[:120]!r} is no address of a page; one that begins with "
+                "http:// or https:// is accepted."
+            )
+
+
+def forget(settings: Settings, wish: Wish, *, dry: bool = False) -> list[str]:
+    """Take it out of every store; a sentence for each, and what a model still holds.
+
+    dry  only say what would be done
+
+    Raises ConfigError while the server runs, and YeoronError for a store that cannot be changed.
+    """
+    paths, server = settings.paths, settings.server
+    check_erasable(server, wish.word)
+    done: list[str] = []
+    verb = "would be" if dry else "were"
+    if wish.address is None:
+        found = _state(settings, wish, dry=dry)
+        if wish.word is not None:
+            where = "had a row" if found.row else "waited for a row" if found.waiting else "was not"
+            done.append(f"Checkpoints: the word {where} in the server's state.")
+        else:
+            done.append("Checkpoints: counts of the source in open windows and its figures.")
+        if found.copies:
+            done.append(f"{len(found.copies)} states that rollbacks put aside {verb} removed.")
+    done.append(_in_frontier(settings, wish, verb, dry=dry))
+    page = None if wish.address is None else page_of(canonical(wish.address))
+    rows = EvidenceStore(paths.evidence).erase(
+        word=wish.word, source=wish.source, page=page, dry=dry
+    )
+    done.append(f"Evidence: {rows:,} addresses of documents {verb} removed.")
+    wanted = wish.word or wish.source or page or ""
+    if paths.trends.is_dir():
+        reports = storage.holding(paths.trends, wanted)
+        for name in () if dry else reports:
+            storage.remove(paths.trends, name)
+        if not dry:
+            storage.sweep(paths.trends)
+        done.append(
+            f"Trend reports: {len(reports)} {verb} removed; they can be made again from their "
+            "snapshots."
+        )
+    if page is None:
+        n = _in_snapshots(paths.snapshots, wish, dry=dry)
+        done.append(f"Snapshots: {n} {verb} changed; they keep their ids.")
+        models = mlflow.erase(paths.mlflow, word=wish.word, source=wish.source, dry=dry)
+        done.append(f"MLflow: {models} models {verb} changed, and pictures of their runs removed.")
+        if settings.evaluation.tracking_uri:
+            done.append("MLflow: what lies at evaluation.tracking_uri is not changed.")
+    return done + _remains(wish)
+
+
+def _state(settings: Settings, wish: Wish, *, dry: bool) -> Erased:
+    server = settings.server
+    state = server.model_copy(
+        update={
+            "state_dir": server.state_dir or settings.paths.checkpoints,
+            "config_digest": server.config_digest or settings.digest(),
+        }
+    )
+    model = settings.model
+    return erase_state(
+        state,
+        settings.sync,
+        dim=model.width,
+        seed=model.seed,
+        buckets=model.gram_rows,
+        biases=model.biases,
+        word=wish.word,
+        source=wish.source,
+        dry=dry,
+    )
+
+
+def _in_frontier(settings: Settings, wish: Wish, verb: str, *, dry: bool) -> str:
+    frontier = pool_frontier(settings)
+    if wish.word is not None or not _there(frontier):
+        return "Frontier: nothing of it is kept there."
+    if wish.source is not None:
+        n = erase_source(frontier, wish.source, dry=dry)
+        if not dry:
+            block(frontier, wish.source, "forgotten on request")
+        return (
+            f"Frontier: {n:,} addresses {verb} removed. The source is blocked; take it out of the "
+            "sources file too."
+        )
+    n = erase_address(frontier, str(wish.address), dry=dry)
+    return (
+        f"Frontier: what was kept of {n:,} addresses {verb} removed. The address itself stays as "
+        "one that is not read again."
+    )
+
+
+def _there(frontier: str) -> bool:
+    """Whether there is a database: asking would make one."""
+    address = make_url(frontier)
+    return address.get_backend_name() != "sqlite" or Path(str(address.database)).is_file()
+
+
+def _in_snapshots(store: Path, wish: Wish, *, dry: bool) -> int:
+    if not store.is_dir():
+        return 0
+    if not dry:
+        snapshots.sweep(store)
+    folders = [path for path in sorted(store.iterdir()) if (path / MANIFEST).is_file()]
+    held = [
+        path
+        for path in folders
+        if ID.fullmatch(path.name) and snapshots.holds(path, word=wish.word, source=wish.source)
+    ]
+    for path in () if dry else held:
+        snapshots.erase(path, word=wish.word, source=wish.source)
+    return len(held)
+
+
+def _remains(wish: Wish) -> list[str]:
+    """What is not taken out, in plain sentences."""
+    said = []
+    if wish.word is not None:
+        said.append(
+            "The word's own row is gone and it gets none again. Rows of other words were trained "
+            "beside it and still hold a trace of that, which nobody can read back as text."
+        )
+    else:
+        said.append(
+            "Rows of words were trained on its text too. They hold a trace of it, which nobody can "
+            "read back as text; `yeoron rollback` learns again without it."
+        )
+    if wish.address is not None:
+        said.append("Counts of words hold what its text added to them; they name no document.")
+    said.append(
+        "Airflow's database and logs may hold names of sources and addresses (`airflow db clean`). "
+        "Copies that you made, exports and backups are yours to change."
+    )
+    return said
+
+
+def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -> list[str]:
+    """Remove what is older than `retention` says; a sentence for each store.
+
+    dry  only say what would be done
+    """
+    ages, paths = settings.retention, settings.paths
+    now = time.time() if now is None else now
+    done: list[str] = []
+    verb = "would be" if dry else "were"
+
+    def step(days: float, what: str, do: Callable[[float], int]) -> None:
+        if days:
+            done.append(f"{what}: {do(now - days * DAY):,} {verb} removed.")
+
+    frontier = pool_frontier(settings)
+    step(
+        ages.evidence_days,
+        "Evidence, addresses of documents",
+        lambda before: EvidenceStore(paths.evidence).erase(before=before, dry=dry),
+    )
+    step(
+        ages.frontier_days,
+        "Frontier, addresses",
+        lambda before: erase_before(frontier, before, dry=dry) if _there(frontier) else 0,
+    )
+    step(
+        ages.reports_days,
+        "Trend reports",
+        lambda before: _old_reports(paths.trends, before, dry=dry),
+    )
+    step(ages.copies_days, "States put aside", lambda before: _old_states(settings, before, dry))
+    step(ages.logs_days, "Log files", lambda before: _old_files(paths.logs, before, dry=dry))
+    if ages.snapshots_days or ages.mlflow_days:
+        keep = _pinned(settings)
+        step(
+            ages.snapshots_days,
+            "Snapshots",
+            lambda before: _old_snapshots(paths.snapshots, before, keep, dry=dry),
+        )
+        wanted = settings.evaluation
+        if _tracking(settings):
+            step(
+                ages.mlflow_days,
+                "MLflow's runs",
+                lambda before: mlflow.remove_runs(
+                    _tracking(settings),
+                    paths.mlflow,
+                    experiment=wanted.experiment,
+                    model_name=wanted.model_name,
+                    before=before,
+                    keep=keep,
+                    dry=dry,
+                ),
+            )
+    return done or ["Nothing is removed by age: all of `retention` is 0."]
+
+
+def _tracking(settings: Settings) -> str:
+    """Address of MLflow's store, its database where that is in the home; "": there is none."""
+    if settings.evaluation.tracking_uri:
+        return settings.evaluation.tracking_uri
+    database = settings.paths.mlflow.resolve() / "mlflow.db"
+    return f"sqlite:///{database}" if database.is_file() else ""
+
+
+def _pinned(settings: Settings) -> frozenset[str]:
+    uri = _tracking(settings)
+    return mlflow.pinned(uri, settings.evaluation.model_name) if uri else frozenset()
+
+
+def _old_snapshots(store: Path, before: float, keep: frozenset[str], *, dry: bool) -> int:
+    if not store.is_dir():
+        return 0
+    refs = SnapshotStore(store).list()
+    kept = keep | {ref.id for ref in refs[-1:]}
+    found = 0
+    for path in sorted(store.iterdir()):
+        manifest = path / MANIFEST
+        if not ID.fullmatch(path.name) or path.name in kept or not manifest.is_file():
+            continue
+        if manifest.stat().st_mtime < before:
+            found += 1
+            if not dry:
+                # Under this name the next publication clears it away, should this be killed.
+                hidden = path.with_name(f".publishing-old-{path.name}")
+                path.rename(hidden)
+                shutil.rmtree(hidden)
+    return found
+
+
+def _old_reports(folder: Path, before: float, *, dry: bool) -> int:
+    old = [
+        name
+        for name in storage.saved(folder)
+        if (folder / name / storage.REPORT).stat().st_mtime < before
+    ]
+    for name in () if dry else old:
+        storage.remove(folder, name)
+    return len(old)
+
+
+def _old_states(settings: Settings, before: float, dry: bool) -> int:
+    state = settings.server.state_dir or settings.paths.checkpoints
+    copies = [
+        path
+        for path in state.parent.glob(f"{state.name}-before-*")
+        if path.is_dir() and path.stat().st_mtime < before
+    ]
+    for path in () if dry else copies:
+        shutil.rmtree(path)
+    return len(copies)
+
+
+def _old_files(folder: Path, before: float, *, dry: bool) -> int:
+    if not folder.is_dir():
+        return 0
+    old = [one for one in folder.rglob("*") if one.is_file() and one.stat().st_mtime < before]
+    for path in () if dry else old:
+        path.unlink()
+    return len(old)

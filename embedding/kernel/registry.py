@@ -1,0 +1,208 @@
+"""Registries: what can be chosen by name (a policy, a model, a source …), and the traits of each.
+
+Whoever adds one writes a file with one decorator and names its traits. A trait that nobody declared
+is False, and what needs it is refused, so that a new thing is never let through by accident.
+
+Built-in ones are found by a list of modules, those of others by entry points of the registry's
+group (`yeoron.policies`: `name = "package.module"`). `names` reads neither; a module is loaded when
+its traits or the thing itself are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, Protocol, TypeVar
+
+from embedding.kernel.errors import ConfigError
+
+
+class Traits(Protocol):
+    """A frozen dataclass of what a thing does; every default is the one that refuses."""
+
+    def contradiction(self) -> str:
+        """Why these traits cannot all be; empty where they can."""
+        ...
+
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Traits)
+D = TypeVar("D")
+
+
+class Registry(Generic[T, S]):
+    """Things of one kind by name. Raises ConfigError, one sentence, for all that is wrong.
+
+    kind     what one is called in sentences: policy
+    group    group of the entry points by which other packages add to it: yeoron.policies
+    modules  the built-in ones: name → module that registers it
+    """
+
+    def __init__(self, kind: str, group: str, modules: Mapping[str, str]) -> None:
+        self.kind, self.group = kind, group
+        self._modules = dict(modules)
+        self._known: dict[str, tuple[T, S]] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names()
+
+    def names(self) -> tuple[str, ...]:
+        """Names that are accepted: the built-in ones as listed, then those of others, sorted."""
+        return (*self._modules, *sorted({*self._entries, *self._known} - set(self._modules)))
+
+    def register(self, name: str, traits: S) -> Callable[[D], D]:
+        """Decorator: the class or function below it is known under `name` and does `traits`."""
+        wrong = traits.contradiction()
+        if wrong:
+            raise ConfigError(f"{self.kind} {name!r}: {wrong}; correct the traits it declares.")
+
+        def keep(thing: D) -> D:
+            self._check_free(name, thing)
+            self._known[name] = (thing, traits)  # type: ignore[assignment]
+            return thing
+
+        return keep
+
+    def get(self, name: str) -> T:
+        """The thing of that name."""
+        return self._load(name)[0]
+
+    def traits(self, name: str) -> S:
+        """Its traits."""
+        return self._load(name)[1]
+
+    def having(self, trait: str, wanted: object = True) -> tuple[str, ...]:
+        """Names of all whose `trait` is `wanted`."""
+        return tuple(name for name in self.names() if getattr(self.traits(name), trait) == wanted)
+
+    def check(self, name: str) -> str:
+        """The name itself; ValueError, for a validator of settings, names the accepted ones."""
+        if name not in self:
+            raise ValueError(f"{self.kind} {name!r}: one of {', '.join(self.names())} is accepted")
+        return name
+
+    @cached_property
+    def _entries(self) -> dict[str, EntryPoint]:
+        """Entry points of other packages; none may take a name that is taken."""
+        found: dict[str, EntryPoint] = {}
+        for entry in sorted(entry_points(group=self.group), key=lambda each: each.name):
+            if entry.name in found or entry.name in self._modules:
+                other = _whose(found[entry.name]) if entry.name in found else "Yeoron itself"
+                raise ConfigError(
+                    f"{self.kind} {entry.name!r} is registered by {_whose(entry)} and by {other}: "
+                    "a name stands for one; uninstall the package or rename its entry point."
+                )
+            found[entry.name] = entry
+        return found
+
+    def _check_free(self, name: str, thing: Any) -> None:
+        home = thing.__module__
+        known = self._known.get(name)
+        other = self._modules.get(name, home) if known is None else known[0].__module__
+        entry = self._entries.get(name)
+        if other == home and entry is not None:
+            other = home if home.startswith(entry.module.split(".")[0]) else entry.module
+        if other != home:
+            raise ConfigError(
+                f"{self.kind} {name!r} is registered by {home} and by {other}: a name stands for "
+                "one; rename one of them."
+            )
+
+    def _load(self, name: str) -> tuple[T, S]:
+        if name not in self._known:
+            entry = None if name in self._modules else self._entries.get(name)
+            if entry is None and name not in self._modules:
+                raise ConfigError(
+                    f"{self.kind} {name!r}: one of {', '.join(self.names())} is accepted."
+                )
+            before = dict(self._known)
+            where = f"{self.kind} {name!r} of {_whose(entry)}" if entry else self.kind
+            try:
+                import_module(entry.module if entry else self._modules[name])
+            except Exception as error:
+                self._known = before
+                if entry is None:
+                    raise
+                raise ConfigError(
+                    f"{where} cannot be loaded ({type(error).__name__}: {error}); repair or "
+                    "uninstall that package."
+                ) from error
+            if name not in self._known:
+                self._known = before
+                raise ConfigError(
+                    f"{where}: its module registers no {name!r}; the decorator and the entry "
+                    "point have to name the same."
+                )
+        return self._known[name]
+
+
+def _whose(entry: EntryPoint) -> str:
+    name = entry.dist.name if entry.dist is not None else "a package"
+    return f"{name} (entry point {entry.value})"
+
+
+@dataclass(frozen=True)
+class Need:
+    """A row of the compatibility table: who wants `feature` needs this trait, and why."""
+
+    feature: str
+    registry: Registry[Any, Any]
+    trait: str
+    because: str
+    wanted: object = True
+
+    def met(self, name: str) -> bool:
+        """Whether the one of that name goes with the feature."""
+        return bool(getattr(self.registry.traits(name), self.trait) == self.wanted)
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """Names of all that do."""
+        return self.registry.having(self.trait, self.wanted)
+
+    @property
+    def reason(self) -> str:
+        """Why, and what is accepted: the second half of a refusal, without its full stop."""
+        names = self.accepted
+        verb = "is" if len(names) == 1 else "are"
+        return f"{self.because}; {', '.join(names) or 'none'} {verb} accepted"
+
+    def check(self, name: str, where: str = "", otherwise: str = "") -> None:
+        """ConfigError where it does not.
+
+        where      the feature as it was asked for, as in `2 shards`
+        otherwise  what else is accepted, as in `, or 1 shard`
+        """
+        if not self.met(name):
+            front = f"{self.registry.kind} {name} with {where or self.feature}"
+            raise ConfigError(f"{front}: {self.reason}{otherwise}.")
+
+
+def table_of(registry: Registry[Any, Any]) -> str:
+    """All traits of a registry as a table in Markdown, for the documentation."""
+    names = registry.names()
+    head = [field.name for field in fields(registry.traits(names[0]))]
+    lines = [[registry.kind, *head], ["---"] * (1 + len(head))]
+    lines += [
+        [f"`{name}`", *(_cell(getattr(registry.traits(name), each)) for each in head)]
+        for name in names
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: `{each}`" for name, each in value.items())
+    if callable(value):
+        return f"`{getattr(value, '__name__', value)}`"
+    return "" if value in (None, 0, "") else str(value)

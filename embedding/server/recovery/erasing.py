@@ -1,0 +1,138 @@
+"""Taking a word or a source out of a server's state folder, while no server runs.
+
+The newest checkpoint is restored, changed, and written as a new one; then those before it and their
+journals go. Killed before that, all of them are as they were; killed after it, the next call
+removes what is left.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from embedding.kernel.errors import ConfigError, PlatformError
+from embedding.kernel.records import Table
+from embedding.server.config import ServerConfig, SyncConfig
+from embedding.server.recovery.checkpoint import CheckpointFolder
+from embedding.server.recovery.restoring import Recovery
+from embedding.server.state import ServerState
+from embedding.server.words.digests import WordDigests
+
+
+@dataclass(frozen=True)
+class Erased:
+    """What a state folder held.
+
+    row      whether the word had a row
+    waiting  whether it was counted without one
+    copies   folders of states that were put aside by rollbacks; they were removed
+    """
+
+    row: bool
+    waiting: bool
+    copies: tuple[str, ...]
+
+
+def check_erasable(config: ServerConfig, word: str | None) -> None:
+    """ConfigError where a word cannot be taken out of a server's rows."""
+    if word is not None and (config.shards > 1 or config.split != "rows"):
+        raise ConfigError(
+            f"forget: the rows of this server lie on {config.shards} shards (split "
+            f"{config.split}), from which a word cannot be taken; server.shards = 1 is accepted."
+        )
+
+
+def erase_state(
+    config: ServerConfig,
+    sync: SyncConfig,
+    *,
+    dim: int,
+    seed: int,
+    buckets: int,
+    biases: int,
+    word: str | None = None,
+    source: str | None = None,
+    dry: bool = False,
+) -> Erased:
+    """Take a word or a source out of `config.state_dir`; a word gets no row again.
+
+    ConfigError when a server is running there or the folder cannot be used, PlatformError when the
+    new checkpoint cannot be written.
+    """
+    check_erasable(config, word)
+    path = Path(str(config.state_dir))
+    copies = sorted(one for one in path.parent.glob(f"{path.name}-before-*") if one.is_dir())
+    names = tuple(one.name for one in copies)
+    if not path.is_dir():
+        return Erased(False, False, names)
+    folder = CheckpointFolder(path, keep=1)
+    if not folder.numbers():
+        folder.close()
+        return Erased(False, False, names)
+    digests = WordDigests(folder.waiting_key(), folder.refused())
+    state = ServerState(
+        config, sync, dim=dim, seed=seed, digests=digests, buckets=buckets, biases=biases
+    )
+    recovery = Recovery(state, folder, every_s=3600.0)
+    found = Erased(
+        word is not None and int(state.vocabulary.ids([word])[0]) >= 0,
+        word is not None and digests.of(word) in state.vocabulary.candidates,
+        names,
+    )
+    if dry:
+        state.journal.close()
+        folder.close()
+        return found
+    if word is not None:
+        folder.refuse(digests.of(word))
+        _erase_word(state, word)
+    accounts = state.accounts
+    hidden = digests.written(word or "")
+    accounts.windows.erase(word=word, hidden=hidden, source=source)
+    if source is not None:
+        accounts.usage.erase(np.empty(0, dtype=np.int64), source)
+        accounts.meters.sources.pop(source, None)
+        accounts.tracker.sources.pop(source, None)
+        state.reports.last.clear()
+    recovery.start()
+    failed = recovery.request(wait=True)
+    recovery.stop()
+    if failed is not None:
+        raise PlatformError(f"state_dir {path}: {failed}; what was there is still there.")
+    for left in _older(path):
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+    for copy in copies:
+        shutil.rmtree(copy)
+    return found
+
+
+def _erase_word(state: ServerState, word: str) -> None:
+    vocabulary, accounts = state.vocabulary, state.accounts
+    vocabulary.candidates.take(word)
+    accounts.phrases = {
+        name: one
+        for name, one in accounts.phrases.items()
+        if name != word and word not in one.parts
+    }
+    ids = vocabulary.ids([word])
+    ids = ids[ids >= 0]
+    if not len(ids):
+        return
+    accounts.usage.erase(ids, None)
+    slots = vocabulary.slots(ids, "forget")
+    still = np.zeros((len(ids), state.dim), dtype=np.float32)
+    for table in state.tables.kinds:
+        if table is not Table.SUB:
+            state.tables.restore(table, slots, still, np.zeros(len(ids), dtype=np.float32))
+    state.install([], ids)
+
+
+def _older(path: Path) -> list[Path]:
+    """Checkpoints before the newest, and journals before its own."""
+    newest = max(path.glob("checkpoint-*"))
+    journal = f"journal-{newest.name.removeprefix('checkpoint-')}.jsonl"
+    found = [one for one in path.glob("checkpoint-*") if one.name < newest.name]
+    return found + [one for one in path.glob("journal-*.jsonl") if one.name < journal]

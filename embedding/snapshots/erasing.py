@@ -1,0 +1,218 @@
+"""Taking a word or a source out of a snapshot that is there, which keeps its id.
+
+A word's row stays, with a made-up name, no vector and no count, because other files name rows by
+their places. Everything is written into a folder beside it, which then takes its place: killed in
+between, the next who opens the store finishes it (`finish`).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from embedding.kernel.durable import sync
+from embedding.kernel.errors import SnapshotError
+from embedding.snapshots.files import entry
+from embedding.snapshots.format import COUNTS, MANIFEST, VECTORS, Manifest, encoded, parse_manifest
+from embedding.snapshots.phrases import PHRASES
+from embedding.snapshots.pulls import CONTEXTS
+from embedding.snapshots.usage import USAGE
+
+WHOLE = ".erased-"
+"""What the folder is called that is to take a snapshot's place, before the snapshot's name."""
+_DRAFT = ".publishing-erased-"
+_OLD = ".publishing-old-"
+"""Folders of these names are cleared away by the next publication."""
+
+
+def finish(root: Path) -> None:
+    """Put what was written whole in the place of what was taken away for it."""
+    for whole in root.glob(f"{WHOLE}*"):
+        target = root / whole.name.removeprefix(WHOLE)
+        if not target.exists():
+            whole.rename(target)
+
+
+def sweep(root: Path) -> None:
+    """Finish, and clear away what is left of what was erased. Nobody else may be erasing."""
+    finish(root)
+    for name in (_DRAFT, _OLD, WHOLE):
+        for left in root.glob(f"{name}*"):
+            shutil.rmtree(left)
+
+
+def holds(folder: Path, *, word: str | None = None, source: str | None = None) -> bool:
+    """Whether a snapshot's files hold a word or a source."""
+    manifest = _manifest(folder)
+    if source is not None and source in {*manifest.tokens, *manifest.documents}:
+        return True
+    for name in manifest.files:
+        table = _read(folder / name)
+        for column, wanted in (("word", word), ("source", source)):
+            if wanted is None or column not in table.column_names:
+                continue
+            values = table[column]
+            if pa.types.is_integer(values.type):
+                continue
+            if pc.any(pc.equal(pc.cast(values, pa.string()), wanted)).as_py():
+                return True
+        if name == PHRASES and word is not None and _phrased(table, word).any():
+            return True
+    return False
+
+
+def erase(folder: Path, *, word: str | None = None, source: str | None = None) -> bool:
+    """Take a word or a source out of a snapshot's files; whether there was any of it."""
+    if not holds(folder, word=word, source=source):
+        return False
+    manifest = _manifest(folder)
+    draft, whole = (folder.with_name(f"{one}{folder.name}") for one in (_DRAFT, WHOLE))
+    for left in (draft, whole):
+        shutil.rmtree(left, ignore_errors=True)
+    draft.mkdir()
+    row = _row(_read(folder / VECTORS), word)
+    for path in folder.iterdir():
+        change = _CHANGES.get(path.name)
+        if change is not None:
+            _write(draft / path.name, change(_read(path), word, source, row))
+        elif path.name != MANIFEST:
+            shutil.copy2(path, draft / path.name)
+    changed = manifest.model_copy(
+        update={
+            "tokens": {name: n for name, n in manifest.tokens.items() if name != source},
+            "documents": {name: n for name, n in manifest.documents.items() if name != source},
+            "quality": {
+                name: value
+                for name, value in manifest.quality.items()
+                if source is None or not name.endswith((f".{source}", f"/{source}"))
+            },
+            "files": {name: entry(draft / name) for name in manifest.files},
+            "erased": manifest.erased + 1,
+        }
+    )
+    (draft / MANIFEST).write_text(changed.to_json(), encoding="utf-8")
+    for path in (*draft.iterdir(), draft):
+        sync(path)
+    draft.rename(whole)
+    old = folder.with_name(f"{_OLD}{folder.name}")
+    shutil.rmtree(old, ignore_errors=True)
+    folder.rename(old)
+    # Whoever opened the store in between has done so already.
+    finish(folder.parent)
+    sync(folder.parent)
+    shutil.rmtree(old, ignore_errors=True)
+    return True
+
+
+Change = Callable[[pa.Table, str | None, str | None, int], pa.Table]
+
+
+def _vectors(table: pa.Table, word: str | None, source: str | None, row: int) -> pa.Table:
+    del word, source
+    if row < 0:
+        return table
+    batch = table.to_batches()[0]
+    columns = {}
+    for name in batch.schema.names:
+        column = batch.column(name)
+        if name == "word":
+            words = column.to_pylist()
+            words[row] = f"<erased {batch.column('id')[row].as_py()}>"
+            columns[name] = pa.array(words, pa.string())
+        elif name in ("in", "out"):
+            values = column.flatten().to_numpy().reshape(len(column), -1).copy()
+            values[row] = 0
+            columns[name] = pa.FixedSizeListArray.from_arrays(
+                pa.array(values.ravel()), values.shape[1]
+            )
+        elif name == "id":
+            columns[name] = column
+        else:
+            figures = column.to_numpy().copy()
+            figures[row] = 0
+            columns[name] = pa.array(figures)
+    return pa.table(columns)
+
+
+def _counts(table: pa.Table, word: str | None, source: str | None, row: int) -> pa.Table:
+    del row
+    plain = [pc.cast(table[name], pa.string()) for name in ("word", "source")]
+    gone = np.zeros(table.num_rows, dtype=bool)
+    for values, wanted in zip(plain, (word, source), strict=True):
+        if wanted is not None:
+            gone |= pc.equal(values, wanted).to_numpy(zero_copy_only=False)
+    kept = table.filter(pa.array(~gone))
+    for name in ("word", "source"):
+        # A dictionary would name what no row names any more.
+        at = kept.schema.get_field_index(name)
+        again = encoded(pc.cast(kept[name], pa.string()).to_pylist())
+        kept = kept.set_column(at, name, again)
+    return kept
+
+
+def _usage(table: pa.Table, word: str | None, source: str | None, row: int) -> pa.Table:
+    del word
+    gone = table["row"].to_numpy() == row
+    if source is not None:
+        gone |= pc.equal(table["source"], source).to_numpy(zero_copy_only=False)
+    return table.filter(pa.array(~gone))
+
+
+def _contexts(table: pa.Table, word: str | None, source: str | None, row: int) -> pa.Table:
+    del word, source
+    gone = (table["word"].to_numpy() == row) | (table["context"].to_numpy() == row)
+    return table.filter(pa.array(~gone))
+
+
+def _phrases(table: pa.Table, word: str | None, source: str | None, row: int) -> pa.Table:
+    del source, row
+    return table if word is None else table.filter(pa.array(~_phrased(table, word)))
+
+
+_CHANGES: dict[str, Change] = {
+    VECTORS: _vectors,
+    COUNTS: _counts,
+    USAGE: _usage,
+    CONTEXTS: _contexts,
+    PHRASES: _phrases,
+}
+
+
+def _phrased(table: pa.Table, word: str) -> np.ndarray:
+    """bool [n]: phrases that are the word or have it as a part."""
+    rows = zip(table["word"].to_pylist(), table["parts"].to_pylist(), strict=True)
+    return np.fromiter((word == whole or word in parts for whole, parts in rows), bool)
+
+
+def _row(vectors: pa.Table, word: str | None) -> int:
+    return -1 if word is None else int(pc.index(vectors["word"], word).as_py())
+
+
+def _manifest(folder: Path) -> Manifest:
+    try:
+        text = (folder / MANIFEST).read_text(encoding="utf-8")
+    except OSError as error:
+        raise SnapshotError(f"snapshot {folder.name}: {MANIFEST}: {error.strerror}.") from error
+    return parse_manifest(text, f"snapshot {folder.name}: {MANIFEST}")
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        with pa.ipc.open_file(pa.py_buffer(path.read_bytes())) as reader:
+            return reader.read_all()
+    except (OSError, pa.ArrowException) as error:
+        raise SnapshotError(f"{path}: cannot be read: {error}.") from error
+
+
+def _write(path: Path, table: pa.Table) -> None:
+    # One record batch, also of no rows, as all readers map the first.
+    batches = table.combine_chunks().to_batches() or [
+        pa.RecordBatch.from_pylist([], schema=table.schema)
+    ]
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_batch(batches[0])

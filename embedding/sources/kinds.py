@@ -1,0 +1,77 @@
+"""What kinds of source declare of themselves, and the registry of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from embedding.kernel.registry import Registry
+
+if TYPE_CHECKING:
+    from embedding.sources.base import Adapter, Pseudonyms
+    from embedding.sources.config import SourceConfig
+
+COMMON = ("name", "kind", "group", "language", "timezone", "every", "weight", "max_items")
+"""Settings of every source."""
+WEB = ("url", "rate", "proxy", "cookies")
+"""Settings of every source that is fetched."""
+ITEM = ("items", "id", "link", "title", "time", "text", "author")
+"""Where the parts of an item are."""
+_HERE = "embedding.sources"
+
+
+def _nothing(source: SourceConfig) -> None:
+    """Every choice of accepted settings can work."""
+    del source
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceTraits:
+    """What a kind of source understands and does. Settings that it does not name are refused."""
+
+    settings: tuple[str, ...]
+    """Settings of `SourceConfig` that it understands."""
+
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """Values of settings that are left out, where they differ from those of `SourceConfig`."""
+
+    check: Callable[[SourceConfig], None] = field(default=_nothing, repr=False)
+    """Raises ValueError, which says why, for settings that cannot work together."""
+
+    noun: str = ""
+    """What a listing of it is called in a sentence, as in `a feed`."""
+
+    listing: bool = False
+    """One answer of `url` is one listing: its adapter has `listing(source, page)`."""
+
+    discoverable: bool = False
+    """Listings of it are looked for on the web, and compared with those that are read."""
+
+    browser: bool = False
+    """Its pages are rendered by a browser, which costs as much as two other sources."""
+
+    def contradiction(self) -> str:
+        """Why these traits cannot all be; empty where they can."""
+        if not set(COMMON) <= set(self.settings):
+            return f"settings without {', '.join(COMMON)}, which every source has"
+        if ("url" in self.settings) is ("path" in self.settings):
+            return "settings name one of url and path: where it is read from"
+        if self.discoverable and not (self.listing and self.noun):
+            return "discoverable goes with listing and a noun"
+        return ""
+
+
+SOURCES: Registry[Callable[[SourceConfig, Pseudonyms], Adapter], SourceTraits] = Registry(
+    "source kind",
+    "yeoron.sources",
+    {
+        "feed": f"{_HERE}.feed",
+        "sitemap": f"{_HERE}.sitemap",
+        "page": f"{_HERE}.page",
+        "rendered": f"{_HERE}.rendered",
+        "comments": f"{_HERE}.comments",
+        "replayed": f"{_HERE}.replayed",
+    },
+)
+"""All kinds of source: those built in, and those of other packages."""

@@ -1,0 +1,71 @@
+"""What estimators of shift declare of themselves, and the registry of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from embedding.kernel.registry import Registry
+
+if TYPE_CHECKING:
+    from embedding.kernel.records import FloatArray, IntArray
+    from embedding.trends.config import TrendsConfig
+    from embedding.trends.pair import Pair
+    from embedding.trends.permutation import Permuted
+    from embedding.trends.significance import Figures
+
+    Estimator = Callable[[Pair, IntArray, TrendsConfig], FloatArray]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A variance-stabilising map of shifts and its inverse."""
+
+    name: str
+    forward: Callable[[Figures], Figures]
+    inverse: Callable[[Figures], Figures]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimatorTraits:
+    """What an estimator does and needs."""
+
+    scale: Scale
+    """On which chance fluctuation of its figures is close to normal."""
+
+    needs_usage: bool = False
+    """Both snapshots have to say how words were used in their windows."""
+
+    needs_equal_dimensions: bool = False
+    """Both snapshots have to have vectors of the same length."""
+
+    judge: Callable[[Pair, IntArray], Permuted] | None = None
+    """A significance of its own: z and p of rows of a pair, and by what documents. Without it words
+    are judged by words of like frequency."""
+
+    shown_as: str = ""
+    """The estimator whose figures people see instead, where these have no unit that they know;
+    it also judges where `judge` cannot."""
+
+    def contradiction(self) -> str:
+        """Why these traits cannot all be; empty where they can."""
+        if self.judge is not None and not (self.shown_as and self.needs_usage):
+            return "judge goes with needs_usage, and with shown_as, which judges without it"
+        return ""
+
+
+ESTIMATORS: Registry[Estimator, EstimatorTraits] = Registry(
+    "estimator",
+    "yeoron.estimators",
+    dict.fromkeys(("usage", "neighbours", "procrustes", "local"), "embedding.trends.shift"),
+)
+"""All estimators: those built in, and those of other packages."""
+
+
+def shown(estimator: str) -> str:
+    """The estimator whose figures people see."""
+    return ESTIMATORS.traits(estimator).shown_as or estimator

@@ -1,0 +1,91 @@
+"""A node's learner, put together of what its specification and the server's greeting ask for."""
+
+from __future__ import annotations
+
+import threading
+
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.protocol import Welcome
+from embedding.exchange.shards.columns import ColumnsOnShards
+from embedding.exchange.transport import Transport
+from embedding.kernel.records import WindowUnit
+from embedding.models.making import make_trainer
+from embedding.stream.replay import make_replay
+from embedding.worker.batch import BatchWork
+from embedding.worker.columns import ColumnLearner
+from embedding.worker.evidence import EvidenceKeeper
+from embedding.worker.foresight import Foresight
+from embedding.worker.heldout import HeldOut
+from embedding.worker.hogwild import HogwildLearner, MappedTables
+from embedding.worker.learner import Extras, Learner
+from embedding.worker.lexicon import Lexicon
+from embedding.worker.listening import Listener
+from embedding.worker.nodeclock import Start
+from embedding.worker.outstanding import Outstanding
+from embedding.worker.paced import PacedLearner
+from embedding.worker.past import PastTexts
+from embedding.worker.spec import NodeSpec
+from embedding.worker.usage import UsageReader
+
+
+def make_learner(
+    spec: NodeSpec,
+    client: ParameterClient,
+    transport: Transport,
+    welcome: Welcome,
+    stop: threading.Event,
+    *,
+    rehearses: bool,
+) -> Learner:
+    """The learner that the server's topology and policy need.
+
+    rehearses  what is remembered is learnt again between fresh blocks
+    """
+    model, unit = spec.model, WindowUnit(welcome.window_unit)
+    remembers = spec.node.replay_ratio or rehearses
+    # Rows that nodes sum up among themselves cannot be asked for by one of them alone.
+    past = PastTexts.of(spec.node, unit) if spec.ring is None else None
+    shares = spec.corpus is not None
+    extras = Extras(
+        lexicon=_lexicon(spec, welcome, unit, stop),
+        held_out=_held_out(spec) if rehearses and spec.node.held_out else None,
+        rounds=BatchWork(client, model, spec.stream, spec.name, shares, stop),
+        usage=UsageReader.of(model, welcome.usage, past),
+        outstanding=Outstanding(welcome.place) if spec.corpus is None else None,
+    )
+    trainer = make_trainer(model, torch=spec.node.trainer == "torch")
+    memory = make_replay(spec.stream, model.seed) if remembers else None
+    start = Start.of(welcome, active=1 if spec.ring is None else spec.ring.size)
+    common = {
+        "node": spec.name,
+        "model": model,
+        "config": spec.node,
+        "unit": unit,
+        "start": start,
+        "extras": extras,
+    }
+    if isinstance(client.path, ColumnsOnShards):
+        return ColumnLearner(transport, trainer, memory, columns=client.path, **common)
+    if welcome.shared is not None:
+        tables = MappedTables.attach(welcome.shared, welcome.dim)
+        return HogwildLearner(transport, trainer, memory, tables=tables, **common)
+    return PacedLearner(transport, trainer, memory, **common)
+
+
+def listener_of(spec: NodeSpec, welcome: Welcome) -> Listener | None:
+    """Who tells the server who used a word; not of a corpus, whose words everybody may see."""
+    return Listener.of(welcome) if spec.corpus is None else None
+
+
+def _lexicon(spec: NodeSpec, welcome: Welcome, unit: WindowUnit, stop: threading.Event) -> Lexicon:
+    """Reads a corpus ahead of what is learnt, where later mentions can give a word its row."""
+    tokens, foresight = spec.node.look_ahead_tokens, None
+    if spec.corpus is not None and 1 < welcome.min_count <= tokens:
+        foresight = Foresight(tokens, unit, stop)
+    evidence = None if spec.evidence is None else EvidenceKeeper(spec.evidence, spec.name)
+    return Lexicon(listener=listener_of(spec, welcome), evidence=evidence, foresight=foresight)
+
+
+def _held_out(spec: NodeSpec) -> HeldOut:
+    model = spec.model
+    return HeldOut(spec.node.held_out, model.window, model.negative, model.seed)

@@ -1,0 +1,48 @@
+"""What a node tells of words beside their rows: what stood around young ones, and their use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from embedding.exchange.payload import Surroundings, WindowUse
+from embedding.kernel.records import TokenBlock
+from embedding.worker.lexicon import Lexicon
+from embedding.worker.planning import Plan
+from embedding.worker.ticks import Prepared
+from embedding.worker.usage import Rows, UsageReader
+from embedding.worker.young import RowCounts, Sightings, YoungWords
+
+
+class Observer:
+    """Of one learner; each part is None where the server does not ask for it.
+
+    usage  remembers text, and reads it again when a window closes
+    """
+
+    def __init__(self, young: YoungWords | None, usage: UsageReader | None) -> None:
+        self.usage = usage
+        self._young = young
+
+    def sight(
+        self, blocks: Sequence[TokenBlock], planned: Plan, rows: Callable[[], RowCounts]
+    ) -> Sequence[Sightings]:
+        """What the blocks say of words that were read only a few times.
+
+        rows  the words of the tick by local row; asked for where it is needed alone
+        """
+        return () if self._young is None else self._young.sight(blocks, planned.block, rows())
+
+    def surroundings(self, prepared: Prepared) -> Surroundings | None:
+        """What stood around young words."""
+        return None if self._young is None else self._young.learn_all(prepared.sightings)
+
+    def remember(self, prepared: Prepared) -> None:
+        """Fresh text, until the windows that it is compared with are over."""
+        if self.usage is not None and prepared.blocks:
+            self.usage.keep(prepared.blocks, prepared.tables)
+
+    def close(self, prepared: Prepared, lexicon: Lexicon, rows: Rows) -> tuple[WindowUse, ...]:
+        """How words were used in a window that is over, and before it."""
+        if self.usage is None or prepared.close is None:
+            return ()
+        return (self.usage.close(prepared.close.window, lexicon, rows),)

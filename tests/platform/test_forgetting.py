@@ -1,0 +1,413 @@
+"""`yeoron forget` and `yeoron retain`: gone from every file, whatever was killed on the way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import time
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from embedding.cli import app
+from embedding.crawl.erasing import erase_address, erase_before
+from embedding.crawl.frontier import Frontier
+from embedding.crawl.rewinding import blocked
+from embedding.evaluation.tracking import track_snapshot
+from embedding.exchange.client import ParameterClient
+from embedding.exchange.config import ExchangeConfig
+from embedding.exchange.payload import BlockCounts, CountGroup
+from embedding.exchange.protocol import Push
+from embedding.forgetting import Wish, forget, retain
+from embedding.kernel.errors import ConfigError, InputError
+from embedding.kernel.records import Phrase, SourceProgress, Window
+from embedding.models.config import ModelConfig
+from embedding.server.config import ServerConfig
+from embedding.server.service import ParameterServer, running_server
+from embedding.settings import PathsConfig, RetentionConfig, Settings
+from embedding.snapshots import erasing
+from embedding.snapshots.evidence import SCHEMA, EvidenceStore
+from embedding.snapshots.store import SnapshotStore
+
+NAME, SOURCE, PAGE = "홍길동", "숨은게시판", "https://board.example/p/17"
+DAY = Window(datetime(2020, 2, 3, tzinfo=UTC), datetime(2020, 2, 4, tzinfo=UTC))
+AT = DAY.start.timestamp()
+NOW = datetime(2030, 1, 1, tzinfo=UTC).timestamp()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(
+        paths=PathsConfig(home=tmp_path / "home"),
+        model=ModelConfig(dim=4),
+        retention=RetentionConfig(
+            snapshots_days=30, mlflow_days=30, reports_days=30, evidence_days=30, frontier_days=30
+        ),
+    )
+
+
+def server_config(settings: Settings) -> ServerConfig:
+    return ServerConfig(
+        state_dir=settings.paths.checkpoints,
+        snapshots=str(settings.paths.snapshots),
+        config_digest=settings.digest(),
+        min_count=1,
+        checkpoint_every_s=600.0,
+        device="cpu",
+    )
+
+
+class Node:
+    """Pushes counts of words by name."""
+
+    def __init__(self, server: ParameterServer, digest: str) -> None:
+        line = ExchangeConfig(connect_timeout_s=60, request_timeout_s=60)
+        self.client = ParameterClient(server.location, node="n0", config=line, config_digest=digest)
+        self.sequence = self.client.hello().sequence
+
+    def read(self, source: str, words: list[str], phrases: tuple[Phrase, ...] = ()) -> None:
+        self.sequence += 1
+        n, ones = len(words), np.ones(len(words), dtype=np.int64)
+        counts = BlockCounts((CountGroup(source, int(AT), n),), -ones, list(words), 3 * ones, ones)
+        progress = (SourceProgress(source, 1, 3 * n, AT, int(AT), (1.0,)),)
+        self.client.push(
+            Push(
+                *("n0", self.sequence, 0, (), counts, progress),
+                tokens=3 * n,
+                loss_sum=1.0,
+                pairs=1,
+                tokenizer_digest="",
+                phrases=phrases,
+            )
+        )
+
+
+def frontier_of(settings: Settings) -> str:
+    return f"sqlite:///{settings.paths.frontier.resolve() / 'yeoron.db'}"
+
+
+def fill(settings: Settings) -> None:
+    """A home in which every store holds the name, the source and the page."""
+    paths = settings.paths
+    with running_server(server_config(settings), dim=4) as server:
+        node = Node(server, settings.digest())
+        words = [NAME, "말", "글", "홍길동전"]
+        node.client.admit(words, np.full(4, 9))
+        phrase = Phrase("홍길동전", (NAME, "전"), AT, AT, 0)
+        node.read("뉴스", words, (phrase,))
+        node.read(SOURCE, ["말", NAME, "드문말"])
+        server.cutter.cut(DAY)
+        node.read("뉴스", ["글"])
+        node.client.close()
+    frontier = Frontier(frontier_of(settings))
+    for source, keys in (
+        (SOURCE, [PAGE, f"{PAGE}#comment-1", "https://board.example/p/18"]),
+        ("뉴스", ["https://news.example/1"]),
+    ):
+        frontier.offer(source, [(key, AT) for key in keys], AT)
+        frontier.acknowledge(keys, AT)
+    frontier.close()
+    rows = [(NAME, SOURCE, PAGE), ("말", SOURCE, PAGE), ("말", "뉴스", "https://news.example/1")]
+    table = pa.table(
+        {
+            "word": [row[0] for row in rows],
+            "source": [row[1] for row in rows],
+            "day": [int(AT // 86_400)] * 3,
+            "hash": [1, 2, 3],
+            "url": [row[2] for row in rows],
+            "published": [AT] * 3,
+        },
+        schema=SCHEMA,
+    )
+    EvidenceStore(paths.evidence).add(table, "n0")
+    report = paths.trends / SnapshotStore(paths.snapshots).list()[0].id
+    report.mkdir(parents=True)
+    text = f'{{"words": ["{NAME}"], "sources": ["{SOURCE}"], "urls": ["{PAGE}"]}}'
+    (report / "report.json").write_text(text, encoding="utf-8")
+    pq.write_table(pa.table({"word": [NAME]}), report / "scores.parquet")
+    shutil.copytree(paths.checkpoints, paths.home / "checkpoints-before-20200101T000000")
+    (paths.checkpoints / "identity").touch()
+
+
+def track(settings: Settings) -> None:
+    paths = settings.paths
+    paths.mlflow.mkdir(parents=True)
+    track_snapshot(
+        SnapshotStore(paths.snapshots),
+        tracking_uri=f"sqlite:///{paths.mlflow.resolve() / 'mlflow.db'}",
+        device="cpu",
+    )
+
+
+def holding(folder: Path, wanted: str) -> list[str]:
+    """Files that hold a text, in whatever encoding or packed in a table's column."""
+    found = []
+    forms = [wanted.encode(encoding) for encoding in ("utf-8", "utf-16-le", "unicode_escape")]
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file():
+            continue
+        held = path.read_bytes()
+        if held.startswith(b"ARROW1"):
+            with pa.ipc.open_file(pa.py_buffer(held)) as reader:
+                held += str(reader.read_all().to_pydict()).encode()
+        if path.suffix == ".parquet":
+            held += str(pq.read_table(path, partitioning=None).to_pydict()).encode()
+        if any(form in held for form in forms):
+            found.append(str(path.relative_to(folder)))
+    return found
+
+
+def opens(settings: Settings) -> ParameterServer:
+    """Every store can be opened; the server that did is stopped."""
+    store = SnapshotStore(settings.paths.snapshots)
+    assert store.broken() == {}
+    for ref in store.list():
+        snapshot = store.open(ref.id)
+        snapshot.verify()
+        assert snapshot.usage is None or len(snapshot.usage.rows) >= 0
+    Frontier(frontier_of(settings)).close()
+    EvidenceStore(settings.paths.evidence).find("말", DAY.start, DAY.end)
+    with running_server(server_config(settings), dim=4) as server:
+        pass
+    return server
+
+
+@pytest.mark.timeout(300)
+def test_a_word_is_gone_from_every_file_and_comes_back_in_none(settings: Settings) -> None:
+    fill(settings)
+    track(settings)
+    home = settings.paths.home
+    assert len(holding(home, NAME)) > 5, "the look finds what is there"
+    wish = Wish(word=NAME)
+    before = holding(home, NAME)
+    said = forget(settings, wish, dry=True)
+    assert holding(home, NAME) == before, "a dry run changes nothing"
+    assert any("had a row" in one for one in said)
+    (ref,) = SnapshotStore(settings.paths.snapshots).list()
+    said = forget(settings, wish)
+    left = [name for name in holding(home, NAME) if "홍길동전" not in (home / name).name]
+    # Another word that begins with it is another word.
+    assert left == holding(home, "홍길동전")
+    assert any("still hold a trace" in one for one in said)
+    opens(settings)
+    snapshot = SnapshotStore(settings.paths.snapshots).open(ref.id)
+    assert snapshot.index(NAME) is None
+    assert snapshot.index("말") is not None
+    assert NAME not in snapshot.by_source.words
+    assert snapshot.phrases == {} or NAME not in str(snapshot.phrases)
+    with running_server(server_config(settings), dim=4) as server:
+        node = Node(server, settings.digest())
+        ids = node.client.admit([NAME, "말", "새말"], np.full(3, 99))
+        assert ids[0] == -1, "it gets no row again"
+        assert (ids[1:] >= 0).all()
+        node.client.close()
+    again = forget(settings, wish)
+    assert any("0 addresses" in one for one in again)
+    opens(settings)
+
+
+@pytest.mark.timeout(300)
+def test_a_source_is_gone_from_every_file_and_is_blocked(settings: Settings) -> None:
+    fill(settings)
+    track(settings)
+    home = settings.paths.home
+    forget(settings, Wish(source=SOURCE))
+    assert set(blocked(frontier_of(settings))) == {SOURCE}
+    assert holding(home, SOURCE) == ["frontier/yeoron.db"], "its block alone names it"
+    opens(settings)
+    (ref,) = SnapshotStore(settings.paths.snapshots).list()
+    snapshot = SnapshotStore(settings.paths.snapshots).open(ref.id)
+    assert dict(snapshot.manifest.tokens) == {"뉴스": 12}
+    assert set(snapshot.by_source.sources) == {"뉴스"}
+    with closing(sqlite3.connect(settings.paths.mlflow / "mlflow.db")) as database:
+        tags = dict(database.execute("SELECT key, value FROM tags"))
+    assert tags["yeoron.sources"] == "뉴스"
+
+
+def test_an_address_is_gone_and_is_not_read_again(settings: Settings) -> None:
+    fill(settings)
+    shutil.rmtree(settings.paths.home / "checkpoints-before-20200101T000000")
+    forget(settings, Wish(address=f"{PAGE}?utm_source=x"))
+    assert holding(settings.paths.home, PAGE) == ["frontier/yeoron.db"]
+    frontier = Frontier(frontier_of(settings))
+    assert frontier.discover(SOURCE, [(PAGE, AT)], AT) == 0
+    assert frontier.offer(SOURCE, [(f"{PAGE}#comment-1", AT)], AT) == frozenset()
+    frontier.close()
+    with closing(sqlite3.connect(settings.paths.frontier / "yeoron.db")) as database:
+        query = "SELECT status, reason, published_at, done_at FROM frontier_urls WHERE key LIKE ?"
+        rows = database.execute(query, (f"{PAGE}%",)).fetchall()
+    assert set(rows) == {("failed", "forgotten", None, None)}
+    unknown = "https://board.example/p/99"
+    erase_address(frontier_of(settings), unknown)
+    frontier = Frontier(frontier_of(settings))
+    assert frontier.discover(SOURCE, [(unknown, AT)], AT) == 0
+    frontier.close()
+
+
+STEPS = [
+    "embedding.forgetting.erase_source",
+    "embedding.server.recovery.erasing._older",
+    "embedding.snapshots.evidence.replaced",
+    "embedding.forgetting.storage.sweep",
+    "embedding.snapshots.erasing.sync",
+    "embedding.snapshots.erasing.shutil.copy2",
+    "embedding.evaluation.erasing._drop_plots",
+]
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_on_the_way_all_stores_open_and_the_next_call_ends_it(
+    settings: Settings, step: str
+) -> None:
+    fill(settings)
+    store = settings.paths.snapshots
+    (folder,) = [path for path in store.iterdir() if path.is_dir()]
+    copy = settings.paths.mlflow / "artifacts" / "0" / "r" / "artifacts" / "model" / "snapshot"
+    shutil.copytree(folder, copy)
+    (copy / "notes.txt").touch()
+    (folder / "notes.txt").touch()
+    wish = Wish(source=SOURCE)
+    with patch(step, side_effect=Killed), pytest.raises(Killed):
+        forget(settings, wish)
+    opens(settings)
+    forget(settings, wish)
+    assert holding(settings.paths.home, SOURCE) == ["frontier/yeoron.db"]
+    opens(settings)
+
+
+def test_a_snapshot_whose_place_is_empty_is_put_there_by_whoever_opens_the_store(
+    settings: Settings,
+) -> None:
+    fill(settings)
+    store = settings.paths.snapshots
+    (ref,) = SnapshotStore(store).list()
+    finish = erasing.finish
+    with patch("embedding.snapshots.erasing.finish", side_effect=Killed), pytest.raises(Killed):
+        erasing.erase(store / ref.id, source=SOURCE)
+    assert not (store / ref.id).exists()
+    assert finish is erasing.finish
+    snapshot = SnapshotStore(store).open(ref.id)
+    snapshot.verify()
+    assert SOURCE not in snapshot.manifest.tokens
+
+
+def test_forgetting_while_a_server_runs_is_refused(settings: Settings) -> None:
+    fill(settings)
+    before = holding(settings.paths.home, NAME)
+    with running_server(server_config(settings), dim=4):
+        with pytest.raises(ConfigError, match="another server is using it"):
+            forget(settings, Wish(word=NAME))
+        assert set(before) <= set(holding(settings.paths.home, NAME)) | set(before)
+
+
+def test_words_on_shards_are_refused_before_anything_is_changed(settings: Settings) -> None:
+    shards = settings.server.model_copy(update={"shards": 2})
+    with pytest.raises(ConfigError, match="2 shards"):
+        forget(settings.model_copy(update={"server": shards}), Wish(word=NAME))
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"word": " "}, {"word": "a", "source": "b"}, {"address": "ftp://a/1"}]
+)
+def test_a_wish_that_says_nothing_is_refused(given: dict[str, str]) -> None:
+    with pytest.raises(InputError, match="forget"):
+        Wish(**given)
+
+
+def test_an_empty_home_has_nothing_to_forget(settings: Settings) -> None:
+    for wish in (Wish(word=NAME), Wish(source=SOURCE), Wish(address=PAGE)):
+        assert forget(settings, wish)
+    assert retain(settings)
+    assert not settings.paths.frontier.exists()
+
+
+@pytest.mark.timeout(300)
+def test_each_store_keeps_what_is_young_and_loses_what_is_old(settings: Settings) -> None:
+    fill(settings)
+    track(settings)
+    paths = settings.paths
+    log = paths.logs / "old.log"
+    log.parent.mkdir()
+    log.touch()
+    assert all(": 0 " in one for one in retain(settings, now=AT + 86_400, dry=True))
+    wall = time.time()
+    for path in (*paths.home.glob("checkpoints-before-*"), log, *paths.trends.rglob("*")):
+        os.utime(path, (wall - 200 * 86_400,) * 2)
+    done = {one.partition(":")[0]: one for one in retain(settings)}
+    assert ": 3 " in done["Evidence, addresses of documents"]
+    assert ": 4 " in done["Frontier, addresses"]
+    assert ": 1 " in done["Trend reports"]
+    assert ": 1 " in done["States put aside"]
+    assert ": 1 " in done["Log files"]
+    assert ": 0 " in done["Snapshots"]
+    assert ": 0 " in done["MLflow's runs"]
+    opens(settings)
+    assert list(paths.evidence.rglob("*.parquet")) == []
+    assert not log.exists()
+    # The snapshot is old now, but an alias names it; so is its run.
+    later = retain(settings, now=NOW)
+    assert "Snapshots: 0 were removed." in later
+    assert "MLflow's runs: 0 were removed." in later
+    with patch("embedding.forgetting.mlflow.pinned", return_value=frozenset()):
+        assert "MLflow's runs: 1 were removed." in retain(settings, now=NOW)
+    models = list((paths.mlflow / "artifacts").rglob("vectors.arrow"))
+    assert models == []
+    assert len(SnapshotStore(paths.snapshots).list()) == 1, "the newest snapshot is kept"
+
+
+def test_old_snapshots_that_are_not_the_newest_go(settings: Settings) -> None:
+    fill(settings)
+    with running_server(server_config(settings), dim=4) as server:
+        node = Node(server, settings.digest())
+        later = Window(datetime(2020, 2, 4, tzinfo=UTC), datetime(2020, 2, 5, tzinfo=UTC))
+        node.client.close()
+        server.cutter.cut(later)
+    store = SnapshotStore(settings.paths.snapshots)
+    first, last = store.list()
+    assert "Snapshots: 1 would be removed." in retain(settings, now=NOW, dry=True)
+    assert "Snapshots: 1 were removed." in retain(settings, now=NOW)
+    assert [ref.id for ref in store.list()] == [last.id] != [first.id]
+
+
+def test_what_somebody_asked_to_be_forgotten_is_not_read_again_when_it_is_old(
+    settings: Settings,
+) -> None:
+    fill(settings)
+    frontier = frontier_of(settings)
+    erase_address(frontier, PAGE)
+    assert erase_before(frontier, NOW) == 2
+    held = Frontier(frontier)
+    assert held.discover(SOURCE, [(PAGE, AT)], AT) == 0
+    held.close()
+
+
+def test_the_commands(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(settings)
+    monkeypatch.setenv("YEORON_PATHS__HOME", str(settings.paths.home))
+    monkeypatch.setenv("YEORON_MODEL__DIM", "4")
+    run = CliRunner().invoke
+    asked = run(app, ["forget", "--word", NAME], input="n\n")
+    assert asked.exit_code == 1
+    assert holding(settings.paths.evidence, NAME)
+    dry = run(app, ["forget", "--word", NAME, "--dry-run"])
+    assert dry.exit_code == 0, dry.output
+    assert "would be removed" in dry.output
+    done = run(app, ["forget", "--word", NAME, "--yes"])
+    assert done.exit_code == 0, done.output
+    assert "were removed" in done.output
+    assert holding(settings.paths.evidence, NAME) == []
+    aged = run(app, ["retain", "--dry-run", "--json"])
+    assert aged.exit_code == 0, aged.output

@@ -1,0 +1,16 @@
+"""A compression: a twentieth of the entries, whatever the settings say."""
+
+from __future__ import annotations
+
+from embedding.exchange.compression.topk import TopK
+from embedding.exchange.compression.traits import COMPRESSIONS, CompressionTraits
+from embedding.exchange.config import ExchangeConfig
+
+
+@COMPRESSIONS.register("outside-topk", CompressionTraits())
+class Twentieth(TopK):
+    kind = "outside-topk"
+
+    @classmethod
+    def of(cls, config: ExchangeConfig) -> Twentieth:
+        return cls(0.05)
