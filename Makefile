@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up down test explore check format lint types contracts audit clean
+.PHONY: help setup demo up down test docs explore check format lint types contracts audit clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,6 +48,10 @@ test: setup check ## everything CI runs, several files at a time
 audit: ## look up known vulnerabilities of the pinned packages (needs pip-audit on the path, and a network)
 	@command -v pip-audit >/dev/null || { echo "audit: pip-audit is missing; pipx install pip-audit." >&2; exit 2; }
 	@pip-audit --requirement infra/constraints.txt --no-deps --disable-pip
+
+docs: setup ## write the reference pages and build the site into var/site
+	@$(BIN)/python infra/reference.py
+	@$(BIN)/mkdocs build --strict --quiet
 
 explore: setup ## look for new examples that fail: SECONDS=1800 SEED=n ROUNDS=n SCALE=1 WHERE=tests/text
 	@$(BIN)/python tests/explore.py --seconds $(or $(SECONDS),1800) --scale $(or $(SCALE),1) \

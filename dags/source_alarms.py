@@ -1,9 +1,10 @@
 """# source_alarms: which sources fell silent?
 
 Unpause it and every ten minutes the parameter server is asked which sources are out of their usual
-range (`page_changed`, `blocked`, `unreachable`, `empty`; see docs/crawling.md). Each of them
-becomes a task instance named after the source that fails with the alarm's sentence: the grid shows
-it, and whatever you attach to failed tasks tells you of it. Without an alarm the task is skipped.
+range (`page_changed`, `blocked`, `unreachable`, `empty`; see docs/concepts/crawling.md). Each of
+them becomes a task instance named after the source that fails with the alarm's sentence: the grid
+shows it, and whatever you attach to failed tasks tells you of it. Without an alarm the task is
+skipped.
 """
 
 from datetime import UTC, datetime, timedelta

@@ -44,7 +44,7 @@ PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "scipy")
 PASSES = (5, 20)
 """Passes of gensim: its default, and as many as so little text takes."""
 WEIGHING = Weighing(frequent=1e-2, nearer=True)
-"""How contexts are weighed; chosen on planted petitions (docs/evaluation.md)."""
+"""How contexts are weighed; chosen on planted petitions (docs/concepts/evaluation.md)."""
 MIXED = ("usage", "APD", "PRT, unbiased")
 OTHERS = 300
 """Words beside the targets that thresholds come from."""

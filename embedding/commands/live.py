@@ -91,7 +91,7 @@ def policy(
         list[str] | None,
         typer.Option(
             help="A setting as NAME=VALUE, as in tau=8 or staleness=2 "
-            "(docs/synchronisation.md); may be repeated. Others stay as they are."
+            "(docs/concepts/synchronisation.md); may be repeated. Others stay as they are."
         ),
     ] = None,
     server: Server = None,

@@ -34,7 +34,7 @@ SyncSetting = Annotated[
     list[str] | None,
     typer.Option(
         help="A setting of the policy as NAME=VALUE, as in tau=8 or staleness=2 "
-        "(docs/synchronisation.md); may be repeated."
+        "(docs/concepts/synchronisation.md); may be repeated."
     ),
 ]
 ExchangeEvery = Annotated[
@@ -259,19 +259,28 @@ def simweb(
     truth: Annotated[
         bool, typer.Option("--truth", help="Print the planted events and end.")
     ] = False,
+    write: Annotated[
+        Path | None, typer.Option(help="Write the corpus as dated JSONL, for `train`, and end.")
+    ] = None,
 ) -> None:
     """Play a dated corpus as a small real web: news, board, comments, robots, faults.
 
     Examples: `yeoron simweb --autostart` · `yeoron simweb --corpus posts.jsonl --speed 86400` ·
-    `yeoron simweb --truth`
+    `yeoron simweb --truth` · `yeoron simweb --corpus generated --write posts.jsonl`
     """
     from embedding.simweb.config import SimwebConfig
+    from embedding.simweb.corpus import write_corpus
     from embedding.simweb.generated import truth as planted
+    from embedding.simweb.resolve import resolve_corpus
     from embedding.simweb.serve import serve as play
 
     log_to_stderr()
     config = validate(SimwebConfig, {**asdict(played), **asdict(web)}, "yeoron simweb")
     if truth:
         print_json(planted(config))
+        return
+    if write is not None:
+        written = write_corpus(resolve_corpus(config), write)
+        console.print(f"{written:,} documents: {write}", markup=False, highlight=False)
         return
     play(config, ready=lambda url: console.print(f"simweb plays at {url}", highlight=False))

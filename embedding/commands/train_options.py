@@ -60,7 +60,7 @@ SyncSetting = Annotated[
     list[str] | None,
     typer.Option(
         help="A setting of --sync as NAME=VALUE, as in tau=8 or staleness=2 "
-        "(docs/synchronisation.md); may be repeated."
+        "(docs/concepts/synchronisation.md); may be repeated."
     ),
 ]
 Shards = Annotated[int, typer.Option(help="Processes that hold the tables; see --split.")]

@@ -125,7 +125,7 @@ def _train(request: TrainRequest, out: Path | None, state_dir: Path | None) -> T
         errors.print(
             f"nodes died together: what {result.ways['lost_tokens']:,} tokens had taught died with "
             f"them, and {result.ways['from_server']} times what up to settle_blocks blocks of each "
-            "node had; all tokens are counted (docs/topologies.md).",
+            "node had; all tokens are counted (docs/concepts/topologies.md).",
             highlight=False,
         )
     return result

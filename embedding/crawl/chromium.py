@@ -38,7 +38,7 @@ def sandboxed() -> bool:
         return True
     log.warning(
         "Chromium runs without its sandbox, because this is root: a hostile page that breaks out "
-        "of it is root too. Run the platform as a user of its own (docs/security.md)."
+        "of it is root too. Run the platform as a user of its own (docs/concepts/security.md)."
     )
     return False
 

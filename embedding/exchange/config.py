@@ -54,13 +54,13 @@ class ExchangeConfig(Config):
 
     pulls: Literal["rows", "changes"] = "rows"
     """What a pull brings: whole rows, or how far each is from what the node has of it, in steps as
-    `threshold` writes them (needs cache_bytes; docs/wire.md)."""
+    `threshold` writes them (needs cache_bytes; docs/concepts/wire.md)."""
 
     compression: Compression = "fp16"
     """How pushed deltas travel: none (float32), fp16 (float16), threshold (multiples of a step,
     Strom 2015), onebit (a bit an entry, Seide 2014) or topk (the entries that moved farthest,
     Aji 2017), or a way that another package adds (docs/extending.md). What the last three leave out
-    is fed back into later pushes (docs/wire.md)."""
+    is fed back into later pushes (docs/concepts/wire.md)."""
 
     threshold: float = Field(default=0.005, gt=0, le=1e6)
     """threshold and pulled changes: the least step; entries that moved less are kept back until

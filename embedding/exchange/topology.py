@@ -11,7 +11,7 @@ from embedding.kernel.config import Config
 
 
 class TopologyConfig(Config):
-    """The ways that rows travel (docs/topologies.md)."""
+    """The ways that rows travel (docs/concepts/topologies.md)."""
 
     kind: Literal["ps", "allreduce", "hybrid"] = "ps"
     """ps: every row by the parameter server. allreduce: each node holds a replica of the tables,

@@ -62,7 +62,7 @@ class ModelConfig(Config):
 
     schedule: Schedule = Schedule.CONSTANT
     """linear for a corpus with an end, constant for a stream, window for a dated corpus: the rate
-    falls in each window anew (see docs/training.md)."""
+    falls in each window anew (see docs/concepts/training.md)."""
 
     window_swing: float = Field(default=0.5, ge=0, le=0.999)
     """window: by which part of itself the learning rate is higher when a window begins, and lower

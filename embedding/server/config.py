@@ -19,7 +19,7 @@ class SyncConfig(Config):
     policy: str = "ssp"
     """Name of a consistency policy: bsp, backup, ssp, asp, easgd, averaging, sandblaster, auto or
     hogwild
-    (`embedding.server.policies.POLICIES`; docs/synchronisation.md)."""
+    (`embedding.server.policies.POLICIES`; docs/concepts/synchronisation.md)."""
 
     staleness: int = Field(default=4, ge=0)
     """ssp: how many clocks the fastest node may be ahead of the slowest."""
@@ -196,8 +196,9 @@ class ServerConfig(Config):
 
     young_mentions: int = Field(default=200, ge=0, le=10_000)
     """Until a word was read so often (decayed count), readers of snapshots and of live tables get a
-    mixture of its row and of a vector inferred from all its contexts at once (docs/training.md;
-    skip-gram only); what is trained does not change. 0 shows rows as gradient steps left them."""
+    mixture of its row and of a vector inferred from all its contexts at once
+    (docs/concepts/training.md; skip-gram only); what is trained does not change. 0
+    shows rows as gradient steps left them."""
 
     young_words: int = Field(default=100_000, ge=1)
     """Most words for which contexts are added up, the latest read; each takes a float32 row and
@@ -205,8 +206,8 @@ class ServerConfig(Config):
 
     usage: bool = True
     """Whether nodes say how words were used when a window closes, for those who compare windows and
-    sources (docs/trends.md; not with fasttext). Without it snapshots say where words stand, but not
-    how sure a change is."""
+    sources (docs/concepts/changes.md; not with fasttext). Without it snapshots say where words
+    stand, but not how sure a change is."""
 
     usage_words: int = Field(default=100_000, ge=1)
     """Most words whose use is kept so, summed over sources: for the window, the one before it, and
@@ -221,12 +222,12 @@ class ServerConfig(Config):
     shards: int = Field(default=1, ge=1, le=64)
     """1: this process holds the rows. More: so many processes hold them, each those of its ids,
     and this one holds the vocabulary and says in which order rows change
-    (docs/parameter-server.md)."""
+    (docs/concepts/server.md)."""
 
     split: Literal["rows", "columns"] = "rows"
     """What of the tables a shard holds: the rows of its ids, or some columns of every row. Columns
     are learnt where they lie: nodes send words and one number an example, so that bytes do not
-    depend on the dimension (docs/topologies.md); sgns and cbow only."""
+    depend on the dimension (docs/concepts/topologies.md); sgns and cbow only."""
 
     shards_port: int = Field(default=0, ge=0, le=65535)
     """Port of the first shard, the others have the next ones; 0 takes free ones."""

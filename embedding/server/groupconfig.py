@@ -12,7 +12,7 @@ from embedding.kernel.errors import ConfigError
 
 
 class GroupConfig(Config):
-    """A server's place among server groups (docs/topologies.md)."""
+    """A server's place among server groups (docs/concepts/topologies.md)."""
 
     leader: Location | None = None
     """Address of the leading group's server, whose replica this server is; None: it leads, or is

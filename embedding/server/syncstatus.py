@@ -11,7 +11,7 @@ from embedding.server.words.accounting import iso
 
 
 def sync_status(state: ServerState, now: float) -> dict[str, Any]:
-    """JSON-safe (docs/synchronisation.md).
+    """JSON-safe (docs/concepts/synchronisation.md).
 
     policy       as it was asked for; running: the one that rules, which `auto` chooses
     pooled       nodes whose deltas of the same rows are added up

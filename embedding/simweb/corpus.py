@@ -134,6 +134,30 @@ def read_corpus(path: Path, config: SimwebConfig) -> Corpus:
         ) from error
 
 
+def write_corpus(corpus: Corpus, path: Path) -> int:
+    """Write a document a line as `yeoron train --dated` reads it; how many there are.
+
+    The source of a line is the part of the simulated web that plays it, where that is known.
+    Raises InputError where the file cannot be written.
+    """
+    try:
+        with path.open("w", encoding="utf-8") as stream:
+            for each in corpus.documents:
+                line = {
+                    "date": each.when.isoformat(),
+                    "source": each.part or each.source,
+                    "title": each.title,
+                    "text": each.text,
+                }
+                kept = {key: value for key, value in line.items() if value}
+                stream.write(json.dumps(kept, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise InputError(
+            f"{path}: the corpus cannot be written: {error.strerror or error}."
+        ) from error
+    return len(corpus.documents)
+
+
 def _open(path: Path) -> IO[bytes]:
     return lzma.open(path, "rb") if path.suffix == ".xz" else path.open("rb")
 

@@ -170,7 +170,7 @@ Progress = Callable[[TrainProgress], None]
 
 @dataclass(frozen=True)
 class TrainResult:
-    """What a training did; docs/training.md explains each figure.
+    """What a training did; docs/concepts/training.md explains each figure.
 
     tokens_trained    tokens learnt that have a row (before subsampling), all epochs
     seconds           from the call to the last snapshot

@@ -1,7 +1,7 @@
 """A training that can be interrupted: what its state folder holds, and going on from it.
 
     DIR/training.json  the request and the corpus that it was begun with; tokens of an epoch
-    DIR/server/        checkpoints of the parameter server (see docs/recovery.md)
+    DIR/server/        checkpoints of the parameter server (see docs/concepts/recovery.md)
     DIR/snapshots/     what was cut so far; it moves to `out` at the end
 
 The server's checkpoint says how far each node has read, so that the same command learns the rest:

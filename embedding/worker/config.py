@@ -70,7 +70,8 @@ class NodeConfig(Config):
 
     past_tokens: int = Field(default=2_000_000, ge=0)
     """Most tokens of the last windows that are remembered (16 bytes each), to be read again when a
-    window closes: what moved is judged by both in one space (docs/trends.md). 0 remembers none."""
+    window closes: what moved is judged by both in one space (docs/concepts/changes.md).
+    0 remembers none."""
 
     past_windows: int = Field(default=6, ge=1, le=1_000)
     """Windows that are remembered so, beside the one that is being read."""

@@ -19,7 +19,9 @@ from embedding.crawl.addresses import canonical, host_of, plain
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.extract import read_page
 from embedding.crawl.frontier import Frontier
+from embedding.crawl.reasons import EVENTS, REASONS
 from embedding.crawl.robots import Robots
+from embedding.crawl.silence import Event
 from embedding.kernel.clock import EventClock
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import Found, Item, Listing, Page, Pseudonyms
@@ -27,45 +29,19 @@ from embedding.sources.config import SourceConfig
 from embedding.sources.registry import make_adapter, read_listing
 from generated import examples
 
-REASONS = {
-    "bad_encoding",
-    "connect",
-    "dns",
-    "duplicate",
-    "empty",
-    "foreign_host",
-    "host_busy",
-    "host_down",
-    "http_1xx",
-    "http_3xx",
-    "http_4xx",
-    "http_5xx",
-    "near_duplicate",
-    "no_browser",
-    "not_html",
-    "parse",
-    "private_address",
-    "protocol",
-    "redirect_loop",
-    "render",
-    "robots",
-    "robots_unreadable",
-    "timeout",
-    "too_large",
-}
-"""Every name under which a failure is counted; docs/crawling.md explains them."""
 TEXT = "시민들은 새로 문을 연 도서관을 찾아 책을 읽고 이야기를 나누었다. " * 6
 PAGE = "<html><head><title>{0}</title></head><body><article><p>{1}</p></article></body></html>"
 URL = "http://example.org/a"
 
 
 def test_every_reason_is_explained() -> None:
-    root = Path(__file__).parents[2]
-    page = (root / "docs" / "crawling.md").read_text(encoding="utf-8")
     code = "".join(p.read_text() for room in ("crawl", "sources") for p in modules(room))
     written = set(re.findall(r"FetchError\(\s*\"([a-z_0-9]+)\"", code)) - {"extraction"}
-    assert written <= REASONS
-    assert [reason for reason in sorted(REASONS) if f"`{reason}`" not in page] == []
+    assert written <= REASONS.keys()
+
+
+def test_every_alarm_is_explained() -> None:
+    assert EVENTS.keys() == set(Event)
 
 
 def modules(room: str) -> list[Path]:
@@ -148,7 +124,7 @@ async def test_all_faults_of_the_simulated_web_at_once_and_a_good_host_beside_it
     assert report["good"]["documents"] == len(good)
     assert report["good"]["errors"] == {}
     for name, row in report.items():
-        assert set(row["errors"]) <= REASONS, (name, row["errors"], row["last_error"])
+        assert set(row["errors"]) <= REASONS.keys(), (name, row["errors"], row["last_error"])
         assert row["pending"] == 0, name
     assert {"http_5xx", "http_4xx", "timeout", "redirect_loop", "private_address", "too_large",
             "bad_encoding"} <= set(report["all"]["errors"])  # fmt: skip
@@ -374,5 +350,5 @@ async def test_a_site_of_generated_rubbish_never_stops_the_crawl(
     frontier.close()
     assert set(paths) <= set(site.asked)
     assert report["good"]["documents"] == 1
-    assert set(report["bad"]["errors"]) <= REASONS, report["bad"]
+    assert set(report["bad"]["errors"]) <= REASONS.keys(), report["bad"]
     assert report["bad"]["pending"] == 0

@@ -15,7 +15,7 @@ from embedding.trends import storage
 from embedding.trends.report import build_report
 from embedding.trends.rows import Bias
 
-DOCS = Path(__file__).parents[2] / "docs" / "trends.md"
+DOCS = Path(__file__).parents[2] / "docs" / "concepts" / "changes.md"
 
 
 def documented() -> str:

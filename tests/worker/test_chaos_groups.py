@@ -145,7 +145,7 @@ def test_shards_of_groups_are_killed_one_after_the_other(tmp_path: Path) -> None
         found.reach(words.total() * 0.6)
         group.kill()
         # What a group told is lost where it and a shard die before the next checkpoint
-        # (docs/parameter-server.md); n0 alone may bring the rest of the corpus before that.
+        # (docs/concepts/server.md); n0 alone may bring the rest of the corpus before that.
         found.client.checkpoint(wait=True)
         group.serve()
         found.reach(words.total() * 0.8)

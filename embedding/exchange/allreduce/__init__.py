@@ -1,1 +1,1 @@
-"""Rows that live in replicas, summed over all nodes (docs/topologies.md)."""
+"""Rows that live in replicas, summed over all nodes (docs/concepts/topologies.md)."""

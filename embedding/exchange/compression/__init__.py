@@ -1,1 +1,1 @@
-"""Compressing pushes, and error feedback (docs/wire.md)."""
+"""Compressing pushes, and error feedback (docs/concepts/wire.md)."""

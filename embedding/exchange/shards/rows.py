@@ -1,4 +1,4 @@
-"""A client's rows where shards hold rows (docs/parameter-server.md, Topology).
+"""A client's rows where shards hold rows (docs/concepts/server.md).
 
 A push goes to every shard and then, without its rows, to the server, which says to all shards when
 it is to be applied. A pull asks the server first, which lets it through as the policy says and

@@ -27,8 +27,8 @@ def topology(
                 all-reduce; those that reached an aggregator
     dense_rows  by table, rows that go by all-reduce
     density     by table, mean share of the known rows that a block moves
-    regrouped, lost_tokens, from_server   of nodes that all-reduce (docs/topologies.md), as told by
-                the one that has seen most
+    regrouped, lost_tokens, from_server   of nodes that all-reduce (docs/concepts/topologies.md), as
+                told by the one that has seen most
     """
     told = [report["topology"] for report in reports.values() if "topology" in report]
     told = [each for each in told if isinstance(each, dict)]

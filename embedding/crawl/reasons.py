@@ -1,0 +1,41 @@
+"""The names under which failures of the crawler are counted, and what each means."""
+
+from __future__ import annotations
+
+REASONS = {
+    "bad_encoding": "Broken compression, or a text that fits none of its encodings.",
+    "connect": "No connection.",
+    "dns": "The name does not resolve.",
+    "duplicate": "The same text was read under another address.",
+    "empty": "The page or listing holds no text.",
+    "foreign_host": "The search for new sources was led off the allowed hosts.",
+    "host_busy": "The host wants a long pause; the page is tried again later and not counted.",
+    "host_down": "The host rests after failures; the page is tried again later and not counted.",
+    "http_1xx": "A status from 100 to 199, which is no answer to a request.",
+    "http_3xx": "A status from 300 to 399 that leads nowhere.",
+    "http_4xx": "A status from 400 to 499: the site refuses.",
+    "http_5xx": "A status from 500 to 599: the site fails.",
+    "internal": "A defect of Yeoron: please report it.",
+    "near_duplicate": "Nearly the same text was read under another address.",
+    "no_browser": "A rendered source without a Chromium; it is skipped.",
+    "not_html": "An image or another file that is no page.",
+    "parse": "The page or listing cannot be read.",
+    "private_address": "A private address, which the crawler never asks.",
+    "protocol": "The answer is not a valid HTTP exchange.",
+    "redirect_loop": "A circle of redirects, too many of them, or one to no web address.",
+    "render": "The browser could not show the page.",
+    "robots": "robots.txt forbids the page.",
+    "robots_unreadable": "robots.txt cannot be read, so no page may be.",
+    "timeout": "No full answer in time.",
+    "too_large": "More bytes than `crawl.max_bytes`.",
+}
+"""Name → meaning."""
+
+EVENTS = {
+    "blocked": "The source refuses: 4xx or robots.txt.",
+    "unreachable": "No usable answer: names, connections, timeouts, 5xx.",
+    "page_changed": "The source answers, but five listings in a row name nothing or cannot be "
+    "read, or twenty pages in a row hold no text.",
+    "empty": "All works, and far fewer new items come than usual.",
+}
+"""Alarm of a source → when it is raised."""

@@ -1,0 +1,352 @@
+"""Write docs/reference from the code: settings, commands, metrics and errors.
+
+python infra/reference.py            write the pages
+python infra/reference.py --check    exit code 1 if a page is not up to date
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import typer
+from prometheus_client.parser import text_string_to_metric_families
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+
+from embedding.cli import app
+from embedding.crawl import reasons
+from embedding.kernel import errors
+from embedding.server.config import ServerConfig
+from embedding.server.figures.metrics import render
+from embedding.server.service import running_server
+from embedding.settings import PREFIX, Settings
+from embedding.sources.config import SourceConfig
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
+GENERATED = "<!-- Written by infra/reference.py: change the code, not this page. -->\n\n"
+
+
+def cell(text: object) -> str:
+    """One line of text for a cell of a table."""
+    line = " ".join(str(text).split())
+    line = re.sub(r"\(?(?:see )?\bdocs/([\w/-]+)\.md\)?", _link, line)
+    return line.replace("|", "\\|").replace("<", "&lt;")
+
+
+def _link(found: re.Match[str]) -> str:
+    link = f"[{found[1].rpartition('/')[2]}](../{found[1]}.md)"
+    return f"({link})" if found[0].startswith("(") and found[0].endswith(")") else link
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """A table in Markdown."""
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def sections(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
+    """Every section of the settings, outermost first."""
+    if path:
+        yield path, model
+    for name, field in model.model_fields.items():
+        inner = section(field)
+        if inner is not None:
+            yield from sections(inner, f"{path}.{name}" if path else name)
+
+
+def section(field: FieldInfo) -> type[BaseModel] | None:
+    """The model of a field that is a section of its own."""
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
+PLAIN = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    Path: "path",
+    SecretStr: "secret text",
+}
+
+
+def plain(annotation: Any) -> str:
+    """A type in words."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return plain(inner[0])
+    if origin is Literal:
+        return ", ".join(f"`{each}`" for each in inner)
+    if origin in (UnionType, Union):
+        return " or ".join(plain(each) for each in inner if each is not type(None))
+    if origin is dict or origin is Mapping:
+        return f"table of {plain(inner[1])}"
+    if origin in (tuple, list, frozenset):
+        return f"list of {plain(inner[0])}"
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return ", ".join(f"`{each.value}`" for each in annotation)
+    name = getattr(annotation, "__name__", str(annotation))
+    return PLAIN.get(annotation, f"`{name}`")
+
+
+def kind_of(field: FieldInfo) -> str:
+    """The type of a setting, and the bounds of a number."""
+    signs = (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<"))
+    bounds = [
+        f"{sign} {getattr(each, name):,}"
+        for each in field.metadata
+        for name, sign in signs
+        if isinstance(getattr(each, name, None), int | float)
+    ]
+    return ", ".join([plain(field.annotation), *bounds])
+
+
+def default_of(field: FieldInfo) -> str:
+    """The default of a setting as TOML would have it."""
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if value is None:
+        return "none"
+    if isinstance(value, BaseModel | tuple | list | dict):
+        plain = json.loads(json.dumps(value, default=_plain))
+        text = json.dumps(plain, ensure_ascii=False) if plain else "none"
+        text = text if len(text) <= 60 else f"{text[:57]}…"
+        return f"`{text}`" if plain else text
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _plain(value: object) -> object:
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else str(value)
+
+
+def rows_of(model: type[BaseModel]) -> list[tuple[str, ...]]:
+    """A row for each setting of a section."""
+    return [
+        (f"`{name}`", cell(kind_of(field)), cell(default_of(field)), cell(field.description or ""))
+        for name, field in model.model_fields.items()
+        if section(field) is None
+    ]
+
+
+def settings() -> str:
+    """The page of settings."""
+    page = [
+        "# Settings\n\n",
+        "Settings are read from `yeoron.toml`, from the file that `--settings` or ",
+        f"`${PREFIX}SETTINGS` names, and from the environment. The environment wins. ",
+        "`port` in `[server]` is `YEORON_SERVER__PORT` in the environment: two underscores ",
+        "stand for each dot. An unknown setting is refused by name.\n",
+    ]
+    head = ("setting", "type", "default", "meaning")
+    for path, model in sections(Settings):
+        rows = rows_of(model)
+        if rows:
+            page += [f"\n## [{path}]\n\n", _first(model), table(head, rows)]
+    page += [
+        "\n## [[source]] of sources.toml\n\n",
+        "Each source is one `[[source]]`. `infra/sources.example.toml` shows every kind.\n\n",
+        table(head, rows_of(SourceConfig)),
+    ]
+    return "".join(page)
+
+
+def _first(thing: type) -> str:
+    """The first paragraph of a docstring, as a paragraph."""
+    text = inspect.cleandoc(thing.__doc__ or "").split("\n\n")[0]
+    return f"{cell(text)}\n\n" if text else ""
+
+
+def commands(command: Any, path: str) -> Iterator[str]:
+    """A section for each command, its subcommands after it."""
+    if getattr(command, "hidden", False):
+        return
+    depth = min(path.count(" ") + 2, 4)
+    yield f"\n{'#' * depth} {path}\n\n{inspect.cleandoc(command.help or '')}\n"
+    for kind, head in (("argument", "argument"), ("option", "option")):
+        rows = [
+            _parameter(each)
+            for each in command.params
+            if each.param_type_name == kind and not getattr(each, "hidden", False)
+        ]
+        rows = [row for row in rows if "--install-completion" not in row[0]]
+        rows = [row for row in rows if "--show-completion" not in row[0]]
+        if rows:
+            yield "\n" + table((head, "default", "meaning"), rows)
+    for name, each in getattr(command, "commands", {}).items():
+        yield from commands(each, f"{path} {name}")
+
+
+def _parameter(each: Any) -> tuple[str, ...]:
+    if each.param_type_name == "argument":
+        names = f"`{each.name.upper()}`" + (" …" if each.nargs == -1 else "")
+    else:
+        names = ", ".join(f"`{name}`" for name in (*each.opts, *each.secondary_opts))
+    if each.required:
+        default = "required"
+    elif each.default is None or callable(each.default) or each.default in (False, (), []):
+        default = ""
+    else:
+        default = f"`{each.default}`"
+    return names, cell(default), cell(each.help or "")
+
+
+def cli() -> str:
+    """The page of commands."""
+    top = typer.main.get_command(app)
+    return "# Commands\n" + "".join(commands(top, "yeoron"))
+
+
+def metrics() -> str:
+    """The page of metrics: those of a server with nodes, shards and groups."""
+    with running_server(ServerConfig(min_count=1), dim=2) as server:
+        server.state.report("n", _REPORT)
+        status = server.status()
+        text = render(status | _more(status), server.state.meters).decode()
+    rows = []
+    for family in text_string_to_metric_families(text):
+        if not family.name.startswith("yeoron_"):
+            continue
+        labels = {name for sample in family.samples for name in sample.labels} - {"le"}
+        labels |= _LABELS.get(family.name, set())
+        name = family.name + {"counter": "_total", "info": "_info"}.get(family.type, "")
+        rows.append(
+            (f"`{name}`", family.type, " ".join(sorted(labels)), cell(family.documentation))
+        )
+    return (
+        "# Metrics\n\nThe parameter server answers `/metrics` on loopback, at the address of its "
+        "ready line, in Prometheus' text format. It gives `process_…` of its own process, too. "
+        "Metrics of shards and of groups are there where there are shards and groups.\n\n"
+        + table(("metric", "type", "labels", "meaning"), rows)
+    )
+
+
+_REPORT: dict[str, Any] = {
+    "queue": {"depth": 1},
+    "frontier_away_s": 0.0,
+    "topology": {"kind": "ps", "rows": {}, "bytes": {"host": 1}, "dense_rows": {}, "density": {}},
+    "text": {
+        "known_share": 0.5,
+        "cache_bytes": 1,
+        "cached_words": 1,
+        "forgotten_words": 1,
+        "morphemes": 1,
+        "given_up": 0,
+        "masked": {"phone": 1},
+    },
+    "sources": {
+        "s": {
+            "errors": {"timeout": 1},
+            "alarms": {"empty": 1},
+            "fetched": 1,
+            "alarm": {"event": "empty", "since": "", "sentence": ""},
+        }
+    },
+}
+"""A report of a node with every figure that the metrics show."""
+
+_LABELS = {"yeoron_refused_messages": {"kind"}, "yeoron_lbfgs_node_portions": {"node"}}
+"""Labels of families that have no sample on a server that has just started."""
+
+
+def _more(status: dict[str, Any]) -> dict[str, Any]:
+    """What a server alone does not have, put beside its status."""
+    lag = {"documents": 0, "tokens": 0, "late_documents": 0, "nll": 1.0, "lag_p50_s": 1.0}
+    return {
+        "sources": {"s": {**lag, "lag_p95_s": 1.0}},
+        "reading": {
+            "sources": {"s": {"node": "n", "tokens_per_second": 1.0}},
+            "imbalance": 1.0,
+            "moves": 0,
+        },
+        "lag": {"p50_s": 1.0, "p95_s": 1.0},
+        "checkpoint_age_s": 1.0,
+        "shards": [{"shard": 0, "state": "up", "rows": 1, "bytes": 1, "position": 1, "behind": 0}],
+        "groups": [{"group": "b", "state": "up", "lag_s": 1.0, "nodes": 1}],
+        "following": {"state": "up"},
+        "sync": status["sync"]
+        | {"variation": 0.1, "rounds": status["sync"]["rounds"] | {"last": 1.0}},
+    }
+
+
+def error_kinds() -> str:
+    """The page of errors: the hierarchy, exit codes, and the names of failures that are counted."""
+    found = [
+        each
+        for each in vars(errors).values()
+        if isinstance(each, type) and issubclass(each, errors.YeoronError)
+    ]
+    rows = [
+        (
+            f"`{each.__name__}`",
+            f"`{each.__base__.__name__}`",
+            str(each.exit_code),
+            _first(each).strip(),
+        )
+        for each in found
+    ]
+    kinds = re.search(r"\((`message`[^)]*)\)", errors.RefusedError.__doc__ or "")
+    return "".join(
+        [
+            "# Errors\n\nA command that fails prints one sentence on standard error: what is ",
+            "wrong, where, and what is accepted. Exit code 2 says that the input or the settings ",
+            "are wrong; 1 that something else failed; 130 that the command was interrupted.\n\n",
+            table(("error", "is a", "exit code", "meaning"), rows),
+            "\n## Failures of the crawler\n\n`yeoron crawl`, `yeoron status` and the metric ",
+            "`yeoron_source_faults_total{source,reason}` count each failure under one of these ",
+            "names.\n\n",
+            table(
+                ("reason", "meaning"),
+                [(f"`{name}`", cell(text)) for name, text in sorted(reasons.REASONS.items())],
+            ),
+            "\n## Alarms of sources\n\n",
+            table(
+                ("event", "when"),
+                [(f"`{name}`", cell(text)) for name, text in sorted(reasons.EVENTS.items())],
+            ),
+            "\n## Refused messages\n\nThe metric `yeoron_refused_messages_total{kind}` counts the ",
+            "messages that the parameter server refused. Kinds: ",
+            " ".join((kinds[1] if kinds else "").split()),
+            ".\n",
+        ]
+    )
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "settings": settings,
+    "commands": cli,
+    "metrics": metrics,
+    "errors": error_kinds,
+}
+
+
+def pages() -> dict[Path, str]:
+    """Every page as it has to be."""
+    return {FOLDER / f"{name}.md": GENERATED + make() for name, make in PAGES.items()}
+
+
+def main() -> int:
+    """Write the pages, or say which are not up to date."""
+    stale = []
+    for path, text in pages().items():
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(path.name)
+        if "--check" not in sys.argv:
+            FOLDER.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    if stale:
+        sys.stdout.write(f"docs/reference: {', '.join(stale)}\n")
+    return int(bool(stale) and "--check" in sys.argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
