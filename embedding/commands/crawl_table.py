@@ -13,6 +13,8 @@ from rich.text import Text
 from embedding.commands.common import errors
 
 _FAULTS_SHOWN = 4
+LINE_SECONDS = 10.0
+"""Between two lines of what was read so far, where there is no terminal."""
 
 
 def crawl_table(report: dict[str, Any]) -> Group:
@@ -78,9 +80,10 @@ def _seconds(value: float | None) -> str:
 
 
 class CrawlView:
-    """The table on a terminal, nothing elsewhere."""
+    """The table on a terminal; elsewhere a line now and then."""
 
     def __init__(self) -> None:
+        self._said = 0.0
         # Libraries and the morpheme analyser take seconds to load.
         starting = Text("Starting …")
         self._live = Live(starting, console=errors, transient=True, refresh_per_second=4)
@@ -97,3 +100,6 @@ class CrawlView:
         """Renew it."""
         if errors.is_terminal:
             self._live.update(crawl_table(report))
+        elif report["seconds"] >= self._said:
+            self._said = report["seconds"] + LINE_SECONDS
+            errors.print(f"yeoron: {_summary(report)}", markup=False, highlight=False)

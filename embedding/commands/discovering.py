@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Column, Table
 
-from embedding.commands.common import Json, console, print_json, settings
+from embedding.commands.common import Json, console, print_json, settings_of
 
 if TYPE_CHECKING:
     from embedding.crawl.discover import Discovery
@@ -40,7 +40,7 @@ def discover(
     """
     from embedding.discovery import discover as search
 
-    chosen = settings()
+    chosen = settings_of()
     changes: dict[str, object] = {}
     if domain:
         changes["domains"] = (*chosen.discover.domains, *domain)

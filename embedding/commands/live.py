@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from embedding.commands.common import Json, console, print_json, settings, sync_settings
+from embedding.commands.common import (
+    Json,
+    console,
+    print_json,
+    settings,
+    settings_of,
+    sync_settings,
+)
 
 if TYPE_CHECKING:
     from embedding.evaluation.gold import AnalogyGold, PairGold
@@ -115,7 +122,7 @@ def policy(
 def _ask(server: str | None, name: str, body: dict[str, Any]) -> Any:
     from embedding.exchange.channel import Channel
 
-    chosen = settings()
+    chosen = settings() if server else settings_of()
     channel = Channel(server or chosen.server_location, chosen.line(server, operator=True))
     try:
         return channel.action(name, body)

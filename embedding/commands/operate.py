@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from embedding.commands.common import Json, console, keep_private, print_json, settings
+from embedding.commands.common import (
+    Json,
+    console,
+    keep_private,
+    print_json,
+    settings,
+    settings_of,
+)
 from embedding.kernel.errors import UnavailableError
 
 
@@ -80,7 +87,7 @@ def status(as_json: Json = False) -> None:
     from embedding.platform.notes import notes
     from embedding.platform.operate import running_supervisor
 
-    chosen = settings()
+    chosen = settings_of()
     try:
         answer = httpx.get(chosen.server_status_url, timeout=5, trust_env=False)
         server = answer.json()
@@ -104,7 +111,7 @@ def status(as_json: Json = False) -> None:
         for name, state in states.items():
             table.add_row(name, state, style=None if state == "RUNNING" else "red")
         console.print(table)
-    console.print(source_table(server))
+    console.print(source_table(server, console.width))
     if (sync := sync_table(server)) is not None:
         console.print(sync)
     if (shards := shard_table(server)) is not None:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from embedding.commands.check_table import check_table, contact
-from embedding.commands.common import Json, console, duration, print_json, settings
+from embedding.commands.common import Json, console, duration, errors, print_json, settings_of
 from embedding.commands.crawl_table import CrawlView, crawl_table
 from embedding.commands.discovering import discover
+from embedding.kernel.errors import ConfigError
+
+if TYPE_CHECKING:
+    from embedding.settings import Settings
+    from embedding.sources.config import SourceConfig
+
+NAMED = 8
+"""Sources that a line names."""
 
 File = Annotated[Path | None, typer.Argument(help="sources.toml (default: paths.sources).")]
 
@@ -35,8 +43,11 @@ def list_sources(file: File = None, as_json: Json = False) -> None:
     from embedding.cluster import blocked_sources, pool_leases
     from embedding.sources.config import load_sources
 
-    chosen = settings()
-    sources = load_sources(file or chosen.paths.sources)
+    chosen = settings_of()
+    listed = file or chosen.paths.sources
+    sources = load_sources(listed)
+    if file is None:
+        errors.print(f"yeoron: the sources of {listed}.", style="dim", markup=False, soft_wrap=True)
     leased, blocked = pool_leases(chosen)["sources"], blocked_sources(chosen)
     owner = {name: one["held_by"] for name, one in leased.items()}
     owner |= dict.fromkeys(blocked, "blocked")
@@ -67,7 +78,7 @@ def unblock(source: Annotated[str, typer.Argument(help="Name of a blocked source
     from embedding.crawl.rewinding import unblock as free
     from embedding.kernel.errors import InputError
 
-    if not free(pool_frontier(settings()), source):
+    if not free(pool_frontier(settings_of()), source):
         raise InputError(f"source {source!r}: it is not blocked.")
     console.print(f"{source}: read again once the pool is attached (opinion_stream).", markup=False)
 
@@ -93,7 +104,7 @@ def check(
     with console.status("Asking …"):
         from embedding.platform.checking import check_sources
 
-        chosen = settings()
+        chosen = settings_of()
         found = check_sources(chosen, file, only or (), seconds=seconds)
     if as_json:
         print_json([each.to_dict() for each in found])
@@ -103,6 +114,20 @@ def check(
             console.print("Set crawl.user_agent to an address or page by which you can be reached.")
     if not all(each.ok for each in found):
         raise typer.Exit(1)
+
+
+def crawled(file: Path | None, chosen: Settings) -> tuple[SourceConfig, ...]:
+    """The sources that a crawl reads; ConfigError for the example list when it was not named."""
+    from embedding.settings import PathsConfig
+    from embedding.sources.config import load_sources
+
+    example = PathsConfig().sources
+    if file is None and chosen.paths.sources == example:
+        raise ConfigError(
+            f"no list of sources is given, and {example} names sites of others; name it to read "
+            f"them (`yeoron crawl {example}`), or your own file (paths.sources)."
+        )
+    return load_sources(file or chosen.paths.sources)
 
 
 def crawl(
@@ -122,10 +147,21 @@ def crawl(
     Examples: `yeoron crawl sources.toml --for 60s` · `yeoron crawl --for 10m --json` ·
     `yeoron crawl --documents 1000`
     """
+    chosen = settings_of()
+    sources = crawled(file, chosen)
+    named = ", ".join(one.name for one in sources[:NAMED])
+    more = f" and {len(sources) - NAMED} more" if len(sources) > NAMED else ""
+    errors.print(
+        f"yeoron: reading {len(sources)} sources of {file or chosen.paths.sources} for "
+        f"{seconds:g} s: {named}{more}.",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
     with CrawlView() as view:
         from embedding.platform.dryrun import dry_run  # slow to import
 
-        report = dry_run(settings(), file, seconds, documents=documents, watch=view.show)
+        report = dry_run(chosen, file, seconds, documents=documents, watch=view.show)
     if as_json:
         print_json(report)
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embedding.commands.common import settings
+from embedding.commands.common import settings_of
 
 if TYPE_CHECKING:
     from embedding.snapshots.snapshot import Snapshot
@@ -22,7 +22,7 @@ def open_store(folder: Path | None) -> SnapshotStore:
     """The store in `folder`, or the platform's."""
     from embedding.snapshots.store import SnapshotStore
 
-    return SnapshotStore(str(folder or settings().paths.snapshots))
+    return SnapshotStore(str(folder or settings_of().paths.snapshots))
 
 
 def open_snapshot(what: str, folder: Path | None) -> Snapshot:

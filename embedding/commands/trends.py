@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from embedding.commands.common import Json, console, print_json, settings
+from embedding.commands.common import Json, console, print_json, settings_of
 from embedding.commands.trend_input import Whole, refuse_nothing, refuse_unknown
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def stories(
     from embedding.commands.trend_stories import print_stories
     from embedding.snapshots.evidence import EvidenceStore
 
-    chosen = settings()
+    chosen = settings_of(snapshots)
     # Addresses of the settings' folder belong to the snapshots of the settings.
     evidence = EvidenceStore(chosen.paths.evidence) if snapshots is None else None
     found = _report(snapshots, id)
@@ -99,11 +99,11 @@ def moved(
 
     _refuse_both(id, between)
     if every:
-        store = _store(snapshots, settings())
+        store = _store(snapshots, settings_of(snapshots))
         found = report_between(store, between) if between else report_with_scores(store, id)
         print_all(found, as_json=as_json, as_csv=as_csv)
     elif between:
-        found = report_between(_store(snapshots, settings()), between)
+        found = report_between(_store(snapshots, settings_of(snapshots)), between)
         _print(found, "moved", limit, as_json, as_csv)
     else:
         _print(_report(snapshots, id), "moved", limit, as_json, as_csv)
@@ -127,7 +127,9 @@ def score(
     from embedding.commands.trend_scores import named_report, print_named
 
     _refuse_both(id, between)
-    found, named, reasons = named_report(_store(snapshots, settings()), words, id, between)
+    found, named, reasons = named_report(
+        _store(snapshots, settings_of(snapshots)), words, id, between
+    )
     print_named(found, named, reasons, as_json=as_json, as_csv=as_csv)
 
 
@@ -204,7 +206,7 @@ def axis(
     """
     from embedding.commands.axes import axes_asked, follow, print_axes
 
-    chosen = settings()
+    chosen = settings_of(snapshots)
     asked = axes_asked(chosen.web.axes, name, positive, negative)
     store = _whole(snapshots, chosen)
     found = follow(store, word, asked, chosen.trends, id)
@@ -234,7 +236,7 @@ def contrast(
     from embedding.trends.narrow import fitted
     from embedding.trends.table import as_json as to_json
 
-    chosen = settings()
+    chosen = settings_of(snapshots)
     with console.status("Comparing sources …"):
         found = source_contrast(_whole(snapshots, chosen), first, second, chosen.trends, id=id)
     if as_json or as_csv:
@@ -257,7 +259,7 @@ def bias(
     from embedding.trends.comparisons import bias_csv, bias_table, weights_setting
     from embedding.trends.table import as_json as to_json
 
-    chosen = settings()
+    chosen = settings_of(snapshots)
     weights = chosen.node.source_weights
     found = source_bias(_whole(snapshots, chosen), chosen.trends, id=id, weights=weights)
     if as_json or as_csv:
@@ -284,7 +286,7 @@ def report(
     """
     from embedding.trends.storage import save
 
-    chosen = settings()
+    chosen = settings_of(snapshots)
     folder = out or chosen.paths.trends
     store = _store(snapshots, chosen)
     ids = [ref.id for ref in store.list()] if every else [id]
@@ -313,7 +315,7 @@ def word(
     from embedding.trends.narrow import fitted
     from embedding.trends.table import word_csv, word_json, word_table
 
-    chosen = settings()
+    chosen = settings_of(snapshots)
     store = _whole(snapshots, chosen)
     history = word_history(store, word, chosen.trends)
     refuse_unknown(word, store.open(), known=history.known)
@@ -332,7 +334,7 @@ def _report(
     """folder: of reports whose stories go on; None: that of the settings."""
     from embedding.trends.report import build_report
 
-    chosen = settings()
+    chosen = settings_of(snapshots)
     store = _store(snapshots, chosen)
     with console.status("Comparing windows …"):
         store.open(id).verify()

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from embedding.evaluation import provenance, runs
 from embedding.kernel.records import SnapshotRef
 
+SUFFIX = "-comparisons"
+"""Comparisons are in an experiment of their own: that of snapshots is a series in time."""
 _PARENT = "comparison"
 _CHILD = "training"
 
@@ -22,12 +24,13 @@ def start_parent(
 ) -> str:
     """Start the run that holds a comparison, or find it again; returns its run id.
 
+    It is in the experiment `EXPERIMENT-comparisons`.
     `key` says which comparison it is (an Airflow run id; default: `name`): a retried task that
     gives the same key gets the same run. Raises PlatformError when MLflow does not answer.
     """
     client = runs.connect(tracking_uri)
     with runs.reported(tracking_uri):
-        place = runs.experiment_id(client, experiment)
+        place = runs.experiment_id(client, f"{experiment}{SUFFIX}")
         run = runs.open_run(client, place, _PARENT, key or name, name)
         runs.log_params(client, run, params)
     return str(run.info.run_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from embedding.evaluation import gate, runs
 from embedding.snapshots.format import Manifest
@@ -12,10 +12,15 @@ TAGS = ("policy", "model", "compression", "topology", "tokenizer", "corpus_diges
 """Params that are tags too: MLflow filters and groups runs by these in its list."""
 
 
-def params(manifest: Manifest) -> dict[str, object]:
-    """What a snapshot was made with and from, and `config.…`: every setting in its manifest.
+SYNC = ("staleness", "tau", "backups")
+"""Settings of the policy that are params; which policy it is stands in `policy`."""
 
-    What the manifest does not know (an older one, a stream's corpus) is left out.
+
+def params(manifest: Manifest) -> dict[str, object]:
+    """What a snapshot was made with and from: at most 40, so that a comparison can be read.
+
+    Every other setting is in the run's `manifest.json`. What the manifest does not know (an older
+    one, a stream's corpus) is left out.
     """
     known = {
         "model": _at(manifest, "model", "model"),
@@ -30,13 +35,27 @@ def params(manifest: Manifest) -> dict[str, object]:
     }
     return {
         **{name: value for name, value in known.items() if value not in (None, "")},
-        **{f"config.{name}": value for name, value in runs.flatten(manifest.config).items()},
+        **_settings(manifest, "model", known),
+        **_settings(manifest, "sync", known, SYNC),
     }
 
 
 def tags(params: Mapping[str, object]) -> dict[str, str]:
     """Those of `params` that are tags too."""
     return {f"yeoron.{name}": str(params[name]) for name in TAGS if name in params}
+
+
+def _settings(
+    manifest: Manifest, section: str, said: Mapping[str, object], only: Sequence[str] = ()
+) -> dict[str, object]:
+    """The settings of a section as `config.SECTION.NAME`, without those that are `said`."""
+    found = manifest.config.get(section)
+    flat = runs.flatten(found) if isinstance(found, Mapping) else {}
+    return {
+        f"config.{section}.{name}": value
+        for name, value in flat.items()
+        if name not in said and (not only or name in only)
+    }
 
 
 def _at(manifest: Manifest, *path: str) -> object:

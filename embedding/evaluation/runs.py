@@ -69,6 +69,11 @@ def reported(tracking_uri: str) -> Iterator[None]:
         raise PlatformError(f"MLflow at {_without_password(tracking_uri)}: {reason}") from error
 
 
+EXPERIMENT_KIND = "mlflow.experimentKind"
+KIND_OF_OURS = "custom_model_development"
+"""Of an experiment without it MLflow opens the pages for language models, which are empty here."""
+
+
 def experiment_id(client: MlflowClient, name: str) -> str:
     """The experiment of this name, made when it is new; also when another process makes it."""
     from mlflow.exceptions import MlflowException
@@ -76,7 +81,11 @@ def experiment_id(client: MlflowClient, name: str) -> str:
     found = client.get_experiment_by_name(name)
     if found is None:
         try:
-            return str(client.create_experiment(name, artifact_location=_artifacts(client)))
+            return str(
+                client.create_experiment(
+                    name, artifact_location=_artifacts(client), tags={EXPERIMENT_KIND: KIND_OF_OURS}
+                )
+            )
         except MlflowException:
             found = client.get_experiment_by_name(name)
             if found is None:
@@ -86,6 +95,8 @@ def experiment_id(client: MlflowClient, name: str) -> str:
             f"evaluation.experiment: MLflow's experiment {name!r} was deleted; restore it or "
             "choose another name."
         )
+    if found.tags.get(EXPERIMENT_KIND) != KIND_OF_OURS:
+        client.set_experiment_tag(found.experiment_id, EXPERIMENT_KIND, KIND_OF_OURS)
     return str(found.experiment_id)
 
 

@@ -65,6 +65,13 @@ def run_demo(
         airflow.close()
     write_summary(home / "summary.json", summary)
     print_summary(summary, console)
+    console.print(
+        f"While it runs, `yeoron trends stories`, `status`, `sources list` speak of it; after "
+        f"`make down`, with --settings {home / 'settings.toml'}.",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
     return 0 if all(check["ran"] for check in summary["checks"]) else 1
 
 

@@ -14,6 +14,7 @@ from embedding.kernel.errors import PlatformError
 from embedding.kernel.private import private_folder
 from embedding.platform.ports import port_settings, require_free
 from embedding.platform.processes import MARK, mark, marked
+from embedding.platform.running import homes
 from embedding.platform.services import (
     Service,
     airflow_processes,
@@ -127,14 +128,9 @@ def bring_up(
     return supervisor
 
 
-def homes(settings: Settings) -> tuple[Path, Path]:
-    """Where the platform's state may be: its own home, and that of its demo."""
-    return settings.paths.home, settings.paths.home / "demo"
-
-
 def supervisors(settings: Settings) -> list[Supervisor]:
     """The supervisors that may run: the platform's and its demo's."""
-    return [Supervisor(home, home / "logs") for home in homes(settings)]
+    return [Supervisor(home, home / "logs") for home in homes(settings.paths.home)]
 
 
 def running_supervisor(settings: Settings) -> Supervisor | None:

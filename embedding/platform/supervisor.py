@@ -17,11 +17,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import httpx
-import psutil
 
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.private import private_folder
 from embedding.platform.processes import MARK, end_all, mark, marked, record_session
+from embedding.platform.running import SERVICES_FILE, supervisor_pid
 from embedding.platform.services import Service
 
 HEADER = """\
@@ -79,7 +79,7 @@ class Supervisor:
         self.logs = logs.resolve()
         self.run = self.home / "run"
         self.configuration = self.run / "supervisord.conf"
-        self.services = self.run / "services.json"
+        self.services = self.run / SERVICES_FILE
 
     @property
     def socket(self) -> Path:
@@ -171,11 +171,7 @@ class Supervisor:
 
     def pid(self) -> int | None:
         """Process id of the supervisord that runs, None when none does."""
-        try:
-            pid = int((self.run / "supervisord.pid").read_text().strip())
-            return pid if "supervisor" in " ".join(psutil.Process(pid).cmdline()) else None
-        except (OSError, ValueError, psutil.Error):
-            return None
+        return supervisor_pid(self.run)
 
     def control(self, *arguments: str, timeout: float = 120) -> str:
         """Run supervisorctl; its output."""

@@ -51,8 +51,10 @@ def rank_arrivals(
     old = np.array([word not in fresh for word in words], dtype=bool)
     sure = [new.words[at] for at in np.flatnonzero(new.q <= limits["born"])]
     usually = baseline.usual_rate(words, material.now)
-    up = old & ~explained(words, material.now, usually, sure, material)
-    down = old & ~taken(words, material.now, usually, material)
+    # A row shows both rates: it is ranked where they go the way that its z says.
+    rate = material.now.rate(words)
+    up = old & (rate > usually) & ~explained(words, material.now, usually, sure, material)
+    down = old & (rate < usually) & ~taken(words, material.now, usually, material)
     own = ~explained(new.words, material.now, np.zeros(len(new.words)), sure, material)
 
     rankings: list[_Ranking] = []

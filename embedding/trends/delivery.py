@@ -68,7 +68,8 @@ def _mail(notice: Notice, config: NotifyConfig) -> None:
     message["Subject"] = notice.subject
     message["From"] = config.email_from
     message["To"] = ", ".join(config.email_to)
-    message.set_content(as_text(notice))
+    # Of short lines it would be eight-bit text, which not every mail server passes on whole.
+    message.set_content(as_text(notice), cte="base64")
     context = ssl.create_default_context()
     host, port, timeout = config.smtp_host, config.smtp_port, config.timeout_s
     with (

@@ -69,7 +69,7 @@ def compose(
         rows: Sequence[TrendRow] = getattr(report, name)
         told = [row for row in rows if _told(row, report, config)][: config.most]
         if told:
-            lines = tuple(Line(row.word, _of(row), _address(page, row.word)) for row in told)
+            lines = tuple(Line(row.word, _of(row, name), _address(page, row.word)) for row in told)
             sections.append((_TITLES[name], lines))
     if watched := tuple(_watched(config.words, report, snapshot, before, page)):
         sections.append(("Watched", watched))
@@ -89,8 +89,12 @@ def _story(story: Story, page: str) -> Line:
     return Line(" · ".join(story.title), said, _address(page, story.words[0].word))
 
 
-def _of(row: TrendRow) -> str:
-    parts = [f"{row.documents_before:,} → {row.documents:,} documents", f"q {row.q:.2g}"]
+def _of(row: TrendRow, name: str) -> str:
+    """One measure, that of its ranking; the windows' counts of documents may go the other way."""
+    said = f"{row.documents:,} documents"
+    if name in ("risen", "fallen"):
+        said = f"{row.usual:,.1f} → {row.rate:,.1f} per 1,000 documents"
+    parts = [said, f"q {row.q:.2g}"]
     if row.since is not None:
         parts.append(f"since {row.since}")
     near = [one.word for one in row.neighbours if one.changed][:_NEAR]

@@ -136,6 +136,11 @@ class TrendRow:
     support: Support | None = None
     contexts: tuple[ContextPull, ...] = ()
 
+    @property
+    def usual(self) -> float:
+        """The rate that this window's was judged against; of an old report the one before."""
+        return self.rate_before if self.rate_usual is None else self.rate_usual
+
     def pulled_by(self, n: int = 5) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """At most n contexts that pulled it and stand beside it more, and n less, than before.
 

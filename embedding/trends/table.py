@@ -58,7 +58,8 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
     for title, right in (("#", True), ("word", False), ("z", True), ("q", True)):
         table.add_column(title, justify="right" if right else "left")
     table.add_column("shift" if name == "moved" else "spread", justify="right")
-    table.add_column("documents", justify="right")
+    by_rate = name in ("risen", "fallen")
+    table.add_column("per 1,000 documents" if by_rate else "documents", justify="right")
     if name == "moved":
         table.add_column("since")
     table.add_column("neighbours then → now", overflow="fold")
@@ -70,7 +71,7 @@ def ranking_table(report: TrendReport, name: str, limit: int = 20) -> Table:
             f"{row.z:.1f}",
             f"{row.q:.2g}",
             "" if figure is None else f"{figure:.2f}",
-            f"{row.documents_before:,} → {row.documents:,}",
+            f"{row.usual:,.1f} → {row.rate:,.1f}" if by_rate else f"{row.documents:,}",
             # Every word has a date; one within the noise says nothing.
             *([(row.since if row.significant else None) or "–"] if name == "moved" else []),
             escape(f"{names_of(row.neighbours_before, 5) or '–'} → {names_of(row.neighbours, 5)}")

@@ -123,7 +123,7 @@ def _errors(app: FastAPI, site: Site) -> None:
         """key: what a page says in the reader's language; detail: the sentence for programs."""
         if _path(request).startswith("/api/"):
             return JSONResponse({"error": detail or "there is no such answer."}, status)
-        return error_page(site, request, status, site.words(request)(key) if key else "", detail)
+        return error_page(site, request, status, key, detail)
 
     @app.exception_handler(LoginRequiredError)
     def login_required(request: Request, _: LoginRequiredError) -> Response:
@@ -153,7 +153,9 @@ def _errors(app: FastAPI, site: Site) -> None:
             if not site.reader.listing().refs and not _path(request).startswith("/api/"):
                 broken = site.reader.listing().broken
                 return site.render(request, "empty.html", 404, broken=broken)
-            return answer(request, 404, "snapshot_missing", str(error))
+            # Where the store lies on this machine is nothing to a reader of the page.
+            said = str(error).replace(site.config.snapshots, "the store")
+            return answer(request, 404, "snapshot_missing", said)
         if isinstance(error, InputError):
             return answer(request, 400, "bad_address", str(error))
         return answer(request, 500, "server_error", str(error))

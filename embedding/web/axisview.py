@@ -57,7 +57,7 @@ def _chart(
     )
     tips = []
     for label in labels:
-        parts = [formats.window_name(label, t.language)]
+        parts = [t.window(label)]
         for name in (ALL, *sources):
             point = at.get((label, name))
             if point is not None:
@@ -95,5 +95,5 @@ def _figure(point: AxisPoint) -> str:
 def _sentence(point: AxisPoint, t: Words) -> str:
     sure = point.low is not None and point.high is not None and (point.low > 0 or point.high < 0)
     key = "axis_unsure" if not sure else "axis_positive" if point.position > 0 else "axis_negative"
-    window = formats.window_name(point.label, t.language)
+    window = t.window(point.label)
     return t(key, window=window, figure=_figure(point))

@@ -10,13 +10,11 @@ from embedding.snapshots.evidence import Evidence
 from embedding.trends.disagreement import Disagreement
 from embedding.trends.rows import Note, Story, TrendReport, TrendRow
 from embedding.trends.stories import Sightings
-from embedding.web import formats
+from embedding.web import findings, formats
 from embedding.web.text import Words
 
 STORY_WORDS = 12
 """Words of one role that a story names."""
-NAMED = 3
-"""Neighbours that a sentence names."""
 
 
 @dataclass(frozen=True)
@@ -44,20 +42,25 @@ def headline(report: TrendReport) -> list[str]:
 
 
 def lede(report: TrendReport, t: Words) -> list[str]:
-    """What moved, what is new, what rose: sentences with figures that can be quoted."""
-    moved, born, risen = _sure(report)
-    if report.compared_with is None:
+    """Where no story leads: the surest word of each kind in sentences, or that there is none."""
+    if report.compared_with is None or report.significant_stories():
         return []
-    if not (moved or born or risen):
+    said = []
+    for name, rows in zip(("moved", "born", "risen"), _sure(report), strict=True):
+        if rows:
+            happened = t(
+                f"said_{name}",
+                words=formats.short_word(rows[0].word),
+                window=t.window(report.snapshot.label),
+            )
+            figures = " ".join(findings.said_of_row(name, rows[0], report, t))
+            sure = findings.sureness(rows[0].q, t, significant=True)
+            said.append(" ".join(part for part in (happened, figures, sure) if part))
+    if not said:
         return [t("lede_none")]
-    out = [_sure_of(moved[0], _moved(report, moved[0], t))] if moved else []
-    if not moved and report.ranked.get("moved"):
-        out.append(t("lede_not_moved", n=formats.number(report.ranked["moved"])))
-    if born:
-        out.append(_sure_of(born[0], _born(report, born, t)))
-    if risen:
-        out.append(_sure_of(risen[0], _risen(risen[0], len(report.baseline), t)))
-    return out
+    if not report.significant("moved") and report.ranked.get("moved"):
+        said.insert(0, t("lede_not_moved", n=formats.number(report.ranked["moved"])))
+    return said
 
 
 def read(report: TrendReport, t: Words) -> str:
@@ -79,67 +82,15 @@ def differ(found: Disagreement | None, t: Words) -> list[str]:
         return []
     first = found.uses[0]
     word, source = formats.short_word(first.use.word), formats.short_word(first.source, 24)
-    particles = {
-        "particle": formats.particle(source, "은", "는"),
-        "object": formats.particle(word, "을", "를"),
-    }
-    return [t("lede_differ", word=word, source=source, **particles)]
-
-
-def _sure_of(row: TrendRow, sentence: str) -> str:
-    """The sentence with the row's q."""
-    q = formats.chance(row.q)
-    return f"{sentence.removesuffix('.')} (q {q if q.startswith('<') else f'= {q}'})."
-
-
-def _moved(report: TrendReport, row: TrendRow, t: Words) -> str:
-    """What it is near now, and by what it was judged: its shift is not told beside documents."""
-    documents = report.by_documents(row)
-    key = "lede_moved_documents" if documents else "lede_moved"
-    said = [t(key, word=formats.short_word(row.word))]
-    more = row.pulled_by(NAMED)[0]
-    if more:
-        words = ", ".join(formats.short_word(word, 20) for word in more)
-        return " ".join([*said, t("lede_pulled", words=words)])
-    if not documents and row.shift is not None and row.expected is not None:
-        said.append(t("lede_shift", shift=f"{row.shift:.2f}", expected=f"{row.expected:.2f}"))
-    near = [n.word for n in row.neighbours if n.changed][:NAMED]
-    if near:
-        said.append(t("lede_near", words=", ".join(formats.short_word(w, 20) for w in near)))
-    return " ".join(said)
-
-
-def _born(report: TrendReport, born: Sequence[TrendRow], t: Words) -> str:
-    cut = len(born) == len(report.born) < report.ranked.get("born", 0)
-    row, word = born[0], formats.short_word(born[0].word)
-    said = t(
-        "lede_born" if len(born) > 1 else "lede_born_one",
-        word=word,
-        n=f"{len(born)}+" if cut else str(len(born)),
-    )
-    figures = t(
-        "lede_documents",
-        word=word,
-        object=formats.particle(word, "을", "를"),
-        before=formats.number(row.documents_before),
-        now=formats.number(row.documents),
-    )
-    return f"{said} {figures}"
-
-
-def _risen(row: TrendRow, windows: int, t: Words) -> str:
-    """How often the word is used, and how often in the windows that it was judged against."""
-    word, now = formats.short_word(row.word), formats.rate(row.rate)
-    usual = row.rate_before if row.rate_usual is None else row.rate_usual
-    key = "lede_risen_one" if row.rate_usual is None or windows < 2 else "lede_risen"
-    return t(key, word=word, now=now, usual=formats.rate(usual), windows=windows)
+    return [t("lede_differ", word=word, source=source)]
 
 
 @dataclass(frozen=True)
 class StoryView:
-    """A story as the page shows it; `words` by role, and where it stands."""
+    """A story as the page shows it: in sentences, `words` by role, and where it stands."""
 
     story: Story
+    said: tuple[str, str]
     words: tuple[tuple[str, tuple[str, ...], int], ...]
     documents: tuple[Evidence, ...]
     first: datetime | None
@@ -147,7 +98,7 @@ class StoryView:
 
 
 def story_views(
-    report: TrendReport, n: int, seen: Callable[[Story, str, str], Sightings | None]
+    report: TrendReport, n: int, seen: Callable[[Story, str, str], Sightings | None], t: Words
 ) -> list[StoryView]:
     """The n surest significant stories.
 
@@ -163,7 +114,8 @@ def story_views(
         )
         documents = () if where is None else where.documents
         first, last = (None, None) if where is None else (where.first, where.last)
-        views.append(StoryView(story, words, documents, first, last))
+        said = findings.said_of_story(story, report, t)
+        views.append(StoryView(story, said, words, documents, first, last))
     return views
 
 
@@ -188,7 +140,7 @@ def completeness(report: TrendReport) -> list[SourceLine]:
 
 def say(notes: Sequence[Note], label: str, t: Words) -> list[str]:
     """Notes in the reader's language, each kind once."""
-    window = formats.window_name(label, t.language)
+    window = t.window(label)
     return list(dict.fromkeys(t(f"note_{note.code}", window=window) for note in notes))
 
 

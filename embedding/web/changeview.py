@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from embedding.trends.dating import ChangeDate, WordChange
-from embedding.web import formats
 from embedding.web.text import Words
 
 
@@ -23,14 +22,14 @@ def change_view(change: WordChange, t: Words) -> ChangeView:
         return ChangeView(t("change_unknown"), t("change_unknown_about"))
     if not change.clear:
         return ChangeView(t("change_unclear"), "" if change.p is None else _share(change.p, t))
-    window = formats.window_name(change.date.since, t.language)
+    window = t.window(change.date.since)
     beside = [interval(change.date, t), "" if change.p is None else _share(change.p, t)]
     return ChangeView(window, " · ".join(part for part in beside if part))
 
 
 def interval(date: ChangeDate, t: Words) -> str:
     """Its ends; one window when they are the same."""
-    low, high = (formats.window_name(end, t.language) for end in (date.low, date.high))
+    low, high = (t.window(end) for end in (date.low, date.high))
     return t("change_surely") if low == high else f"{low} – {high}"
 
 

@@ -73,9 +73,11 @@ def _plain(values: Values) -> list[float | None]:
     return [None if value is None else round(value, 4) for value in values]
 
 
-def sparkline(values: Values, title: str, width: int = 112, height: int = 28) -> Markup:
-    """A line without axes that ends in a dot."""
-    peak = max((v for v in values if v is not None), default=0.0) or 1.0
+def sparkline(
+    values: Values, title: str, width: int = 112, height: int = 28, level: float | None = None
+) -> Markup:
+    """A line without axes that ends in a dot; `level` is what its end is compared with."""
+    peak = max((v for v in (*values, level) if v is not None), default=0.0) or 1.0
     step = (width - 8) / max(len(values) - 1, 1)
     points = [
         (4 + at * step if len(values) > 1 else width / 2, 3 + (height - 6) * (1 - value / peak))
@@ -86,11 +88,15 @@ def sparkline(values: Values, title: str, width: int = 112, height: int = 28) ->
         return Markup("")
     text = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     area = f"{points[0][0]:.1f},{height - 3} {text} {points[-1][0]:.1f},{height - 3}"
+    usual = Markup("")
+    if level is not None:
+        y = 3 + (height - 6) * (1 - level / peak)
+        usual = _markup('<path class="usual" d="M0 {:.1f}H{}"/>', y, width)
     return _markup(
         '<svg class="spark" viewBox="0 0 {} {}" width="{}" height="{}" role="img" aria-label="{}">'
-        '<polygon class="area" points="{}"/><polyline class="stroke" points="{}"/>'
+        '<polygon class="area" points="{}"/>{}<polyline class="stroke" points="{}"/>'
         '<circle class="end" cx="{:.1f}" cy="{:.1f}" r="2.8"/></svg>',
-        *(width, height, width, height, title, area, text, *points[-1]),
+        *(width, height, width, height, title, area, usual, text, *points[-1]),
     )
 
 

@@ -12,6 +12,7 @@ from embedding.kernel.errors import InputError, SnapshotError
 from embedding.trends.disagreement import Disagreement
 from embedding.trends.rows import TrendReport
 from embedding.web import brief
+from embedding.web.plain import plain_disagreement
 from embedding.web.site import Site
 
 SOON_S = 0.3
@@ -42,7 +43,7 @@ def compared(site: Site, report: TrendReport, wait_s: float) -> tuple[Disagreeme
         found = site.answers.disagreement(report.snapshot.id, wait_s)
     except (InputError, SnapshotError):
         return None, False
-    return found, found is None
+    return None if found is None else plain_disagreement(found), found is None
 
 
 def _disagreement(site: Site, request: Request, id: str) -> Response:  # noqa: A002

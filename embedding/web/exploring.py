@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -13,7 +14,6 @@ from starlette.responses import HTMLResponse, Response
 from embedding.kernel.errors import InputError
 from embedding.snapshots.store import LATEST
 from embedding.trends import comparisons, table
-from embedding.trends.bias import SourceBias
 from embedding.trends.history import WordHistory
 from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web import brief, formats
@@ -21,6 +21,7 @@ from embedding.web.axisview import said
 from embedding.web.mapview import map_view
 from embedding.web.pages import computing, csv_file, latest_known, unknown
 from embedding.web.pairview import pair_view
+from embedding.web.plain import plain_report, plain_rows
 from embedding.web.site import Site
 from embedding.web.text import Words
 from embedding.web.watchview import watch_line
@@ -167,12 +168,11 @@ def _between(
         request,
         "windows.html",
         refs=site.reader.listing().refs,
-        report=report,
+        report=plain_report(report),
         then=then,
         now=now,
         notes=brief.say(report.notes, report.snapshot.label, site.words(request)),
         rows=site.config.front_rows,
-        limit=site.config.trends.false_discovery,
     )
 
 
@@ -200,19 +200,10 @@ def _sources(site: Site, request: Request, a: str, b: str, id: str) -> HTMLRespo
         names=names,
         chosen=chosen,
         manifest=manifest,
-        found=found,
+        found=found and replace(found, rows=plain_rows(found.rows)),
         sentence=sentence,
-        bias=_bias(site, manifest.id),
         rows=site.config.front_rows,
     )
-
-
-def _bias(site: Site, id: str) -> SourceBias | None:  # noqa: A002
-    """None where there are no losses of two sources to set against each other."""
-    try:
-        return site.answers.bias(id)
-    except InputError:
-        return None
 
 
 def _unfit(names: Sequence[str], chosen: Sequence[str], t: Words) -> str:
@@ -251,5 +242,5 @@ def _watch(site: Site, request: Request, asked: Sequence[str] | None) -> HTMLRes
         lines=lines,
         chosen=asked is not None,
         passed_over=words[WATCHED:],
-        label=formats.window_name(lines[0].label, site.words(request).language) if lines else "",
+        label=site.words(request).window(lines[0].label) if lines else "",
     )

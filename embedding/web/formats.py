@@ -7,35 +7,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
 LONGEST_WORD = 60
-
-
-def window_name(label: str, language: str) -> str:
-    """A window's label for reading: `2020년 2월`, `3 February 2020`, or as it is."""
-    found = re.fullmatch(r"(\d{4})-(\d\d)(?:-(\d\d)(?:T(\d\d))?)?", label)
-    if not found:
-        return label.replace("_", " – ")
-    year, month, day, hour = found.groups()
-    m = int(month)
-    if language == "ko":
-        parts = [f"{year}년", f"{m}월"]
-        parts += [f"{int(day)}일"] if day else []
-        parts += [f"{int(hour)}시"] if hour else []
-        return " ".join(parts)
-    text = f"{_MONTHS[m - 1]} {year}" if 1 <= m <= 12 else label
-    text = f"{int(day)} {text}" if day else text
-    return f"{text}, {hour}:00" if hour else text
 
 
 def short_label(label: str) -> str:
     """A window's label as short as an axis needs it."""
     found = re.fullmatch(r"\d\d(\d\d)-(\d\d)(?:-(\d\d)(?:T(\d\d))?)?", label)
     if not found:
-        return label[:10]
+        start = re.fullmatch(r"\d{4}(\d\d)(\d\d)T\d{4}_.+", label)
+        return f"{int(start[1])}/{int(start[2])}" if start else label[:10]
     year, month, day, hour = found.groups()
     if hour:
         return f"{int(month)}/{int(day)} {hour}h"
@@ -58,6 +38,16 @@ def rate(value: float | None) -> str:
         if value >= 1
         else f"{value:.2f}"
     )
+
+
+def rates(before: float, now: float) -> tuple[str, str]:
+    """Two rates with as many digits as it takes to tell them apart, as far as six."""
+    written = rate(before), rate(now)
+    for digits in range(7):
+        if written[0] != written[1] or before == now:
+            break
+        written = f"{before:,.{digits}f}", f"{now:,.{digits}f}"
+    return written
 
 
 def chance(value: float) -> str:
@@ -99,16 +89,6 @@ def moment(iso: str) -> str:
 def short_word(word: str, longest: int = LONGEST_WORD) -> str:
     """A word cut to a length that a page can hold."""
     return word if len(word) <= longest else word[: longest - 1] + "…"
-
-
-def particle(word: str, closed: str, opened: str) -> str:
-    """The Korean particle after a word: `closed` follows a final consonant (을), `opened` a vowel
-    (를); both, as 을(를), after what is no Hangul.
-    """
-    last = ord(word[-1:] or " ") - 0xAC00
-    if not 0 <= last < 11_172:
-        return f"{closed}({opened})"
-    return closed if last % 28 else opened
 
 
 def short_address(url: str, longest: int = 90) -> str:

@@ -31,7 +31,7 @@ def map_view(found: NeighbourMap, t: Words) -> MapView:
         here = {p.word for p in window.places if p.near}
         windows.append(
             {
-                "label": formats.window_name(window.label, t.language),
+                "label": t.window(window.label),
                 "kept": f"{window.kept * 100:.0f} %",
                 "places": [
                     {

@@ -10,17 +10,20 @@ from fastapi.params import Depends
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from embedding.kernel.errors import SnapshotError
+from embedding.kernel.errors import InputError, SnapshotError
 from embedding.kernel.records import SnapshotRef
 from embedding.snapshots.evidence import Evidence
 from embedding.trends import table
+from embedding.trends.bias import SourceBias
 from embedding.trends.history import HistoryPoint
 from embedding.trends.rows import RANKINGS, Story, TrendReport
 from embedding.trends.stories import Sightings
-from embedding.web import brief, formats
+from embedding.web import brief
 from embedding.web.changeview import change_view
 from embedding.web.differing import SOON_S, compared
+from embedding.web.plain import plain_report
 from embedding.web.site import Site
+from embedding.web.timeline import findings_of, timeline
 from embedding.web.wordview import said_of, word_view
 
 log = logging.getLogger(__name__)
@@ -79,7 +82,11 @@ def page_routes(site: Site, dependencies: Sequence[Depends]) -> APIRouter:
     def snapshots(request: Request) -> Response:
         listing = site.reader.listing()
         rows = [site.reader.open(ref.id).manifest for ref in reversed(listing.refs)]
-        return site.render(request, "snapshots.html", rows=rows, broken=listing.broken)
+        shown = rows[0].id if rows else ""
+        bias = _bias(site, shown) if shown else None
+        return site.render(
+            request, "snapshots.html", rows=rows, broken=listing.broken, shown=shown, bias=bias
+        )
 
     return routes
 
@@ -114,18 +121,24 @@ def _brief(
     broken: Sequence[str] = (),
 ) -> HTMLResponse:
     t = site.words(request)
+    report = plain_report(report)
     notes = brief.say(report.notes, report.snapshot.label, t)
     if newer is not None:
-        notes.insert(0, t("note_older_report", window=formats.window_name(newer, t.language)))
+        notes.insert(0, t("note_older_report", window=t.window(newer)))
     differing, pending = compared(site, report, SOON_S)
+    times = timeline(site.reader, report.snapshot.id)
+    quiet = report.compared_with is not None and not findings_of(report)
     return site.render(
         request,
         "brief.html",
         report=report,
         headline=brief.headline(report),
         lede=[*brief.lede(report, t), *brief.differ(differing, t), brief.read(report, t)],
-        stories=brief.story_views(report, site.config.front_rows, _seen(site)),
-        limit=site.config.trends.false_discovery,
+        stories=brief.story_views(report, site.config.front_rows, _seen(site), t),
+        line=times.line,
+        previous=times.previous,
+        next=times.next,
+        quiet=times.last if quiet else None,
         notes=notes,
         broken=sorted(broken),
         sources=brief.completeness(report),
@@ -133,6 +146,14 @@ def _brief(
         pending=pending,
         rows=site.config.front_rows,
     )
+
+
+def _bias(site: Site, id: str) -> SourceBias | None:  # noqa: A002
+    """None where there are no losses of two sources to set against each other."""
+    try:
+        return site.answers.bias(id)
+    except InputError:
+        return None
 
 
 def _seen(site: Site) -> Callable[[Story, str, str], Sightings | None]:
@@ -231,17 +252,22 @@ def csv_file(text: str, name: str) -> Response:
 
 
 def error_page(
-    site: Site, request: Request, status: int, about: str, detail: str = ""
+    site: Site, request: Request, status: int, key: str, detail: str = ""
 ) -> HTMLResponse:
-    """A page that says what cannot be shown; `detail` is a sentence for whoever runs the page."""
-    t = site.words(request)
-    missing = status == 404 and not about
+    """A page that says what cannot be shown.
+
+    key     of the text that says why; empty: there is no such page, or nobody knows why
+    detail  a sentence for whoever runs the page
+    """
+    # What fails may be the store, which says what the windows are.
+    t = site.words(request, "period" if status >= 500 else None)
+    missing = status == 404 and not key
     return site.render(
         request,
         "error.html",
         status,
         status=status,
         title=t("not_found_title") if missing else t("error_title"),
-        about=about or (t("not_found_about") if missing else t("server_error")),
+        about=t(key) if key else t("not_found_about") if missing else t("server_error"),
         detail=detail,
     )

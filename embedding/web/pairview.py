@@ -68,7 +68,7 @@ def _frequency(first: WordHistory, second: WordHistory, t: Words) -> dict[str, o
     ]
     tips = []
     for a, b in pairs:
-        parts = [formats.window_name(a.label, t.language)]
+        parts = [t.window(a.label)]
         for word, point in ((first.word, a), (second.word, b)):
             if point is not None:
                 figure = formats.rate(point.per_1000_documents)
@@ -81,7 +81,7 @@ def _frequency(first: WordHistory, second: WordHistory, t: Words) -> dict[str, o
 def _nearness(points: Sequence[Together], t: Words) -> dict[str, object]:
     values = [point.cosine for point in points]
     tips = [
-        f"{formats.window_name(point.label, t.language)}\n"
+        f"{t.window(point.label)}\n"
         f"{'–' if point.cosine is None else f'{point.cosine:.2f}'.replace('-', '−')}"
         for point in points
     ]

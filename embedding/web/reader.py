@@ -26,6 +26,7 @@ from embedding.trends.rows import TrendReport
 from embedding.web.checksums import Checksums
 from embedding.web.config import WebConfig
 from embedding.web.search import Vocabulary
+from embedding.web.text import unit_of
 
 log = logging.getLogger(__name__)
 V = TypeVar("V")
@@ -106,6 +107,11 @@ class Reader:
                 refs = tuple(ref for ref in self._store.list() if ref.id not in damaged)
                 self._listing = (now, Listing(refs, broken))
             return self._listing[1]
+
+    def unit(self) -> str:
+        """What its windows are, of `text.UNITS`: as the latest one is."""
+        refs = self.listing().refs
+        return unit_of(refs[-1].id.rpartition("-")[0]) if refs else "period"
 
     def list(self) -> list[SnapshotRef]:
         """All readable snapshots by window start."""

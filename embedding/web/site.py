@@ -14,7 +14,7 @@ from fastapi import Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
-from embedding.web import charts, formats
+from embedding.web import charts, findings, formats
 from embedding.web.answers import Answers
 from embedding.web.config import WebConfig
 from embedding.web.links import Links
@@ -98,26 +98,31 @@ class Site:
         """Addresses under the prefix of this request."""
         return Links(str(request.scope.get("root_path", "")).rstrip("/"), self.version)
 
-    def words(self, request: Request) -> Words:
-        """The texts in the reader's language."""
+    def words(self, request: Request, unit: str | None = None) -> Words:
+        """The texts in the reader's language, for windows of `unit`: the store's if not given."""
         return Words(
             choose(
                 request.query_params.get("lang"),
                 request.cookies.get(LANGUAGE_COOKIE),
                 request.headers.get("accept-language", ""),
-            )
+            ),
+            self.reader.unit() if unit is None else unit,
         )
 
     def render(
         self, request: Request, template: str, code: int = 200, **values: object
     ) -> HTMLResponse:
         """A page; a language asked for in the address is kept in a cookie."""
-        t, links = self.words(request), self.links(request)
+        t, links = self.words(request, "period" if code >= 500 else None), self.links(request)
         html = self.templates.get_template(template).render(
             t=t,
             links=links,
-            window_name=lambda label: formats.window_name(label, t.language),
-            other_language=_with_language(request, t.other),
+            window_name=t.window,
+            languages=[(one, t.name_of(one), _with_language(request, one)) for one in t.others],
+            said_row=lambda name, row, report: findings.said_of_row(name, row, report, t),
+            said_use=lambda row, first, second: findings.said_of_use(row, first, second, t),
+            sureness=lambda q, significant: findings.sureness(q, t, significant=significant),
+            gloss_values={"share": f"{100 * self.config.trends.false_discovery:g}"},
             can_leave=self.login is not None,
             has_stream=self.config.status_url is not None,
             **{"query": "", **values},

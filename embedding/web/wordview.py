@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from embedding.trends.history import HistoryPoint, ShiftFigure, WordHistory
 from embedding.web import formats
 from embedding.web.charts import Line, lines
+from embedding.web.plain import topical
 from embedding.web.text import Words
 
 
@@ -67,36 +68,44 @@ def word_view(
 
 
 def said_of(history: WordHistory, t: Words) -> list[str]:
-    """The latest window in sentences: how often the word was used, and whether it moved."""
+    """The latest window in sentences: how often the word was used, and whether it changed."""
     last = history.points[-1]
     if not last.read_documents or last.per_1000_documents is None:
         return []
-    before = history.points[-2].per_1000_documents if len(history.points) > 1 else None
-    said = [
-        t(
-            "said_rate" if before is None else "said_rates",
-            window=formats.window_name(last.label, t.language),
-            read=formats.number(last.read_documents),
-            documents=formats.number(last.documents),
-            rate=formats.rate(last.per_1000_documents),
-            before=formats.rate(before),
-        )
-    ]
+    before = history.points[-2] if len(history.points) > 1 else None
+    figures = {
+        "window": t.window(last.label),
+        "read": formats.number(last.read_documents),
+        "documents": formats.number(last.documents),
+        "rate": formats.rate(last.per_1000_documents),
+    }
+    if before is None or before.per_1000_documents is None:
+        said = [t("read_rate", **figures)]
+    else:
+        earlier = {
+            "rate_before": formats.rate(before.per_1000_documents),
+            "earlier_window": t.window(before.label),
+        }
+        said = [t("read_rates", **figures, **earlier)]
+    held = [point.label for point in history.points if point.documents]
+    if held and held[0] != history.points[0].label:
+        said.append(t("first_seen", window=t.window(held[0])))
     figure = last.shift_previous
-    if figure is not None:
+    if figure is not None and before is not None:
         shares = {
             name: f"{100 * value:.0f}"
             for name, value in (("shift", figure.shift), ("low", figure.low), ("high", figure.high))
         }
-        said.append(t("said_shift", **shares) + _against_usual(figure, t))
+        changed = t("changed_share", window=t.window(before.label), **shares)
+        said.append(changed + _against_usual(figure, t))
     return said
 
 
 def _against_usual(figure: ShiftFigure, t: Words) -> str:
-    """Whether words of like frequency move as far; empty where no report says it."""
+    """Whether words of like frequency change as much; empty where no report says it."""
     if figure.expected_high is None:
         return ""
-    key = "said_above" if figure.shift > figure.expected_high else "said_within"
+    key = "above_usual" if figure.shift > figure.expected_high else "within_usual"
     return " " + t(key, usual=f"{100 * figure.expected_high:.0f}")
 
 
@@ -120,7 +129,7 @@ def _lines(
     there = {n.word for n in other.neighbours} if other is not None else set()
     return tuple(
         NearLine(n.word, n.similarity, state if there and n.word not in there else "")
-        for n in point.neighbours
+        for n in topical(point.neighbours)
     )
 
 
@@ -141,7 +150,7 @@ def frequency_chart(history: WordHistory, sources: Sequence[str], t: Words) -> d
     ]
     tips = []
     for point in history.points:
-        parts = [formats.window_name(point.label, t.language)]
+        parts = [t.window(point.label)]
         parts += [
             f"{s.source}: {formats.rate(s.per_1000_documents)} ({s.documents:,})"
             for s in point.sources
@@ -178,7 +187,7 @@ def _shift(history: WordHistory, t: Words) -> dict[str, object] | None:
 
 
 def _tip(point: HistoryPoint, t: Words) -> str:
-    parts = [formats.window_name(point.label, t.language)]
+    parts = [t.window(point.label)]
     for key, figure in (
         ("shift_previous", point.shift_previous),
         ("shift_first", point.shift_first),

@@ -59,7 +59,11 @@ def test_a_snapshot_becomes_a_run_and_a_model_version(store, make, gold, uri, tm
     assert run.info.status == "FINISHED"
     assert run.info.run_name == ref.id
     assert run.info.experiment_id == tracked.experiment_id
-    assert run.data.params["config.sync.policy"] == "ssp"
+    assert run.data.params["policy"] == "ssp"
+    assert len(run.data.params) <= 40
+    assert not any(name.endswith((".policy", ".model")) for name in run.data.params), "said once"
+    kind = runs.connect(uri).get_experiment(tracked.experiment_id).tags[runs.EXPERIMENT_KIND]
+    assert kind == "custom_model_development"
     assert run.data.params["dim"] == "8"
     assert run.data.metrics == pytest.approx(tracked.metrics)
     assert run.data.metrics["nll/뉴스"] == pytest.approx(2.4)
@@ -282,7 +286,8 @@ def test_a_snapshot_and_a_compared_training_are_filtered_by_the_same_names(store
         for name in provenance.TAGS:
             assert data.tags[f"yeoron.{name}"] == named[name]
     for asked in ("params.model = 'sgns'", "tags.`yeoron.model` = 'sgns'"):
-        found = client.search_runs(["1"], f"{asked} and params.compression = 'onebit'")
+        places = [one.experiment_id for one in client.search_experiments()]
+        found = client.search_runs(places, f"{asked} and params.compression = 'onebit'")
         assert {run.info.run_id for run in found} == alike
     version = client.get_model_version("yeoron", tracked.model_version)
     assert version.tags["yeoron.model"] == "sgns"

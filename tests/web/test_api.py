@@ -83,7 +83,7 @@ def test_bad_questions_get_a_sentence(client, path, status):
 
 def test_without_a_status_address_there_is_no_panel(client):
     assert client.get("/api/stream").json() == {"state": "off"}
-    assert "data-stream" not in client.get("/").text
+    assert "data-stream" not in client.get("/snapshots").text
 
 
 def test_the_panel_reads_the_parameter_server(config, serve, client_of):
@@ -101,7 +101,7 @@ def test_the_panel_reads_the_parameter_server(config, serve, client_of):
         "idle_s": 2.0,
         "lag_p50_s": 1.0,
     }
-    assert "data-stream" in client.get("/").text
+    assert "data-stream" in client.get("/snapshots").text
 
 
 @pytest.mark.parametrize("body", ["[]", "nonsense", '{"sources": 3}'])

@@ -20,8 +20,6 @@ async def test_from_the_brief_to_a_word_by_search(page_of, address):
     async with page_of() as page:
         await page.goto(address + "/")
         assert await page.locator("h1").inner_text() == "신천지·<script>alert(1)</script>·마스크"
-        await page.locator(".live.lost").wait_for()
-        assert "연결되지 않습니다" in await page.locator(".live .state").inner_text()
         await page.fill("#q", "마스")
         await page.locator("#suggestions li").first.wait_for()
         await page.keyboard.press("ArrowDown")
@@ -29,6 +27,30 @@ async def test_from_the_brief_to_a_word_by_search(page_of, address):
         await page.keyboard.press("Enter")
         await page.wait_for_url("**/word/**")
         await headed(page, "마스크")
+
+
+async def test_the_operations_page_says_that_the_stream_is_not_there(page_of, address):
+    async with page_of() as page:
+        await page.goto(address + "/snapshots")
+        await page.locator(".live.lost").wait_for()
+        assert "연결되지 않습니다" in await page.locator(".live .state").inner_text()
+
+
+async def test_a_term_is_explained_one_hover_or_focus_away(page_of, address):
+    for width in (1280, 390):
+        async with page_of(viewport={"width": width, "height": 844}) as page:
+            await page.goto(address + "/")
+            for at in range(await page.locator("button.term").count()):
+                term = page.locator("button.term").nth(at)
+                gloss = term.locator(".gloss")
+                assert not await gloss.is_visible()
+                await term.focus()
+                assert await gloss.is_visible()
+                assert await gloss.inner_text() in await term.get_attribute("aria-label")
+                box = await gloss.bounding_box()
+                assert box["x"] >= 0
+                assert box["x"] + box["width"] <= width
+            assert await page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 async def test_enter_on_a_whole_word_opens_its_page_and_on_a_part_the_list(page_of, address):
@@ -101,7 +123,7 @@ async def test_login_in_the_browser(page_of, config, serve, tmp_path):
         await page.click("main button")
         await page.wait_for_url("**/word/**")
         await headed(page, "코로나")
-        await page.click("text=나가기")
+        await page.click("text=로그아웃")
         await page.wait_for_url("**/login")
 
 
@@ -110,7 +132,7 @@ async def test_an_empty_store_in_the_browser(page_of, serve, tmp_path, config):
     address = serve(unguarded(empty))
     async with page_of() as page:
         await page.goto(address + "/")
-        assert "아직 창이 하나도" in await page.locator("h1").inner_text()
+        assert "아직 끝난 기간이" in await page.locator("h1").inner_text()
 
 
 async def test_the_map_moves_through_time_by_slider_and_keys(page_of, address):
@@ -140,7 +162,7 @@ async def test_a_word_is_watched_in_this_browser_and_its_list_can_be_sent(page_o
         await page.keyboard.press("Enter")
         assert await star.get_attribute("aria-pressed") == "true"
         await page.locator("header a[data-watch-page]").click()
-        await headed(page, "지켜보는 말")
+        await headed(page, "관심어")
         assert "신천지" in await page.locator("table.watch").inner_text()
         assert "%EC%8B%A0" in page.url
         await page.goto(address + "/word/신천지")
@@ -203,7 +225,7 @@ async def test_a_narrow_watch_list_shows_all_of_it_and_words_leave_it(page_of, a
             await page.goto(address + f"/word/{word}")
             await page.click("button.star")
         await page.locator("header a[data-watch-page]").click()
-        await headed(page, "지켜보는 말")
+        await headed(page, "관심어")
         table = page.locator("table.watch")
         wide = await table.evaluate(
             "e => [e.parentElement.scrollWidth, e.parentElement.clientWidth]"

@@ -55,7 +55,7 @@ def test_a_words_page_names_the_date_with_its_interval(changed: httpx.Client) ->
     assert found["date"] == {"since": "2020-02", "low": "2020-02", "high": "2020-02"}
     assert found["clear"]
     html = changed.get(f"/word/{CHANGED}").text
-    said = html[html.index("<dt>바뀐 때</dt>") :].split("</div>")[0]
+    said = html[html.index("<dt>달라진 때</dt>") :].split("</div>")[0]
     assert "2020년 2월" in said
     assert "글 일부를 빼도 같음" in said
     assert "data-change" not in html  # it was known when the page was made

@@ -38,7 +38,7 @@ def held(html: str, name: str) -> dict:
 
 def test_two_words_share_neighbours_and_have_a_cosine(client):
     html = get(client, "/compare", a="확진", b="감염")
-    assert "함께 가까움" in html
+    assert "둘 다 가까움" in html
     nearness = html[html.index('data-name="nearness"') :]
     values = held(nearness, "data-chart")["lines"][0]["values"]
     assert len(values) == 5
@@ -60,7 +60,7 @@ def test_two_words_come_as_csv(client):
     for path in ("/compare.csv?a=코로나&b=쀍쀍", "/word.csv?w=쀍쀍"):
         answer = client.get(path)
         assert answer.status_code == 404
-        assert "‘쀍쀍’ 자료가 없습니다" in answer.text
+        assert "‘쀍쀍’에 대한 자료가 없습니다" in answer.text
 
 
 def test_a_word_to_compare_that_is_unknown_or_missing(client):
@@ -79,7 +79,7 @@ def test_an_error_is_told_in_the_readers_language_with_the_sentence_as_detail(cl
         ("/compare.csv", 422, {"a": "코로나"}, "Field required"),
     ):
         html = get(client, path, status, **values)
-        assert "이 주소의 값으로는 보일 것이 없습니다" in html
+        assert "이 주소의 값으로는 보여 줄 것이 없습니다" in html
         told = html.partition('<span lang="en">')[2].partition("</span>")[0]
         assert detail in told
 
@@ -93,7 +93,7 @@ def test_any_two_windows_are_compared_and_come_as_csv(client, config):
     assert next(csv.DictReader(io.StringIO(text.lstrip("\ufeff"))))["word"] == "코로나"
     assert "2019년 11월</span> <span" in get(client, "/windows", then=last, now=first)
     same = get(client, "/windows", then=last, now=last)
-    assert "같은 창을 두 번 골랐습니다" in same
+    assert "같은 달을 두 번 골랐습니다" in same
     assert same.count("selected") == 2
     assert "none of that id" in get(client, "/windows", 404, then="2031-01-abcdef01", now=last)
 
@@ -105,7 +105,7 @@ def test_what_two_sources_use_differently(client, config):
     text = get(client, "/sources.csv", a="뉴스", b="게시판")
     assert next(csv.DictReader(io.StringIO(text.lstrip("\ufeff"))))["word"] == "배"
     assert "‘없음’에서 읽은 것이 없습니다" in get(client, "/sources", a="뉴스", b="없음")
-    assert "같은 소스를 두 번" in get(client, "/sources", a="뉴스", b="뉴스")
+    assert "같은 출처를 두 번" in get(client, "/sources", a="뉴스", b="뉴스")
     found = json.loads(get(client, "/api/contrast", a="뉴스", b="게시판"))
     assert found["rows"][0]["word"] == "배"
 
@@ -120,12 +120,12 @@ def test_the_brief_compares_each_source_with_all_others(client):
     html = unescape(html)
     section = html[html.index('id="disagree"') :]
     section = section[: section.index("</section>")]
-    assert "하나씩 나머지 모두와 견주었습니다" in section
+    assert "하나씩 나머지 모두와 비교했습니다" in section
     assert section.count('class="row-head"') == 1, "one word differs"
     assert "배</a>" in section
     assert '<span class="tag" dir="auto">게시판</span>' in section
-    assert '<span class="tag" dir="auto">나머지 소스</span>' in section
-    assert "게시판은 ‘배’를 다른 소스와 가장 달리 씁니다." in html
+    assert '<span class="tag" dir="auto">나머지 출처</span>' in section
+    assert "게시판은 ‘배’를 다른 출처와 가장 다르게 씁니다." in html
 
 
 def test_the_brief_says_that_the_difference_of_sources_is_being_computed(
@@ -135,19 +135,19 @@ def test_the_brief_says_that_the_difference_of_sources_is_being_computed(
     late = client_of(unguarded(config))
     late.headers["accept-language"] = "ko"
     html = unescape(get(late, "/"))
-    assert "소스마다 말을 어떻게 달리 쓰는지 셈하고 있습니다" in html
+    assert "출처마다 어떻게 다르게 쓰는지 분석하고 있습니다" in html
     section = html[html.index("data-later=") :].split('"')[1]
     assert section.endswith("/disagreement")
     assert late.get(section).status_code == 202
 
 
 def test_the_source_that_is_served_worst_and_weights_for_it(client):
-    html = get(client, "/sources")
+    html = get(client, "/snapshots")
     section = html[html.index('aria-labelledby="bias"') :]
     section = section[: section.index("</section>")]
-    assert "게시판의 글을 모델이 가장 못 맞힙니다" in section
+    assert "모델은 게시판의 글을 가장 못 맞힙니다" in section
     assert "0.250 높습니다" in section
-    assert "바뀔 것으로 내다봅니다 (한도 1 %)" in section
+    assert "바뀔 것으로 예상합니다(한도 1 %)" in section
     found = json.loads(get(client, "/api/bias"))
     assert [row["source"] for row in found["sources"]] == ["게시판", "댓글", "뉴스"]
     assert found["sources"][0]["proposed"] > 1 > found["sources"][2]["proposed"]
@@ -174,8 +174,8 @@ def test_the_watch_list_is_an_address(client):
     html = get(client, "/watch", w=["마스크", "코로나", "없는말"])
     assert html.count('scope="row"') == 3
     assert "늘어난 말" in html
-    assert "움직인 말" in html
-    assert "어느 창에도 없음" in html
+    assert "의미가 달라진 말" in html
+    assert "쓰인 적이 없음" in html
     assert f"/watch?{urlencode([('w', '마스크'), ('w', '코로나')])}" in unescape(html)
     assert "마스크" in get(client, "/watch")
     assert "24개까지" in get(client, "/watch", w=[f"없는말{n}" for n in range(30)])
@@ -203,10 +203,10 @@ def test_the_axis_follows_the_word_and_says_how_sure_it_is(client, client_of, co
         {line["name"]: line["colour"] for line in chart["lines"]}
         for chart in (frequency, found["chart"])
     ]
-    assert drawn[1] == {**drawn[0], "모든 소스": 7}, "a source has one colour on a page"
+    assert drawn[1] == {**drawn[0], "모든 출처": 7}, "a source has one colour on a page"
     assert "there are sentiment" in get(client, "/api/axis", 400, w="코로나", name="none")
     assert "자리를 말할 수 없습니다" in unpoled(client_of, config, "ko")
-    assert "one end of this axis" in unpoled(client_of, config, "en")
+    assert "one side was used lately" in unpoled(client_of, config, "en")
     nobody = json.loads(get(client, "/api/axis", w="쀍쀍", name="sentiment"))
     assert nobody["chart"] is None
 
@@ -220,7 +220,7 @@ def test_evidence_is_addresses_and_no_script(client, config):
     found = json.loads(get(client, "/api/evidence", w="코로나"))
     assert {one["source"] for one in found["documents"]} == {"뉴스", "게시판", "댓글"}
     first = ids(config)[0]
-    assert "남긴 주소가 없습니다" in get(client, f"/word/{quote('코로나')}", now=first)
+    assert "주소는 남아 있지 않습니다" in get(client, f"/word/{quote('코로나')}", now=first)
     assert json.loads(get(client, "/api/evidence", w="코로나", id=first))["documents"] == []
 
 
@@ -254,11 +254,11 @@ def test_a_snapshot_that_fails_its_checksum_is_named_and_left_out(planted, tmp_p
     assert f"snapshot {rotten}: vectors.arrow is damaged" in page
     shown = client.get(f"/window/{rotten}").text
     assert "is damaged" in shown
-    assert "스냅샷이 없거나 읽을 수 없습니다" in shown
+    assert "찾는 기간이 없거나 읽을 수 없습니다" in shown
     while 'class="working"' in (front := client.get("/").text):  # the report is being computed
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    assert "읽을 수 없어 뺀 스냅샷 1개: 2019년 12월." in front
+    assert "읽을 수 없어 뺀 것 1개: 2019년 12월." in front
     assert client.get("/word/영화").status_code == 200
     assert client.get("/api/word/영화").json()["points"][-1]["snapshot"] != rotten
     from typer.testing import CliRunner
@@ -277,7 +277,7 @@ def test_a_store_without_sums_of_usage_says_why(planted, tmp_path, client_of):
     assert "server.usage" in client.get("/sources").text
     axis = client.get("/api/axis?w=영화&name=sentiment")
     assert axis.status_code == 400
-    assert "어떻게 쓰였는지 적혀 있지" in axis.json()["sentence"]
+    assert "어떻게 쓰였는지 남아 있지" in axis.json()["sentence"]
     assert "주소를 남기지 않도록" in client.get("/word/영화").text
 
 

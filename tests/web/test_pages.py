@@ -65,9 +65,9 @@ def read(client, path, status=200, **headers) -> Reading:
 
 def test_the_brief_says_what_was_planted(client):
     page = read(client, "/")
-    assert "2020년 3월의 말" in page.text
-    assert "새로 나타난 말은 ‘신천지’ 등 2개입니다." in page.text
-    assert "뜻이 가장 크게 움직인 말은 ‘코로나’입니다." in page.text
+    assert "2020년 3월 요약" in page.text
+    assert re.search("2020년 3월 ‘[^’]*신천지[^’]*’.{1,4} 새로 나왔습니다", page.text)
+    assert re.search(r"가까운 말 \d+개 가운데 \d+개가 2020년 2월 이후 새로 들어왔습니다", page.text)
     for word in ("코로나", "신천지", "마스크", "뉴스", "게시판"):
         assert word in page.text
     assert f"/word/{quote('신천지')}" in page.links
@@ -79,7 +79,7 @@ def test_the_brief_leads_with_stories_and_their_documents(client, config):
     section = page[page.index('id="stories"') : page.index('id="moved"')]
     assert "의미가 달라짐" in section
     assert "코로나" in section
-    assert "2020년 3월부터" in section
+    assert "2020년 3월 ‘" in section
     assert 'href="https://news.example/0"' in section
     assert "javascript:" not in section
     assert "<script" not in section
@@ -89,7 +89,7 @@ def test_a_brief_without_a_find_says_so_and_folds_its_ranking(client, config):
     quiet = SnapshotStore(config.snapshots).list()[2].id
     html = answered(client, f"/window/{quiet}").text
     moved = html[html.index('aria-labelledby="moved"') :].split("</section>")[0]
-    assert "뜻이 뚜렷이 움직인 낱말이 없습니다" in moved
+    assert "뚜렷한 말이 없습니다. 아래 목록은 우연일 수 있습니다" in moved
     assert '<details class="unsure-rows">' in moved
     assert moved.index("없습니다") < moved.index("<details") < moved.index("<ol>")
     assert "부터" not in moved  # no date for what is no find
@@ -114,14 +114,15 @@ def test_every_link_of_the_brief_leads_somewhere(client):
     broken = [
         link
         for link in {*words[:12], *(links - {*words})}
-        if client.get(link).status_code not in {200}
+        # The brief of an earlier window, or two sources, may still be computed.
+        if client.get(link).status_code not in {200, *([202] if link not in words else [])}
     ]
     assert broken == []
 
 
 def test_the_word_page_shows_frequency_shift_and_neighbours(client):
     page = read(client, "/word/코로나")
-    for text in ("소스별 빈도", "창마다의 움직임", "새로 가까워짐", "멀어짐", "2019년 11월"):
+    for text in ("출처별 빈도", "월별 변화량", "새로 가까워짐", "멀어짐", "2019년 11월"):
         assert text in page.text
     html = client.get("/word/코로나").text
     assert html.count("data-chart=") == 2
@@ -129,8 +130,10 @@ def test_the_word_page_shows_frequency_shift_and_neighbours(client):
     assert re.search(
         r"2020년 3월에 읽은 문서 6,500건 가운데 [\d,]+건이 이 말을 썼습니다", page.text
     )
-    assert re.search(r"가까운 말의 \d+ %가 바뀌었습니다\(95 % 구간 \d+–\d+ %\)", page.text)
-    assert "폭(" in page.text
+    assert re.search(
+        r"2020년 2월 이후 가까운 말의 \d+ %가 바뀌었습니다\(95 % 구간 \d+–\d+ %\)", page.text
+    )
+    assert "보통 바뀌는 정도(" in page.text
     assert "보다 큽니다." in page.text
 
 
@@ -183,7 +186,7 @@ def test_a_word_of_ten_thousand_letters_is_cut_wherever_it_shows(client):
 
 def test_an_unknown_word_names_the_nearest_spellings(client):
     page = read(client, "/word/코로니", status=404)
-    assert "‘코로니’ 자료가 없습니다" in page.text
+    assert "‘코로니’에 대한 자료가 없습니다" in page.text
     assert f"/word/{quote('코로나')}" in page.links
     assert client.get("/api/word/코로니").json()["nearest"][0] == "코로나"
 
@@ -192,7 +195,7 @@ def test_search_finds_by_beginning_and_by_part(client):
     assert f"/word/{quote('마스크')}" in read(client, "/search?q=마스").links
     assert f"/word/{quote('마스크')}" in read(client, "/search?q=스크").links
     nothing = read(client, "/search?q=쀍쀍쀍")
-    assert "담은 낱말이 없습니다. 더 짧게 쳐 보세요" in nothing.text
+    assert "이 글자가 든 말이 없습니다. 더 짧게 쳐 보세요" in nothing.text
     assert "/" in nothing.links
     assert "입력하세요" in read(client, "/search?q=").text
 
@@ -215,12 +218,12 @@ def test_the_snapshots_are_listed_latest_first(client, config):
 def test_a_window_has_a_permanent_address(client, config):
     first, *_, last = (ref.id for ref in SnapshotStore(config.snapshots).list())
     assert "2020년 3월" in read(client, f"/window/{last}").text
-    assert "첫 창입니다" in read(client, f"/window/{first}").text
+    assert "첫 달입니다" in read(client, f"/window/{first}").text
     assert "none of that id" in read(client, "/window/2031-01-abcdef01", status=404).text
 
 
 def test_where_one_source_is_read_no_word_is_only_in_it(client, planted, tmp_path, client_of):
-    assert "3곳에서" in client.get("/").text
+    assert "출처 3곳" in client.get("/").text
     plan = planted.Plan(windows=4, fillers=100, documents={"말뭉치": 3000})
     planted.make_store(str(tmp_path), plan)
     config = WebConfig(snapshots=str(tmp_path))
@@ -235,7 +238,7 @@ def test_where_one_source_is_read_no_word_is_only_in_it(client, planted, tmp_pat
 
 def test_a_word_of_one_window_has_no_empty_chart_of_its_shift(client):
     html = client.get("/word/신천지").text
-    assert "아직 두 창에서 견줄 수 없습니다" in html
+    assert "아직 비교할 수 없습니다" in html
     assert 'data-name="shift"' not in html
     assert 'data-name="shift"' in client.get("/word/코로나").text
 
@@ -254,12 +257,15 @@ def test_rankings_and_histories_come_as_csv(client, config):
 
 def test_the_language_follows_the_browser_the_address_and_the_cookie(config, client_of):
     client = client_of(unguarded(config))
-    assert "움직인 말" in read(client, "/", **{"accept-language": "ko-KR,ko;q=0.9,en;q=0.8"}).text
-    assert "Moved" in read(client, "/", **{"accept-language": "en-GB"}).text
-    assert "Moved" in read(client, "/?lang=en", **{"accept-language": "ko"}).text
-    assert "Moved" in read(client, "/", **{"accept-language": "ko"}).text
-    assert "움직인 말" in read(client, "/?lang=ko").text
-    assert "움직인 말" in read(client, "/?lang=zz", **{"accept-language": "en"}).text
+    assert (
+        "의미가 달라진 말"
+        in read(client, "/", **{"accept-language": "ko-KR,ko;q=0.9,en;q=0.8"}).text
+    )
+    assert "Changed in meaning" in read(client, "/", **{"accept-language": "en-GB"}).text
+    assert "Changed in meaning" in read(client, "/?lang=en", **{"accept-language": "ko"}).text
+    assert "Changed in meaning" in read(client, "/", **{"accept-language": "ko"}).text
+    assert "의미가 달라진 말" in read(client, "/?lang=ko").text
+    assert "의미가 달라진 말" in read(client, "/?lang=zz", **{"accept-language": "en"}).text
 
 
 def test_every_answer_carries_the_security_headers(client):
@@ -288,7 +294,8 @@ def test_mounted_under_a_prefix_all_links_keep_it(config, client_of, monkeypatch
         links = Reading(client.get(path).text).links
         assert all(link.startswith(("/yeoron/", "#", "?", "https://")) for link in links)
     page = Reading(client.get("/yeoron/").text)
-    assert all(client.get(link).status_code == 200 for link in page.links[:16] if link[0] == "/")
+    own = [link for link in page.links[:16] if link[0] == "/"]
+    assert all(client.get(link).status_code in {200, 202} for link in own)
 
 
 def test_the_guard_of_another_application_stands_before_every_route(config, client_of):
@@ -313,9 +320,9 @@ def test_an_empty_store_says_what_to_wait_for(tmp_path, client_of):
     for store in (tmp_path / "missing", tmp_path):
         config = WebConfig(snapshots=str(store))
         client = client_of(unguarded(config))
-        assert "아직 창이 하나도 닫히지 않았습니다" in read(client, "/").text
+        assert "아직 끝난 기간이 없습니다" in read(client, "/").text
         assert read(client, "/snapshots").text
-        assert "아직 창이 하나도" in read(client, "/word/코로나", status=404).text
+        assert "아직 끝난 기간이" in read(client, "/word/코로나", status=404).text
         assert "no snapshot" in client.get("/api/word/코로나").json()["error"]
         assert client.get("/search?q=코").status_code == 404
         assert client.get("/api/suggest?q=코").json()["words"] == []
@@ -325,7 +332,7 @@ def test_one_snapshot_only_shows_what_was_read(planted, tmp_path, client_of):
     planted.make_store(str(tmp_path), planted.Plan(windows=1, fillers=50))
     client = client_of(unguarded(WebConfig(snapshots=str(tmp_path))))
     page = read(client, "/")
-    assert "2019년 11월이 첫 창입니다" in page.text
+    assert "2019년 11월이 첫 달입니다" in page.text
     assert "6,500" in page.text
     assert client.get("/word/코로나").status_code == 200
 

@@ -18,7 +18,7 @@ from embedding.web import formats
 from embedding.web.charts import Line, chart, lines, share_bar, shift_bar, sparkline
 from embedding.web.links import Links
 from embedding.web.search import Vocabulary
-from embedding.web.text import EN, KO, Words, choose
+from embedding.web.text import Words, choose
 
 values = st.lists(st.none() | st.floats(0, 1e7, allow_nan=False), min_size=1, max_size=40)
 names = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20)
@@ -59,13 +59,19 @@ def test_an_address_no_server_takes_is_left_out():
         ("2020-02", "2020년 2월", "February 2020", "20.02"),
         ("2020-02-03", "2020년 2월 3일", "3 February 2020", "2/3"),
         ("2020-02-03T04", "2020년 2월 3일 4시", "3 February 2020, 04:00", "2/3 04h"),
-        ("a_b", "a – b", "a – b", "a_b"),
-        ("2020-99", "2020년 99월", "2020-99", "20.99"),
+        (
+            "20200203T0000_20200210T0000",
+            "2020년 2월 3일 – 2020년 2월 9일",
+            "3 February 2020 – 9 February 2020",
+            "2/3",
+        ),
+        ("a_b", "a_b", "a_b", "a_b"),
+        ("2020-99", "2020년 99", "99 2020", "20.99"),
     ],
 )
 def test_windows_are_named(label, ko, en, short):
-    assert formats.window_name(label, "ko") == ko
-    assert formats.window_name(label, "en") == en
+    assert Words("ko").window(label) == ko
+    assert Words("en").window(label) == en
     assert formats.short_label(label) == short
 
 
@@ -88,15 +94,12 @@ def test_figures_are_written_for_people():
     assert formats.moment("later") == "later"
 
 
-def places(text: str) -> set[str]:
-    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
-
-
-def test_both_languages_say_the_same_things():
-    assert KO.keys() == EN.keys()
-    for key, text in KO.items():
-        # A count that one language leaves out is fine; a place the caller does not fill is not.
-        assert places(text) == places(EN[key]), key
+@given(st.floats(0, 1e6), st.floats(0, 1e6))
+def test_two_rates_that_differ_are_written_so_that_they_do(before, now):
+    was, is_now = formats.rates(before, now)
+    if abs(before - now) > 1e-6 * max(1.0, before):
+        assert was != is_now
+        assert (float(was.replace(",", "")) < float(is_now.replace(",", ""))) == (before < now)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +116,7 @@ def test_both_languages_say_the_same_things():
 )
 def test_the_language_is_chosen(asked, kept, accept, language):
     assert choose(asked, kept, accept) == language
-    assert Words(language).other != language
+    assert language not in Words(language).others
 
 
 WORDS = ("코로나", "코로나19", "신코로나", "마스크", "Covid", "일본")

@@ -1,0 +1,126 @@
+"""What is said of a finding: sentences made of the record of its row alone.
+
+A row says one thing in one measure: a word of changed meaning how many of its closest words are
+new, a new word how many documents have it, a word used more (or less) often how many of 1,000
+documents had it before and have it now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from embedding.trends.contrast import ContrastRow
+from embedding.trends.rows import Story, StoryWord, TrendReport, TrendRow
+from embedding.web import formats
+from embedding.web.text import Words
+
+NAMED = 3
+"""Words or sources that a sentence names."""
+SUREST = 1000
+"""No finding is said to be surer than one fluke in so many."""
+
+
+def said_of_row(name: str, row: TrendRow, report: TrendReport, t: Words) -> tuple[str, ...]:
+    """What a row of the ranking `name` found, in sentences; none where its record says nothing."""
+    if name == "moved":
+        return _moved(row, report, t)
+    return (_born(row, report, t),) if name == "born" else (_rate(name, row, report, t),)
+
+
+def said_of_story(story: Story, report: TrendReport, t: Words) -> tuple[str, str]:
+    """What happened and since when; who wrote it and how sure that is."""
+    role = story.words[0].role
+    words = ", ".join(formats.short_word(one.word) for one in _of_role(story, role)[:NAMED])
+    new = story.first == report.snapshot.label
+    happened = t(
+        f"said_{role}" if new else f"said_{role}_since", words=words, window=t.window(story.first)
+    )
+    window = report.window_of(story)
+    who = t(
+        "said_who_few" if story.few_authors else "said_who",
+        n=formats.number(story.documents),
+        window=t.window(report.snapshot.label if window is None else window.label),
+        sources=_few(story.sources),
+        sure=sureness(story.q, t, significant=story.significant),
+    )
+    return happened, who
+
+
+def said_of_use(row: ContrastRow, first: str, second: str, t: Words) -> tuple[str, str]:
+    """That two sources use a word differently, and how often each used it."""
+    names = formats.short_word(first, 24), formats.short_word(second, 24)
+    differs = t("use_differs", word=formats.short_word(row.word), source=names[0], other=names[1])
+    often = t(
+        "mentions",
+        one=names[0],
+        other=names[1],
+        first=formats.number(row.mentions_first),
+        second=formats.number(row.mentions_second),
+    )
+    return differs, often
+
+
+def sureness(q: float, t: Words, *, significant: bool) -> str:
+    """How many of such findings are flukes; that it may be one where it is no finding."""
+    n = one_in(q)
+    return t("odds", n=formats.number(n)) if significant and n > 1 else t("no_odds")
+
+
+def one_in(q: float) -> int:
+    """The largest n, at most SUREST, with q ≤ 1/n."""
+    return SUREST if q <= 1 / SUREST else max(1, int(1 / q))
+
+
+def first_seen(row: TrendRow, report: TrendReport) -> str | None:
+    """Label of the first of the report's windows in which the word was used."""
+    held = zip(report.windows[-len(row.series) :], row.series, strict=False)
+    return next((label for label, rate in held if rate > 0), None)
+
+
+def _moved(row: TrendRow, report: TrendReport, t: Words) -> tuple[str, ...]:
+    more = row.pulled_by(NAMED)[0]
+    said = []
+    if row.neighbours and row.neighbours_before and report.compared_with is not None:
+        window = t.window(report.compared_with.label)
+        n, k = len(row.neighbours), sum(one.changed for one in row.neighbours)
+        said.append(t("closest_new" if k else "closest_same", n=n, k=k, window=window))
+    if more:
+        words = ", ".join(formats.short_word(word, 20) for word in more)
+        said.append(t("company_more", words=words))
+    return tuple(said)
+
+
+def _born(row: TrendRow, report: TrendReport, t: Words) -> str:
+    now = report.snapshot.label
+    said = [t("born_documents", n=formats.number(row.documents), window=t.window(now))]
+    first = first_seen(row, report)
+    if first == now and len(row.series) > 1 and report.compared_with is not None:
+        said.append(t("born_before_none", window=t.window(report.compared_with.label)))
+    elif first is not None and first != report.windows[0]:
+        said.append(t("born_first", window=t.window(first)))
+    return " ".join(said)
+
+
+def _rate(name: str, row: TrendRow, report: TrendReport, t: Words) -> str:
+    before = row.usual
+    was, now = formats.rates(before, row.rate)
+    goes = "rate_more" if row.rate > before else "rate_less"
+    wanted = "rate_more" if name == "risen" else "rate_less"
+    if was == now or goes != wanted:
+        return t("rate_only", now=now)
+    windows = len(report.baseline)
+    if row.rate_usual is not None and windows > 1:
+        than = t("than_span", span=t.span(windows))
+    else:
+        label = "" if report.compared_with is None else report.compared_with.label
+        than = t("than_window", window=t.window(label))
+    return t(wanted, now=now, usual=was, than=than)
+
+
+def _of_role(story: Story, role: str) -> list[StoryWord]:
+    return [one for one in story.words if one.role == role]
+
+
+def _few(names: Sequence[str]) -> str:
+    shown = [formats.short_word(name, 30) for name in names[:NAMED]]
+    return ", ".join(shown) + (" …" if len(names) > NAMED else "")

@@ -1,0 +1,69 @@
+"""What is left out of lists of words: those without a topic of their own (하다, 그리고, the).
+
+A finding stays, whatever its word. Sentences are made of the same record as the lists beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from embedding.trends.contrast import ContrastRow
+from embedding.trends.disagreement import Disagreement
+from embedding.trends.rows import RANKINGS, Neighbour, TrendReport, TrendRow
+
+FILE = Path(__file__).parent / "function_words.txt"
+
+
+@cache
+def function_words() -> frozenset[str]:
+    """The words of the list that comes with the page."""
+    return frozenset(FILE.read_text(encoding="utf-8").split())
+
+
+def topical(words: Sequence[Neighbour]) -> tuple[Neighbour, ...]:
+    """Those that have a topic."""
+    return tuple(one for one in words if one.word not in function_words())
+
+
+def plain_report(report: TrendReport) -> TrendReport:
+    """A report as the page shows it."""
+    rows = {
+        name: tuple(
+            _row(row)
+            for row in getattr(report, name)
+            if row.significant or row.word not in function_words()
+        )
+        for name in RANKINGS
+    }
+    return replace(report, **rows)
+
+
+def plain_rows(rows: Sequence[ContrastRow]) -> tuple[ContrastRow, ...]:
+    """Words that sources use differently, as the page shows them."""
+    return tuple(
+        replace(
+            row,
+            neighbours_first=topical(row.neighbours_first),
+            neighbours_second=topical(row.neighbours_second),
+        )
+        for row in rows
+        if row.significant or row.word not in function_words()
+    )
+
+
+def plain_disagreement(found: Disagreement) -> Disagreement:
+    """What sources disagree on, as the page shows it."""
+    uses = tuple(replace(one, use=plain_rows([one.use])[0]) for one in found.uses)
+    return replace(found, uses=uses)
+
+
+def _row(row: TrendRow) -> TrendRow:
+    return replace(
+        row,
+        neighbours_before=topical(row.neighbours_before),
+        neighbours=topical(row.neighbours),
+        contexts=tuple(one for one in row.contexts if one.word not in function_words()),
+    )

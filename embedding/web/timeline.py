@@ -1,0 +1,76 @@
+"""The windows in a line: what each brought, which stands before and after one, when news was last.
+
+Reports that are known are read; none is computed for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from embedding.kernel.records import SnapshotRef
+from embedding.trends.rows import RANKINGS, TrendReport
+from embedding.web.brief import headline
+from embedding.web.reader import Reader
+
+SHOWN = 12
+"""Windows in the line."""
+LOOKED_BACK = 60
+"""Windows among which the last one with a finding is looked for."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """One window: its findings (None: not known yet), its words, whether it is the one shown."""
+
+    id: str
+    label: str
+    findings: int | None
+    words: tuple[str, ...]
+    shown: bool
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The line, the neighbours of the window shown, and the last one before it with a finding."""
+
+    line: tuple[Stop, ...]
+    previous: Stop | None
+    next: Stop | None
+    last: Stop | None
+
+
+def timeline(reader: Reader, shown: str) -> Timeline:
+    """The windows around the snapshot `shown`; the line ends with the latest that has it."""
+    refs = reader.listing().refs
+    ids = [ref.id for ref in refs]
+    at = ids.index(shown) if shown in ids else len(ids) - 1
+    end = min(len(refs), max(at + 1 + SHOWN // 2, SHOWN))
+    line = [_stop(reader, ref, shown) for ref in refs[max(0, end - SHOWN) : end]]
+    return Timeline(
+        line=tuple(line),
+        previous=_stop(reader, refs[at - 1], shown) if at > 0 else None,
+        next=_stop(reader, refs[at + 1], shown) if 0 <= at < len(refs) - 1 else None,
+        last=_last(reader, refs[max(0, at - LOOKED_BACK) : max(0, at)]),
+    )
+
+
+def findings_of(report: TrendReport) -> int:
+    """Words that are findings, each once."""
+    return len({row.word for name in RANKINGS for row in report.significant(name)})
+
+
+def _last(reader: Reader, before: Sequence[SnapshotRef]) -> Stop | None:
+    found = (_stop(reader, ref, "") for ref in reversed(before))
+    return next((one for one in found if one.findings), None)
+
+
+def _stop(reader: Reader, ref: SnapshotRef, shown: str) -> Stop:
+    report = reader.known_report(ref.id)
+    return Stop(
+        id=ref.id,
+        label=ref.id.rpartition("-")[0],
+        findings=None if report is None else findings_of(report),
+        words=() if report is None else tuple(headline(report)),
+        shown=ref.id == shown,
+    )

@@ -1,0 +1,72 @@
+"""The windows in a line, and the way from a quiet one back to the last news."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from unguarded import unguarded
+
+from embedding.snapshots.store import SnapshotStore
+from embedding.trends import storage
+from embedding.trends.report import build_report
+from embedding.web.config import WebConfig
+from embedding.web.reader import Reader
+from embedding.web.timeline import findings_of, timeline
+
+BORN = 3
+"""The window that brings the only news, of eight."""
+
+
+@pytest.fixture(scope="module")
+def quiet(planted, tmp_path_factory) -> WebConfig:
+    """Eight windows with their reports; one word is new in the fourth."""
+    root: Path = tmp_path_factory.mktemp("line")
+    plan = planted.Plan(
+        windows=8, fillers=120, moved={}, risen={}, lone={}, born={"신천지": ("바이러스", BORN)}
+    )
+    store = planted.make_store(str(root / "snapshots"), plan)
+    for ref in store.list():
+        storage.save(build_report(store, ref.id), root / "trends")
+    return WebConfig(snapshots=str(root / "snapshots"), reports=root / "trends")
+
+
+def test_every_window_says_what_it_brought(quiet: WebConfig) -> None:
+    reader = Reader(quiet)
+    ids = [ref.id for ref in SnapshotStore(quiet.snapshots).list()]
+    times = timeline(reader, ids[-1])
+    assert [one.id for one in times.line] == ids
+    assert [one.shown for one in times.line] == [False] * 7 + [True]
+    assert [one.findings for one in times.line] == [
+        findings_of(reader.report(one, wait_s=60)) for one in ids
+    ]
+    assert "신천지" in times.line[BORN].words
+    assert (times.previous.id, times.next) == (ids[-2], None)
+    assert times.last.id == max(one.id for one in times.line[:-1] if one.findings)
+    first = timeline(reader, ids[0])
+    assert (first.previous, first.next.id, first.last) == (None, ids[1], None)
+
+
+def test_what_is_not_known_is_not_computed(quiet: WebConfig) -> None:
+    times = timeline(Reader(quiet.model_copy(update={"reports": None})), "")
+    assert {one.findings for one in times.line} == {None}
+    assert times.last is None
+
+
+def test_a_quiet_window_leads_to_the_last_news(quiet: WebConfig, client_of) -> None:
+    client: httpx.Client = client_of(unguarded(quiet))
+    client.headers["accept-language"] = "ko"
+    reader = Reader(quiet)
+    ids = [ref.id for ref in SnapshotStore(quiet.snapshots).list()]
+    known = {one: findings_of(reader.report(one, wait_s=60)) for one in ids}
+    silent = [one for one in ids[BORN + 1 :] if not known[one]]
+    assert silent, "the plan has quiet windows after the news"
+    while (answer := client.get(f"/window/{silent[0]}")).status_code == 202:
+        time.sleep(0.1)
+    hero = answer.text[: answer.text.index('class="columns"')]
+    assert "마지막으로 뚜렷한 변화가 있던 때는" in hero
+    last = next(one for one in reversed(ids[: ids.index(silent[0])]) if known[one])
+    assert f'href="/window/{last}"' in hero
+    assert 'rel="prev"' in hero
