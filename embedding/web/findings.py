@@ -106,7 +106,7 @@ def _rate(name: str, row: TrendRow, report: TrendReport, t: Words) -> str:
     was, now = formats.rates(before, row.rate)
     goes = "rate_more" if row.rate > before else "rate_less"
     wanted = "rate_more" if name == "risen" else "rate_less"
-    if was == now or goes != wanted:
+    if float(was.replace(",", "")) == float(now.replace(",", "")) or goes != wanted:
         return t("rate_only", now=now)
     windows = len(report.baseline)
     if row.rate_usual is not None and windows > 1:

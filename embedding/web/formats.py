@@ -44,8 +44,9 @@ def rates(before: float, now: float) -> tuple[str, str]:
     """Two rates with as many digits as it takes to tell them apart, as far as six."""
     written = rate(before), rate(now)
     for digits in range(7):
-        if written[0] != written[1] or before == now:
-            break
+        was, is_now = (float(text.replace(",", "")) for text in written)
+        if was != is_now or before == now:
+            return written
         written = f"{before:,.{digits}f}", f"{now:,.{digits}f}"
     return written
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from embedding.trends.contrast import ContrastRow
 from embedding.trends.disagreement import Disagreement
-from embedding.trends.rows import RANKINGS, Neighbour, TrendReport, TrendRow
+from embedding.trends.rows import Neighbour, TrendReport, TrendRow
 
 FILE = Path(__file__).parent / "function_words.txt"
 
@@ -30,15 +30,13 @@ def topical(words: Sequence[Neighbour]) -> tuple[Neighbour, ...]:
 
 def plain_report(report: TrendReport) -> TrendReport:
     """A report as the page shows it."""
-    rows = {
-        name: tuple(
-            _row(row)
-            for row in getattr(report, name)
-            if row.significant or row.word not in function_words()
-        )
-        for name in RANKINGS
-    }
-    return replace(report, **rows)
+    return replace(
+        report,
+        moved=_rows(report.moved),
+        born=_rows(report.born),
+        risen=_rows(report.risen),
+        fallen=_rows(report.fallen),
+    )
 
 
 def plain_rows(rows: Sequence[ContrastRow]) -> tuple[ContrastRow, ...]:
@@ -58,6 +56,10 @@ def plain_disagreement(found: Disagreement) -> Disagreement:
     """What sources disagree on, as the page shows it."""
     uses = tuple(replace(one, use=plain_rows([one.use])[0]) for one in found.uses)
     return replace(found, uses=uses)
+
+
+def _rows(rows: Sequence[TrendRow]) -> tuple[TrendRow, ...]:
+    return tuple(_row(row) for row in rows if row.significant or row.word not in function_words())
 
 
 def _row(row: TrendRow) -> TrendRow:

@@ -73,10 +73,11 @@ def catalogue(language: str, folder: Path = LOCALE) -> Catalogue:
     for message in found:
         if not message.id:
             continue
-        said = [message.string] if isinstance(message.string, str) else message.string
+        text = message.string
+        said = [text] if isinstance(text, str) else [*(text or ())]
         key = message.id if isinstance(message.id, str) else message.id[0]
-        if all(said):
-            forms[key] = tuple(map(str, said))
+        if said and all(said):
+            forms[key] = tuple(said)
     return Catalogue(forms, found.plural_expr)
 
 
