@@ -36,4 +36,4 @@ def test_servers_are_two_server_groups(setting: dict) -> None:
     wrong = {**servers, "policy": "hogwild"}
     fit, unfit = workable(Settings(), [servers, wrong])
     assert fit == [servers]
-    assert "server_groups 2 with policy hogwild" in unfit["sgns-8-hogwild-servers"]
+    assert "policy hogwild with server_groups 2" in unfit["sgns-8-hogwild-servers"]

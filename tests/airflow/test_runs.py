@@ -292,7 +292,7 @@ def test_settings_are_compared_under_one_parent(place, dag_bag, tmp_path):
         assert child.metrics["words_per_second"] > 0
         assert child.metrics["bytes_per_token"] > 0
         same = {"compression": "fp16", "topology": "ps", "tokenizer": "whitespace", "nodes": "2"}
-        assert child.params["config.model.dim"] == "8"
+        assert child.params["dim"] == "8"
         assert same.items() <= child.params.items()
         assert json.loads(child.params["source_mix"]) == {"corpus": 1.0}
     assert len({child.params["corpus_digest"] for child in children.values()}) == 1

@@ -19,8 +19,12 @@ from embedding.worker.crawling import CrawlProcess
 SECRET = "010-1234-5678"
 TEXT = f"시민들은 새 도서관을 찾아 책을 읽었다. 문의는 {SECRET} 또는 hong@example.org 로 한다. " * 3
 DOCUMENTS = [
-    {"date": "2021-03-04", "title": f"도서관 소식 {n}", "text": f"{n}번 {TEXT}", "part": part}
-    for part in ("politics", "comments")
+    {"date": "2021-03-04", "title": f"도서관 소식 {n}", "text": f"{n}번 {text}", "part": part}
+    # Two parts that say the same would be copies of each other.
+    for part, text in (
+        ("politics", TEXT),
+        ("comments", TEXT.replace("새 도서관을 찾아 책을 읽었다", "운동장에서 아침마다 공을 찼다")),
+    )
     for n in range(4)
 ]
 

@@ -60,7 +60,9 @@ class Server:
 
         from embedding.server.figures.meters import Meters
 
-        self.state = SimpleNamespace(lock=threading.Lock(), meters=Meters(), reports={})
+        self.state = SimpleNamespace(
+            lock=threading.Lock(), meters=Meters(), reports=SimpleNamespace(last={})
+        )
 
 
 def test_the_share_is_that_of_the_tokens_that_were_counted() -> None:
@@ -68,7 +70,7 @@ def test_the_share_is_that_of_the_tokens_that_were_counted() -> None:
     reader = ProgressReader(server, total=1000)
     assert reader.read().share == 0.0
     server.state.meters.tokens = 250
-    server.state.reports = {"a": {"progress": 0.9}}
+    server.state.reports.last = {"a": {"progress": 0.9}}
     assert reader.read().share == 0.25
 
 
@@ -76,7 +78,7 @@ def test_without_a_count_the_share_is_that_of_what_was_read() -> None:
     server: Any = Server()
     reader = ProgressReader(server, total=None)
     assert reader.read().share is None
-    server.state.reports = {"a": {"progress": 0.2}, "b": {"progress": 0.4}, "c": {}}
+    server.state.reports.last = {"a": {"progress": 0.2}, "b": {"progress": 0.4}, "c": {}}
     assert reader.read().share == pytest.approx(0.3)
 
 

@@ -112,7 +112,10 @@ class CheckpointFolder:
         try:
             ensure_secret(file, secrets.token_hex(KEY_BYTES))
             key = bytes.fromhex(file.read_text(encoding="utf-8").strip())
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            self.close()
+            raise PlatformError(f"state_dir {self.path}: {error.strerror}.") from error
+        except ValueError as error:
             self.close()
             raise ConfigError(f"{file}: {2 * KEY_BYTES} hex digits are expected.") from error
         if len(key) != KEY_BYTES:
