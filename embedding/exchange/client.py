@@ -139,10 +139,10 @@ class ParameterClient:
     def durable(self) -> int:
         """The last push of this node that is in a checkpoint, wherever its rows lie."""
         with self.session.lock:
-            self.path.tend()
+            self.path.links.tend()
             ack = self.calls.confirm()
             self._taken(ack)
-            return self.path.safe(ack.durable)
+            return self.path.links.safe(ack.durable)
 
     @property
     def confirmed(self) -> int:
@@ -202,12 +202,12 @@ class ParameterClient:
 
     def close(self) -> None:
         """Say goodbye and close the connections."""
-        self.path.settle()
+        self.path.links.settle()
         with self.session.lock:
             if self.relay is not None:
                 self.relay.close()
             self.session.close()
-        self.path.close()
+        self.path.links.close()
 
     def __enter__(self) -> ParameterClient:
         return self
@@ -280,7 +280,7 @@ class ParameterClient:
         return acknowledged(channel.request(encode_push(self.path.rest(push))))
 
     def _taken(self, ack: Ack) -> None:
-        self.log.confirm(self.path.safe(ack.durable))
+        self.log.confirm(self.path.links.safe(ack.durable))
         self.session.reached(ack.clock)
 
     def _resume(self, channel: Channel, welcome: Welcome, *, first: bool) -> None:
@@ -289,7 +289,7 @@ class ParameterClient:
         The server takes a push whose number it knows for a duplicate, and one that leaves a gap not
         at all. So all after the last that it knows are sent, in order, before any new one.
         """
-        self.path.bring(welcome)
+        self.path.links.bring(welcome)
         self.log.confirm(welcome.durable)
         lost = self.log.after(welcome.sequence)
         if lost:

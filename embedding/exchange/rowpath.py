@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from embedding.exchange.batch import ROUND
 from embedding.exchange.codec import encode_pull
 from embedding.exchange.compression.feedback import Feedback
+from embedding.exchange.links import Links, NoLinks
 from embedding.exchange.ownrows import OwnRows
-from embedding.exchange.protocol import Ack, PullRequest, Push, Rows, Welcome
+from embedding.exchange.protocol import Ack, PullRequest, Push, Rows
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.session import Session
 from embedding.kernel.errors import AheadError, RoundError, UnavailableError
@@ -55,8 +56,9 @@ class RowPath(Protocol):
         """What the node keeps of the rows."""
         ...
 
-    def bring(self, welcome: Welcome) -> None:
-        """Make whole what lies elsewhere, before the server hears of the pushes again."""
+    @property
+    def links(self) -> Links:
+        """Where else pushes go."""
         ...
 
     def pull(self, request: PullRequest) -> Rows:
@@ -69,22 +71,6 @@ class RowPath(Protocol):
 
     def rest(self, push: Push) -> Push:
         """What of a push the server itself gets."""
-        ...
-
-    def tend(self) -> None:
-        """Look whether anything that was pushed is lost elsewhere, and send it again."""
-        ...
-
-    def safe(self, durable: int) -> int:
-        """The last push that is in a checkpoint everywhere; `durable`, what the server says."""
-        ...
-
-    def settle(self) -> None:
-        """The client is about to close: wait a moment until what it pushed is safe."""
-        ...
-
-    def close(self) -> None:
-        """Close what is open; the session is closed."""
         ...
 
 
@@ -105,10 +91,8 @@ class DirectRows:
     ) -> None:
         del log, taken
         self.view = OwnRows(session.config, feedback)
+        self.links = NoLinks()
         self._session = session
-
-    def bring(self, welcome: Welcome) -> None:
-        """Nothing lies elsewhere."""
 
     def pull(self, request: PullRequest) -> Rows:
         """See RowPath."""
@@ -120,19 +104,6 @@ class DirectRows:
     def rest(self, push: Push) -> Push:
         """All of it."""
         return push
-
-    def tend(self) -> None:
-        """The server sees to itself."""
-
-    def safe(self, durable: int) -> int:
-        """See RowPath."""
-        return durable
-
-    def settle(self) -> None:
-        """What was acknowledged is sent again by whoever comes next, or is safe."""
-
-    def close(self) -> None:
-        """Nothing is open but the session."""
 
 
 def pull_from_server(

@@ -13,6 +13,7 @@ from embedding.exchange.channel import Channel
 from embedding.exchange.codec import acknowledged, whole
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.groups.entry import Entry, encode_entry
+from embedding.exchange.links import Links, NoLinks
 from embedding.exchange.protocol import Ack, VocabularyDelta, Welcome
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.servercalls import ServerCalls
@@ -69,8 +70,9 @@ class Changes:
 class LeaderRows(Protocol):
     """How a group's rows reach the place where they lie with the leader."""
 
-    def bring(self, welcome: Welcome) -> None:
-        """Make whole what lies elsewhere, before the leader hears of the entries again."""
+    @property
+    def links(self) -> Links:
+        """Where else entries go."""
         ...
 
     def spread(self, entry: Entry) -> None:
@@ -87,22 +89,6 @@ class LeaderRows(Protocol):
 
     def live(self, table: Table, ids: IntArray, *, half: bool) -> FloatArray | HalfArray:
         """Rows [n, dim] as they are now, zeros for words that were evicted."""
-        ...
-
-    def tend(self) -> None:
-        """Look whether anything that was told is lost elsewhere, and send it again."""
-        ...
-
-    def safe(self, durable: int) -> int:
-        """The last entry that is in a checkpoint everywhere; `durable`, what the leader says."""
-        ...
-
-    def settle(self) -> None:
-        """The client is about to close: wait a moment until what it told is safe."""
-        ...
-
-    def close(self) -> None:
-        """Close what is open; the session is closed."""
         ...
 
 
@@ -199,10 +185,10 @@ class LeaderClient:
     def durable(self) -> int:
         """The last entry that is in a checkpoint of the leader, wherever its rows lie."""
         with self.session.lock:
-            self.rows.tend()
+            self.rows.links.tend()
             ack = self.calls.confirm()
             self._taken(ack)
-            return self.rows.safe(ack.durable)
+            return self.rows.links.safe(ack.durable)
 
     def checkpoint(self, *, wait: bool = True) -> None:
         """Ask for a checkpoint; with `wait` it is complete on return."""
@@ -218,9 +204,9 @@ class LeaderClient:
 
     def close(self) -> None:
         """Say goodbye and close the connections."""
-        self.rows.settle()
+        self.rows.links.settle()
         self.session.close()
-        self.rows.close()
+        self.rows.links.close()
 
     def _send(self, entry: Entry) -> Ack:
         self.rows.spread(entry)
@@ -235,15 +221,15 @@ class LeaderClient:
         return acknowledged(answer)
 
     def _taken(self, ack: Ack) -> None:
-        self.entries.confirm(self.rows.safe(ack.durable))
+        self.entries.confirm(self.rows.links.safe(ack.durable))
         self.session.reached(ack.clock)
 
     def _resume(self, channel: Channel, welcome: Welcome, *, first: bool) -> None:
         """Send again what the leader does not know: it was restarted, or the stream broke."""
-        self.rows.bring(welcome)
+        self.rows.links.bring(welcome)
         if first:
             self.entries.begin(welcome.sequence)
-        self.entries.confirm(self.rows.safe(welcome.durable))
+        self.entries.confirm(self.rows.links.safe(welcome.durable))
         for entry in self.entries.after(welcome.sequence):
             self._deliver(channel, entry)
 
@@ -270,11 +256,9 @@ class RowsAtLeader:
         taken: Callable[[Ack], None],
     ) -> None:
         del entries, taken
+        self.links = NoLinks()
         self._session = session
         self._bytes = nbytes
-
-    def bring(self, welcome: Welcome) -> None:
-        """Nothing lies elsewhere."""
 
     def spread(self, entry: Entry) -> None:
         """The rows go with the entry."""
@@ -296,19 +280,6 @@ class RowsAtLeader:
         self._bytes.received += size_of(answer)
         rows: FloatArray | HalfArray = answer.array("rows", "f4 f2", 2)
         return rows
-
-    def tend(self) -> None:
-        """The leader sees to itself."""
-
-    def safe(self, durable: int) -> int:
-        """See LeaderRows."""
-        return durable
-
-    def settle(self) -> None:
-        """What was acknowledged is safe, or is sent again by the next client."""
-
-    def close(self) -> None:
-        """Nothing is open but the session."""
 
 
 def _changes_of(answer: Message) -> Changes:

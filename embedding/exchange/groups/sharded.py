@@ -16,7 +16,7 @@ from embedding.exchange.codec import position, whole
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.groups.client import Changes, LeaderBytes, Seen
 from embedding.exchange.groups.entry import Entry, encode_rows
-from embedding.exchange.protocol import Ack, Push, Welcome
+from embedding.exchange.protocol import Ack, Push
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.rowcache import NAMES
 from embedding.exchange.session import Session
@@ -47,10 +47,6 @@ class RowsOnLeadersShards:
         backlog = EntryBacklog(entries, config.max_message_bytes // 4)
         self.links = ShardLinks(session, self._view, backlog, taken)
         self._at = (0, 0)
-
-    def bring(self, welcome: Welcome) -> None:
-        """See LeaderRows."""
-        self.links.bring(welcome)
 
     def spread(self, entry: Entry) -> None:
         """See LeaderRows: to all shards at once."""
@@ -97,7 +93,7 @@ class RowsOnLeadersShards:
         return replace(
             found,
             seen=tuple((whole(a.header, "epoch"), whole(a.header, "clock")) for a in answers),
-            durable=self.safe(found.durable),
+            durable=self.links.safe(found.durable),
             next_id=max(found.next_id, newest + 1),
             ids=ids,
         )
@@ -109,22 +105,6 @@ class RowsOnLeadersShards:
             raise UnavailableError("the leader's shards have not caught up with its primary.")
         self._bytes.received += sum(e.nbytes for answer in answers for e in answer.arrays.values())
         return answers
-
-    def tend(self) -> None:
-        """See LeaderRows."""
-        self.links.tend()
-
-    def safe(self, durable: int) -> int:
-        """See LeaderRows."""
-        return self.links.safe(durable)
-
-    def settle(self) -> None:
-        """See LeaderRows."""
-        self.links.settle()
-
-    def close(self) -> None:
-        """See LeaderRows."""
-        self.links.close()
 
 
 class EntryBacklog:

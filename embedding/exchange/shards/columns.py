@@ -18,7 +18,7 @@ import numpy as np
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.whole import entry_type
-from embedding.exchange.protocol import Ack, PullRequest, Push, Rows, Welcome
+from embedding.exchange.protocol import Ack, PullRequest, Push, Rows
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.rowpath import pull_from_server
 from embedding.exchange.session import Session
@@ -56,10 +56,6 @@ class ColumnsOnShards:
         self.links = ShardLinks(session, self.view, PushBacklog(log, _split), taken)
         self._session = session
         self._learnt: Minibatches | None = None
-
-    def bring(self, welcome: Welcome) -> None:
-        """See RowPath."""
-        self.links.bring(welcome)
 
     def pull(self, request: PullRequest) -> Rows:
         """Wait for the policy and have pairs scored; which rows are named does not matter."""
@@ -99,22 +95,6 @@ class ColumnsOnShards:
     def rest(self, push: Push) -> Push:
         """See RowPath: what was read."""
         return without_rows(push)
-
-    def tend(self) -> None:
-        """See RowPath."""
-        self.links.tend()
-
-    def safe(self, durable: int) -> int:
-        """See RowPath."""
-        return self.links.safe(durable)
-
-    def settle(self) -> None:
-        """See RowPath."""
-        self.links.settle()
-
-    def close(self) -> None:
-        """See RowPath."""
-        self.links.close()
 
     def _minibatches(
         self, block: Minibatches, rows: Rows, weights: FloatArray | None

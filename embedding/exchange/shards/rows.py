@@ -15,7 +15,7 @@ from functools import partial
 
 from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.feedback import Feedback
-from embedding.exchange.protocol import Ack, PullRequest, Push, Rows, Welcome
+from embedding.exchange.protocol import Ack, PullRequest, Push, Rows
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.rowpath import pull_from_server
 from embedding.exchange.session import Session
@@ -42,10 +42,6 @@ class RowsOnShards:
         self.view = ShardedView(session.config, feedback)
         self._session = session
         self.links = ShardLinks(session, self.view, PushBacklog(log, split_push), taken)
-
-    def bring(self, welcome: Welcome) -> None:
-        """See RowPath."""
-        self.links.bring(welcome)
 
     def pull(self, request: PullRequest) -> Rows:
         """See RowPath."""
@@ -78,22 +74,6 @@ class RowsOnShards:
     def rest(self, push: Push) -> Push:
         """See RowPath: what was read."""
         return without_rows(push)
-
-    def tend(self) -> None:
-        """See RowPath."""
-        self.links.tend()
-
-    def safe(self, durable: int) -> int:
-        """See RowPath."""
-        return self.links.safe(durable)
-
-    def settle(self) -> None:
-        """See RowPath."""
-        self.links.settle()
-
-    def close(self) -> None:
-        """See RowPath."""
-        self.links.close()
 
     def _gather(self, rows: Rows, asked: Mapping[Table, IntArray], *, patient: bool) -> Rows | None:
         """The rows from all shards; None when the primary was restarted meanwhile.
