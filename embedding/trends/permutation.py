@@ -311,8 +311,9 @@ def refined(units: Units, common: FloatArray, usual: float, labels: Labels) -> F
     deviates, _ = measured.deviates(usual)
     null = (found[:, 1:] - measured.mean[:, None]) / measured.spread[:, None]
     reach = (null >= deviates[:, None]).sum(axis=1)
-    p = np.maximum(p, pareto_tail(null, deviates))
-    return np.where(np.isfinite(deviates) & (reach >= SEEN), (1 + reach) / len(labels), p)
+    few = reach < SEEN
+    p[few] = np.maximum(p[few], pareto_tail(null[few], deviates[few]))
+    return np.where(few, p, (1 + reach) / len(labels))
 
 
 def pareto_tail(null: Figures, beyond: Figures) -> Figures:
