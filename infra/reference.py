@@ -24,6 +24,7 @@ from pydantic.fields import FieldInfo
 from embedding.cli import app
 from embedding.crawl import reasons
 from embedding.kernel import errors
+from embedding.kernel.markdown import table
 from embedding.server.config import ServerConfig
 from embedding.server.figures.metrics import render
 from embedding.server.service import running_server
@@ -44,12 +45,6 @@ def cell(text: object) -> str:
 def _link(found: re.Match[str]) -> str:
     link = f"[{found[1].rpartition('/')[2]}](../{found[1]}.md)"
     return f"({link})" if found[0].startswith("(") and found[0].endswith(")") else link
-
-
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """A table in Markdown."""
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def sections(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:

@@ -20,6 +20,7 @@ import psutil
 
 from embedding import __version__
 from embedding.kernel.errors import ConfigError, YeoronError
+from embedding.kernel.markdown import table as markdown
 
 RESULTS = Path()
 """Where a user's measurements write: the current folder."""
@@ -94,7 +95,7 @@ def as_tables(value: Mapping[str, Any], above: str = "") -> str:
         else:
             rows.append((name, _cell(under)))
     if rows:
-        own = _table(("figure", "value"), rows)
+        own = markdown(("figure", "value"), rows)
         parts.insert(0, f"**{above}**\n\n{own}" if above else own)
     return "\n".join(parts)
 
@@ -102,12 +103,7 @@ def as_tables(value: Mapping[str, Any], above: str = "") -> str:
 def _list(values: Sequence[Any]) -> str:
     named = [one for one in values if isinstance(one, Mapping)]
     names = list(dict.fromkeys(name for one in named for name in one))
-    return _table(names, [[_cell(one.get(name)) for name in names] for one in named])
-
-
-def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [names, ["---"] * len(names), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return markdown(names, [[_cell(one.get(name)) for name in names] for one in named])
 
 
 def _cell(value: Any) -> str:

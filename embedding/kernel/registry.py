@@ -18,6 +18,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, Protocol, TypeVar
 
 from embedding.kernel.errors import ConfigError
+from embedding.kernel.markdown import table
 
 
 class Traits(Protocol):
@@ -84,8 +85,11 @@ class Registry(Generic[T, S]):
     def check(self, name: str) -> str:
         """The name itself; ValueError, for a validator of settings, names the accepted ones."""
         if name not in self:
-            raise ValueError(f"{self.kind} {name!r}: one of {', '.join(self.names())} is accepted")
+            raise ValueError(self._unknown(name))
         return name
+
+    def _unknown(self, name: str) -> str:
+        return f"{self.kind} {name!r}: one of {', '.join(self.names())} is accepted"
 
     @cached_property
     def _entries(self) -> dict[str, EntryPoint]:
@@ -118,9 +122,7 @@ class Registry(Generic[T, S]):
         if name not in self._known:
             entry = None if name in self._modules else self._entries.get(name)
             if entry is None and name not in self._modules:
-                raise ConfigError(
-                    f"{self.kind} {name!r}: one of {', '.join(self.names())} is accepted."
-                )
+                raise ConfigError(f"{self._unknown(name)}.")
             before = dict(self._known)
             where = f"{self.kind} {name!r} of {_whose(entry)}" if entry else self.kind
             try:
@@ -188,12 +190,11 @@ def table_of(registry: Registry[Any, Any]) -> str:
     """All traits of a registry as a table in Markdown, for the documentation."""
     names = registry.names()
     head = [each.name for each in fields(registry.traits(names[0])) if each.repr]
-    lines = [[registry.kind, *head], ["---"] * (1 + len(head))]
-    lines += [
+    rows = [
         [f"`{name}`", *(_cell(getattr(registry.traits(name), each)) for each in head)]
         for name in names
     ]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return table([registry.kind, *head], rows).rstrip("\n")
 
 
 def _cell(value: object) -> str:
