@@ -83,18 +83,22 @@ def pool_frontier(settings: Settings) -> str:
     return f"sqlite:///{settings.paths.frontier.resolve() / settings.cluster.pool}.db"
 
 
+def has_frontier(settings: Settings) -> bool:
+    """Whether the pool's frontier is there: asking SQLite would make one."""
+    address = make_url(pool_frontier(settings))
+    return address.get_backend_name() != "sqlite" or Path(str(address.database)).is_file()
+
+
 def blocked_sources(settings: Settings) -> dict[str, Blocked]:
     """Sources that nobody reads until they are unblocked, by name."""
-    address = make_url(pool_frontier(settings))
-    if address.get_backend_name() == "sqlite" and not Path(str(address.database)).exists():
+    if not has_frontier(settings):
         return {}
     return blocked(pool_frontier(settings))
 
 
 def pool_leases(settings: Settings) -> dict[str, Any]:
     """Nodes, token rates and owners, as `lease.shown` gives them; of no frontier, none."""
-    address = make_url(pool_frontier(settings))
-    if address.get_backend_name() == "sqlite" and not Path(str(address.database)).exists():
+    if not has_frontier(settings):
         return {"nodes": {}, "imbalance": None, "moves": 0, "sources": {}}
     frontier = Frontier(pool_frontier(settings))
     try:

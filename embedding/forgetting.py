@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sqlalchemy.engine import make_url
-
-from embedding.cluster import pool_frontier
+from embedding.cluster import has_frontier, pool_frontier
 from embedding.crawl.addresses import canonical
 from embedding.crawl.erasing import erase_address, erase_before, erase_source
 from embedding.crawl.rewinding import block
 from embedding.evaluation import erasing as mlflow
 from embedding.kernel.errors import InputError
 from embedding.server.recovery.erasing import Erased, check_erasable, erase_state
+from embedding.server.recovery.seeding import put_aside
 from embedding.server.state import ServerState
 from embedding.server.words.digests import WordDigests
 from embedding.settings import Settings
@@ -103,7 +102,7 @@ def _state(settings: Settings, wish: Wish, *, dry: bool) -> Erased:
     server = settings.server
     config = server.model_copy(
         update={
-            "state_dir": server.state_dir or settings.paths.checkpoints,
+            "state_dir": _state_dir(settings),
             "config_digest": server.config_digest or settings.digest(),
         }
     )
@@ -123,9 +122,13 @@ def _state(settings: Settings, wish: Wish, *, dry: bool) -> Erased:
     return erase_state(config, make, word=wish.word, source=wish.source, dry=dry)
 
 
+def _state_dir(settings: Settings) -> Path:
+    return settings.server.state_dir or settings.paths.checkpoints
+
+
 def _in_frontier(settings: Settings, wish: Wish, verb: str, *, dry: bool) -> str:
     frontier = pool_frontier(settings)
-    if wish.word is not None or not _there(frontier):
+    if wish.word is not None or not has_frontier(settings):
         return "Frontier: nothing of it is kept there."
     if wish.source is not None:
         n = erase_source(frontier, wish.source, dry=dry)
@@ -140,12 +143,6 @@ def _in_frontier(settings: Settings, wish: Wish, verb: str, *, dry: bool) -> str
         f"Frontier: what was kept of {n:,} addresses {verb} removed. The address itself stays as "
         "one that is not read again."
     )
-
-
-def _there(frontier: str) -> bool:
-    """Whether there is a database: asking would make one."""
-    address = make_url(frontier)
-    return address.get_backend_name() != "sqlite" or Path(str(address.database)).is_file()
 
 
 def _in_snapshots(store: Path, wish: Wish, *, dry: bool) -> int:
@@ -209,7 +206,7 @@ def retain(settings: Settings, *, now: float | None = None, dry: bool = False) -
     step(
         ages.frontier_days,
         "Frontier, addresses",
-        lambda before: erase_before(frontier, before, dry=dry) if _there(frontier) else 0,
+        lambda before: erase_before(frontier, before, dry=dry) if has_frontier(settings) else 0,
     )
     step(
         ages.reports_days,
@@ -269,10 +266,7 @@ def _old_snapshots(store: Path, before: float, keep: frozenset[str], *, dry: boo
         if manifest.stat().st_mtime < before:
             found += 1
             if not dry:
-                # Under this name the next publication clears it away, should this be killed.
-                hidden = path.with_name(f".publishing-old-{path.name}")
-                path.rename(hidden)
-                shutil.rmtree(hidden)
+                snapshots.remove(path)
     return found
 
 
@@ -288,12 +282,7 @@ def _old_reports(folder: Path, before: float, *, dry: bool) -> int:
 
 
 def _old_states(settings: Settings, before: float, dry: bool) -> int:
-    state = settings.server.state_dir or settings.paths.checkpoints
-    copies = [
-        path
-        for path in state.parent.glob(f"{state.name}-before-*")
-        if path.is_dir() and path.stat().st_mtime < before
-    ]
+    copies = [path for path in put_aside(_state_dir(settings)) if path.stat().st_mtime < before]
     for path in () if dry else copies:
         shutil.rmtree(path)
     return len(copies)

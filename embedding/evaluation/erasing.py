@@ -116,13 +116,7 @@ def _without(path: Path, source: str) -> None:
     manifest = parse_manifest(path.read_text(encoding="utf-8"), str(path))
     if source not in {*manifest.tokens, *manifest.documents}:
         return
-    changed = manifest.model_copy(
-        update={
-            "tokens": {name: n for name, n in manifest.tokens.items() if name != source},
-            "documents": {name: n for name, n in manifest.documents.items() if name != source},
-            "erased": manifest.erased + 1,
-        }
-    )
+    changed = manifest.model_copy(update=erasing.counts_without(manifest, source))
     with replaced(path) as file:
         file.write(changed.to_json().encode())
 

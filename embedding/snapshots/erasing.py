@@ -84,29 +84,39 @@ def erase(folder: Path, *, word: str | None = None, source: str | None = None) -
             shutil.copy2(path, draft / path.name)
     changed = manifest.model_copy(
         update={
-            "tokens": {name: n for name, n in manifest.tokens.items() if name != source},
-            "documents": {name: n for name, n in manifest.documents.items() if name != source},
+            **counts_without(manifest, source),
             "quality": {
                 name: value
                 for name, value in manifest.quality.items()
                 if source is None or not name.endswith((f".{source}", f"/{source}"))
             },
             "files": {name: entry(draft / name) for name in manifest.files},
-            "erased": manifest.erased + 1,
         }
     )
     (draft / MANIFEST).write_text(changed.to_json(), encoding="utf-8")
     for path in (*draft.iterdir(), draft):
         sync(path)
     draft.rename(whole)
-    old = folder.with_name(f"{_OLD}{folder.name}")
-    shutil.rmtree(old, ignore_errors=True)
-    folder.rename(old)
+    old = _hidden(folder)
     # Whoever opened the store in between has done so already.
     finish(folder.parent)
     sync(folder.parent)
     shutil.rmtree(old, ignore_errors=True)
     return True
+
+
+def remove(folder: Path) -> None:
+    """Remove a snapshot's folder: at once, as whoever lists the store sees it."""
+    shutil.rmtree(_hidden(folder))
+
+
+def counts_without(manifest: Manifest, source: str | None) -> dict[str, object]:
+    """What changes in a manifest that does not count a source any more."""
+    return {
+        "tokens": {name: n for name, n in manifest.tokens.items() if name != source},
+        "documents": {name: n for name, n in manifest.documents.items() if name != source},
+        "erased": manifest.erased + 1,
+    }
 
 
 Change = Callable[[pa.Table, str | None, str | None, int], pa.Table]
@@ -187,6 +197,14 @@ def _phrased(table: pa.Table, word: str) -> np.ndarray:
     """bool [n]: phrases that are the word or have it as a part."""
     rows = zip(table["word"].to_pylist(), table["parts"].to_pylist(), strict=True)
     return np.fromiter((word == whole or word in parts for whole, parts in rows), bool)
+
+
+def _hidden(folder: Path) -> Path:
+    """The folder under a name that the next publication clears away; what had that name is gone."""
+    old = folder.with_name(f"{_OLD}{folder.name}")
+    shutil.rmtree(old, ignore_errors=True)
+    folder.rename(old)
+    return old
 
 
 def _row(vectors: pa.Table, word: str | None) -> int:

@@ -19,6 +19,7 @@ from embedding.kernel.records import Table
 from embedding.server.config import ServerConfig
 from embedding.server.recovery.checkpoint import CheckpointFolder
 from embedding.server.recovery.restoring import Recovery
+from embedding.server.recovery.seeding import put_aside
 from embedding.server.state import ServerState
 from embedding.server.words.digests import WordDigests
 
@@ -64,7 +65,7 @@ def erase_state(
     """
     check_erasable(config, word)
     path = Path(str(config.state_dir))
-    copies = sorted(one for one in path.parent.glob(f"{path.name}-before-*") if one.is_dir())
+    copies = put_aside(path)
     names = tuple(one.name for one in copies)
     if not path.is_dir():
         return Erased(False, False, names)

@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 NOTHING = "nothing"
 """Instead of a snapshot's id: an empty state."""
 _KEPT = ("epoch", "identity", "fences.jsonl", "waiting.key", "refused")
+_BEFORE = "-before-"
 """Files of the state folder that outlive what it held."""
 
 
@@ -103,6 +104,11 @@ def _begun(
     return fresh
 
 
+def put_aside(folder: Path) -> list[Path]:
+    """States of a state folder that were exchanged for others, the oldest first."""
+    return sorted(one for one in folder.parent.glob(f"{folder.name}{_BEFORE}*") if one.is_dir())
+
+
 def _exchanged(folder: Path, fresh: Path) -> Path:
     """Put `fresh` in the place of the state folder; where that is now."""
     for name in _KEPT:
@@ -110,7 +116,7 @@ def _exchanged(folder: Path, fresh: Path) -> Path:
             shutil.copy2(folder / name, fresh / name)
             to_disk(fresh / name)
     to_disk(fresh)
-    kept = folder.with_name(f"{folder.name}-before-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
+    kept = folder.with_name(f"{folder.name}{_BEFORE}{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
     # Killed between these, the next server of this folder finishes it.
     shutil.rmtree(successor(folder), ignore_errors=True)
     fresh.rename(successor(folder))
