@@ -33,24 +33,27 @@ def settings() -> Settings:
 
 
 def settings_of(store: Path | None = None) -> Settings:
-    """The settings of the platform that runs, unless the call names a store of its own.
+    """The settings of the platform that runs, unless the call names a store of its own."""
+    return settings() if store is not None else settings_of_what_runs()
 
-    A platform is looked for in `paths.home`, and where no settings file was named its demo, too.
+
+@cache
+def settings_of_what_runs() -> Settings:
+    """A platform is looked for in `paths.home`, and where no settings file was named its demo, too.
+
     One line on standard error says what is spoken of; this process and its children read its
     settings from then on.
     """
+    from embedding.platform.running import running_platform
     from embedding.settings import SETTINGS_VARIABLE
 
     chosen = settings()
-    if store is not None:
-        return chosen
-    from embedding.platform.running import running_platform
-
     found = running_platform(chosen.paths.home)
     own = found is not None and found.home == chosen.paths.home
     if found is None or (SETTINGS_VARIABLE in os.environ and not own):
         return chosen
-    tell_once(f"yeoron: of the {found.name} that runs in {found.home}.")
+    said = f"yeoron: of the {found.name} that runs in {found.home}."
+    errors.print(said, style="dim", markup=False, highlight=False, soft_wrap=True)
     # Single settings of this call count, but not where it would keep its state.
     for name in [name for name in os.environ if name.startswith("YEORON_PATHS__")]:
         del os.environ[name]
@@ -62,12 +65,6 @@ def settings_of(store: Path | None = None) -> Settings:
 
 def _own_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith("YEORON_")}
-
-
-@cache
-def tell_once(sentence: str) -> None:
-    """A line on standard error, however often it is asked for."""
-    errors.print(sentence, style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
 def keep_private() -> None:

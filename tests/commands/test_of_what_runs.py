@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from embedding.commands import common
 from embedding.commands.source_table import source_table
 from embedding.platform.running import running_platform
 
@@ -32,7 +31,6 @@ def supervisor() -> Iterator[int]:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder without settings, which commands may change for this test alone."""
     monkeypatch.chdir(tmp_path)
-    common.tell_once.cache_clear()
     # Set before they are deleted, so that what a command leaves behind is taken back.
     for name in ("YEORON_SETTINGS", "YEORON_PATHS__HOME"):
         monkeypatch.setenv(name, "x")
@@ -98,6 +96,16 @@ def test_one_line_says_which_platform_is_spoken_of(
     done = yeoron("sources", "list", "--json")
     assert [row["name"] for row in json.loads(done.out)] == ["sim-board"]
     assert done.err.splitlines()[0] == "yeoron: of the demo that runs in var/demo."
+
+
+def test_it_is_said_once_however_often_a_command_asks(
+    place: Path, supervisor: int, yeoron: Any, planted: Any
+) -> None:
+    home = demo(place, supervisor)
+    planted.make_store(str(home / "snapshots"), planted.Plan(windows=3, fillers=60))
+    done = yeoron("trends", "stories")
+    assert done.code == 0
+    assert done.err.count("the demo that runs") == 1
 
 
 def test_a_store_or_a_settings_file_that_is_named_is_what_is_spoken_of(
