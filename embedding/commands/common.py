@@ -75,7 +75,11 @@ def keep_private() -> None:
 
 
 def use_settings_file(path: Path | None) -> None:
-    """Make `path` the settings file of this process and of those it starts."""
+    """Make `path` the settings file of this process and of those it starts; a command begins here.
+
+    What an earlier command of this process found to run does not count for this one.
+    """
+    settings_of_what_runs.cache_clear()
     if path is None:
         return
     from embedding.settings import SETTINGS_VARIABLE

@@ -18,7 +18,6 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, Protocol, TypeVar
 
 from embedding.kernel.errors import ConfigError
-from embedding.kernel.markdown import table
 
 
 class Traits(Protocol):
@@ -188,6 +187,8 @@ class Need:
 
 def table_of(registry: Registry[Any, Any]) -> str:
     """All traits of a registry as a table in Markdown, for the documentation."""
+    from embedding.kernel.markdown import table  # DAGs are parsed without it
+
     names = registry.names()
     head = [each.name for each in fields(registry.traits(names[0])) if each.repr]
     rows = [

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from embedding import cli
-from embedding.commands import common
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -38,8 +37,6 @@ def yeoron(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         monkeypatch.setattr(sys, "argv", ["yeoron", *map(str, arguments)])
         # It is for good, and this process has other tests to run.
         monkeypatch.setattr(cli, "leave_no_core", lambda: None)
-        # Each call is a process of its own elsewhere.
-        common.settings_of_what_runs.cache_clear()
         with pytest.raises(SystemExit) as left:
             cli.main()
         said = capsys.readouterr()
