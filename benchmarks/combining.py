@@ -25,7 +25,7 @@ from embedding.bench.kernel import Timing, quality
 from embedding.bench.results import ended, facts, keep
 from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models.base import BlockLoss, LocalBlock
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable
 from embedding.worker.combining import Usual, share, steps_of
@@ -104,7 +104,7 @@ def measure(
     corpus: Corpus, nodes: int, block: int, how: str, curvature: float, gold: Path | None, seed: int
 ) -> dict[str, Any]:
     """One training: loss of its last tenth, quality."""
-    config = ModelConfig(sample=0.0, schedule=Schedule.LINEAR, seed=seed)
+    config = ModelConfig(sample=0.0, schedule=LearningRateSchedule.LINEAR, seed=seed)
     trained = Nodes(corpus, config, nodes, curvature)
     began = time.process_time()
     with np.errstate(all="ignore"):

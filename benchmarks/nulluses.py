@@ -24,14 +24,14 @@ from benchmarks.kept import RESULTS
 from embedding.bench.drift import corpus_options, documents
 from embedding.bench.driftjudging import SOURCES
 from embedding.bench.results import facts, keep
-from embedding.evaluation.planting import Document
+from embedding.evaluation.planting import PlantedDocument
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.records import FloatArray, IntArray, TokenBlock, WindowUnit
-from embedding.server.cutting.cutter import usage_of
+from embedding.server.snapshotting.snapshotter import usage_of
 from embedding.server.words.usage import UsageSums
 from embedding.trends.config import TrendsConfig
-from embedding.trends.online import Control
-from embedding.trends.permutation import LEAST, between_sources, between_times
+from embedding.trends.online import OnlineTests
+from embedding.trends.permutation import MIN_DOCUMENTS, between_sources, between_times
 from embedding.trends.replicas import UsedWords
 from embedding.trends.significance import benjamini_hochberg, wilson
 from embedding.worker.config import NodeConfig
@@ -49,7 +49,7 @@ ROW = 5
 class Corpus:
     """Documents, and the words that have a row."""
 
-    def __init__(self, documents: Sequence[Document]) -> None:
+    def __init__(self, documents: Sequence[PlantedDocument]) -> None:
         self.documents = documents
         counts: dict[str, int] = {}
         for document in documents:
@@ -103,7 +103,7 @@ def judged(corpus: Corpus, reader: UsageReader, window: int) -> dict[str, Any]:
     both: set[int] = set(corpus.ids.tolist())
     for name in SOURCES:
         own = usage.by_source[name]
-        both &= set(usage.rows[own][usage.mentions[own] >= LEAST].tolist())
+        both &= set(usage.rows[own][usage.mentions[own] >= MIN_DOCUMENTS].tolist())
     shared: IntArray = np.array(sorted(both), dtype=np.int64)
     apart = between_sources(UsedWords(usage, shared), SOURCES[0], SOURCES[1:])
     tests = {"moved": benjamini_hochberg(moved.p), "contrast": benjamini_hochberg(apart.p)}
@@ -124,7 +124,7 @@ def often(windows: Sequence[Any], least: int) -> set[int]:
 
 def over_the_stream(found: Sequence[dict[str, Any]], test: str) -> int:
     """Windows with a call where all are tested as one sequence (trends.control = "stream")."""
-    control = Control()
+    control = OnlineTests()
     for one in found:
         control = control.next(CONFIG.false_discovery)
         control = control.decided(one[f"{test} q"] <= control.level)

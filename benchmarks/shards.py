@@ -9,7 +9,7 @@ places of the shard's table, which is the worst case for caches. Processor time 
 time of the shards alone: other work on the machine spoils it less than time on a clock.
 
 All sizes of a number of shards are there at the same time and are measured in turn, in an order
-drawn anew for each round, and with them one shard of 10^5 rows: what is compared are ratios within
+drawn again for each round, and with them one shard of 10^5 rows: what is compared are ratios within
 a round (`to the first`: median ratio to that shard), so that a machine that is loaded, or slows
 down, spoils no comparison. A spread is the largest of them over the smallest, less one.
 

@@ -37,8 +37,8 @@ from embedding.worker.learner import Extras
 from embedding.worker.nodeclock import Start
 from embedding.worker.paced import PacedLearner
 from embedding.worker.pipeline import Pipeline
-from embedding.worker.planning import Part, plan
-from embedding.worker.ticks import Learnt
+from embedding.worker.planning import CodedText, plan
+from embedding.worker.ticks import StepResult
 
 LINE = ExchangeConfig(pull_timeout_s=600.0, request_timeout_s=600.0)
 Sentences = Sequence[Sequence[str]]
@@ -248,7 +248,7 @@ def _node(
             ready.wait(60)
             share = [1.0]
 
-            def learnt(found: Learnt | Exception) -> None:
+            def learnt(found: StepResult | Exception) -> None:
                 if isinstance(found, Exception):
                     raise found
                 if found.ack is not None:
@@ -309,7 +309,7 @@ def held_out_loss(
     ends = np.cumsum([0, *map(len, text.held_out)]).astype(np.int32)
     noise = NoiseTable.build(text.counts, model.noise_exponent)
     pool = noise.draw(max(model.negative, len(ids) // 2), 1)
-    planned = plan([Part.of_ids(ids, ends)], pool, _Rows(len(text.words)))
+    planned = plan([CodedText.of_ids(ids, ends)], pool, _Rows(len(text.words)))
     loss = make_trainer(model).train(
         planned.block,
         vectors[planned.words].copy(),

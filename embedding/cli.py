@@ -41,7 +41,7 @@ app = typer.Typer(
     help="**Yeoron** (여론): see public opinion move in text.",
 )
 
-YOUNG = 50_000
+GC_THRESHOLD = 50_000
 """Objects made between two looks for garbage: imports make hundreds of thousands, and none."""
 
 for _group in (
@@ -85,7 +85,7 @@ def options(
 def main() -> None:
     """Run a command; an expected error is one sentence on stderr and its exit code."""
     leave_no_core()
-    gc.set_threshold(YOUNG, 10, 10)
+    gc.set_threshold(GC_THRESHOLD, 10, 10)
     # What is there at the end ends with the process: looking through it would take a second.
     atexit.register(gc.freeze)
     try:

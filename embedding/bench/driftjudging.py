@@ -20,16 +20,16 @@ from embedding.evaluation.planting import PlantedCorpus
 from embedding.exchange.payload import TIMES, UNITS
 from embedding.kernel.config import validate
 from embedding.kernel.records import WindowUnit
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.snapshots.store import SnapshotStore
 from embedding.stream.config import StreamConfig
 from embedding.training import TrainRequest, train_corpus
 from embedding.training.request import FRESH_NOISE
 from embedding.trends.config import TrendsConfig
 from embedding.trends.contrast import source_contrast
-from embedding.trends.material import Material, gather
+from embedding.trends.material import ReportInput, gather
 from embedding.trends.moved import judge_words, pair_in
-from embedding.trends.pair import Pair
+from embedding.trends.pair import SnapshotPair
 from embedding.worker.config import NodeConfig
 
 OURS = ("usage", "procrustes", "neighbours", "local")
@@ -37,7 +37,7 @@ SOURCES = ("a", "b")
 EVERY = 1_000
 """Rows of a contrast that are looked at."""
 MIN_COUNT = 5
-FIRST = 200
+_FIRST = 200
 """Words of the ranking that two trainings are compared by."""
 
 
@@ -121,11 +121,11 @@ def contrast(store: SnapshotStore, snapshot: str, window: int) -> Judgement:
 def overlaps(one: Sequence[Judged], other: Sequence[Judged]) -> Iterator[dict[str, object]]:
     """How far two trainings on the same text, with other seeds, name the same words."""
     for first, second in zip(one, other, strict=True):
-        found = [overlap(a, b, FIRST) for a, b in zip(first.windows, second.windows, strict=True)]
+        found = [overlap(a, b, _FIRST) for a, b in zip(first.windows, second.windows, strict=True)]
         calls = sum(each.one + each.other for each in found)
         yield {
             "name": first.name,
-            "first": FIRST,
+            "first": _FIRST,
             "ranked_by_window": [round(each.ranked, 3) for each in found],
             "ranked": round(float(np.mean([each.ranked for each in found])), 3),
             # Dice: of two sets of n words that share m, m / n.
@@ -169,7 +169,9 @@ def _trained(corpus: PlantedCorpus, folder: Path, given: Namespace, seed: int) -
         "dated": WindowUnit.MONTH,
         "min_count": MIN_COUNT,
         "nodes": given.nodes,
-        "model": ModelConfig(dim=given.dim, seed=seed, schedule=Schedule.WINDOW, **FRESH_NOISE),
+        "model": ModelConfig(
+            dim=given.dim, seed=seed, schedule=LearningRateSchedule.WINDOW, **FRESH_NOISE
+        ),
         "node": NodeConfig(
             replay_ratio=given.replay,
             block_tokens=given.block,
@@ -183,7 +185,7 @@ def _trained(corpus: PlantedCorpus, folder: Path, given: Namespace, seed: int) -
     return SnapshotStore(str(out))
 
 
-def judged_by(name: str, material: Material, pair: Pair, which: Compared) -> Judgement:
+def judged_by(name: str, material: ReportInput, pair: SnapshotPair, which: Compared) -> Judgement:
     config = TrendsConfig(estimator=name, min_count=1)
     words = judge_words(material, pair, config, among=set(which.words))
     if words is None:

@@ -31,7 +31,7 @@ from embedding.exchange.payload import RowDelta
 from embedding.exchange.protocol import PullRequest, Push
 from embedding.kernel.records import Table
 
-PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
+_PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch")
 WARM, WORDS, PICKS = 5, 100_000, 8
 SIDES = {
     "float32": ("float32", "none"),
@@ -211,7 +211,7 @@ def bench_wire(
     load = hardware()
     runs = [measure(side, rows, dim, rounds, threads) for side in sides]
     report = {
-        **facts("wire", PACKAGES, load),
+        **facts("wire", _PACKAGES, load),
         "setting": {"rows": rows, "dim": dim, "rounds": rounds, "server_threads": threads},
         "runs": runs,
     }

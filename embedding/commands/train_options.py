@@ -18,18 +18,18 @@ from embedding.text.tokenizers import as_written
 if TYPE_CHECKING:
     from embedding.training import TrainRequest
 
-UNITS = ("hour", "day", "week", "month")
+_UNITS = ("hour", "day", "week", "month")
 WINDOW = 5
 NUMBER = re.compile(r"[+-]?\d{1,18}")
 CHANGED_MB = 256
 
-Corpus = Annotated[Path, typer.Argument(help="Text (a sentence a line) or dated JSONL.")]
+CorpusOption = Annotated[Path, typer.Argument(help="Text (a sentence a line) or dated JSONL.")]
 Out = Annotated[
     Path | None, typer.Option(help="Folder for the snapshots, new or empty; none: not kept.")
 ]
-Model = Annotated[str, typer.Option(help="One of {models} (sppmi is counted, by no node).")]
-Dim = Annotated[int, typer.Option(help="Length of the vectors.")]
-Window = Annotated[
+ModelOption = Annotated[str, typer.Option(help="One of {models} (sppmi is counted, by no node).")]
+_Dim = Annotated[int, typer.Option(help="Length of the vectors.")]
+WindowOption = Annotated[
     list[str] | None,
     typer.Option(
         help="Words on each side that are context (5 when not given). With --dated also hour, "
@@ -37,10 +37,10 @@ Window = Annotated[
     ),
 ]
 Negative = Annotated[int, typer.Option(help="Noise words a pair.")]
-Sample = Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")]
+SampleOption = Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")]
 MinCount = Annotated[int, typer.Option(help="Occurrences before a word gets a row.")]
 MaxWords = Annotated[int, typer.Option(help="Most words that have a row.")]
-Epochs = Annotated[int, typer.Option(help="Times the corpus is read.")]
+_Epochs = Annotated[int, typer.Option(help="Times the corpus is read.")]
 Nodes = Annotated[int, typer.Option(help="Nodes that train at the same time.")]
 BlockTokens = Annotated[
     int | None,
@@ -56,14 +56,14 @@ Sync = Annotated[
         "read; hogwild: tables in memory that the nodes share."
     ),
 ]
-SyncSetting = Annotated[
+_SyncSettingOption = Annotated[
     list[str] | None,
     typer.Option(
         help="A setting of --sync as NAME=VALUE, as in tau=8 or staleness=2 "
         "(docs/concepts/synchronisation.md); may be repeated."
     ),
 ]
-Shards = Annotated[int, typer.Option(help="Processes that hold the tables; see --split.")]
+ShardsOption = Annotated[int, typer.Option(help="Processes that hold the tables; see --split.")]
 Split = Annotated[
     str,
     typer.Option(
@@ -78,30 +78,30 @@ Topology = Annotated[
         "summed. hybrid: rows of nearly every block by all-reduce, the others by the server."
     ),
 ]
-Groups = Annotated[
+AggregatorsOption = Annotated[
     int,
     typer.Option(
         help="Deal the nodes out to so many groups; each pushes as one, added up on its host."
     ),
 ]
-ServerGroups = Annotated[
+ServerGroupsOption = Annotated[
     int,
     typer.Option(
         help="Parameter servers, each with all rows for a part of the nodes; they exchange what "
         "changed every --exchange-every seconds."
     ),
 ]
-ExchangeEvery = Annotated[
+_ExchangeEveryOption = Annotated[
     float, typer.Option(help="Seconds between two exchanges of --server-groups.")
 ]
-Compression = Annotated[
+_Compression = Annotated[
     str,
     typer.Option(
         help="How what was learnt is sent: {compressions}. none: float32; threshold: multiples of "
         "a step; onebit: a bit a number; topk: what moved farthest."
     ),
 ]
-Threshold = Annotated[float, typer.Option(help="threshold and changes: the least step.")]
+ThresholdOption = Annotated[float, typer.Option(help="threshold and changes: the least step.")]
 CacheMb = Annotated[
     int,
     typer.Option(
@@ -110,7 +110,7 @@ CacheMb = Annotated[
         min=0,
     ),
 ]
-Pulls = Annotated[
+PullsOption = Annotated[
     str,
     typer.Option(
         help="What nodes pull: rows, or changes of the rows that they keep, in steps as pushes of "
@@ -124,15 +124,15 @@ RelativeThreshold = Annotated[
         "what there is to send of it; 0: --threshold for every row."
     ),
 ]
-Directions = Annotated[
+DirectionsOption = Annotated[
     int,
     typer.Option(
         help="threshold and changes: principal directions that are sent along with the rows."
     ),
 ]
 TopShare = Annotated[float, typer.Option(help="topk: the share of the numbers that is sent.")]
-Tokenizer = Annotated[str, typer.Option(help="One of {tokenizers}.")]
-Vocabulary = Annotated[
+TokenizerOption = Annotated[str, typer.Option(help="One of {tokenizers}.")]
+VocabularyOption = Annotated[
     str | None,
     typer.Option(
         help="counted: count the words first; growing: a single pass. When not given, plain "
@@ -156,11 +156,11 @@ Sources = Annotated[
 LearningRate = Annotated[
     float, typer.Option(help="Learning rate at the start; --schedule window: its mean.")
 ]
-Schedule = Annotated[
+ScheduleOption = Annotated[
     str | None,
     typer.Option(
         help="linear (falls to the end), constant, or window (with --dated, unless given: in each "
-        "window anew from 1.5 to 0.5 times the learning rate)."
+        "window again from 1.5 to 0.5 times the learning rate)."
     ),
 ]
 Tokens = Annotated[int | None, typer.Option(help="Stop after so many tokens.")]
@@ -175,7 +175,7 @@ CheckpointEvery = Annotated[
     float, typer.Option(help="Seconds between two checkpoints in --state-dir.")
 ]
 Device = Annotated[str, typer.Option(help="Where the server's tables are: cpu, cuda or auto.")]
-Trainer = Annotated[
+TrainerOption = Annotated[
     str,
     typer.Option(help="numba, or torch: on a GPU where there is one, else many times slower."),
 ]
@@ -185,26 +185,26 @@ Trainer = Annotated[
 class ModelOptions:
     """What is trained, and at which rate."""
 
-    model: Model = "sgns"
-    dim: Dim = 100
-    window: Window = None
+    model: ModelOption = "sgns"
+    dim: _Dim = 100
+    window: WindowOption = None
     negative: Negative = 5
-    sample: Sample = 1e-4
+    sample: SampleOption = 1e-4
     learning_rate: LearningRate = 0.025
-    schedule: Schedule = None
+    schedule: ScheduleOption = None
     seed: Seed = 1
-    trainer: Trainer = "numba"
+    trainer: TrainerOption = "numba"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
     """How the corpus is read."""
 
-    tokenizer: Tokenizer = "whitespace"
-    vocabulary: Vocabulary = None
+    tokenizer: TokenizerOption = "whitespace"
+    vocabulary: VocabularyOption = None
     min_count: MinCount = 5
     max_words: MaxWords = 1_000_000
-    epochs: Epochs = 1
+    epochs: _Epochs = 1
     tokens: Tokens = None
     dated: Dated = False
     sources: Sources = 32
@@ -216,7 +216,7 @@ class PlacementOptions:
 
     nodes: Nodes = 1
     block_tokens: BlockTokens = None
-    shards: Shards = 1
+    shards: ShardsOption = 1
     split: Split = "rows"
     device: Device = "cpu"
 
@@ -226,22 +226,22 @@ class SyncOptions:
     """How nodes and servers are kept in step."""
 
     sync: Sync = "ssp"
-    sync_setting: SyncSetting = None
+    sync_setting: _SyncSettingOption = None
     topology: Topology = "ps"
-    groups: Groups = 0
-    server_groups: ServerGroups = 1
-    exchange_every: ExchangeEvery = 1.0
+    aggregators: AggregatorsOption = 0
+    server_groups: ServerGroupsOption = 1
+    exchange_every: _ExchangeEveryOption = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExchangeOptions:
     """How rows and what was learnt travel."""
 
-    pulls: Pulls = "rows"
-    compression: Compression = "fp16"
-    threshold: Threshold = 0.005
+    pulls: PullsOption = "rows"
+    compression: _Compression = "fp16"
+    threshold: ThresholdOption = 0.005
     relative_threshold: RelativeThreshold = 1.0
-    directions: Directions = 16
+    directions: DirectionsOption = 16
     top_share: TopShare = 0.05
     cache_mb: CacheMb = 0
 
@@ -415,12 +415,12 @@ def _exchange(
 
 def _windows(given: list[str], dated: bool) -> tuple[int | None, str | None]:
     """Both readings of --window: context words, and the unit in which time is cut."""
-    units = [value for value in given if value in UNITS]
-    numbers = [value for value in given if value not in UNITS]
+    units = [value for value in given if value in _UNITS]
+    numbers = [value for value in given if value not in _UNITS]
     for value in numbers:
         if not NUMBER.fullmatch(value):
             raise ConfigError(
-                f"--window {value}: a number of words, or {', '.join(UNITS)} with --dated, is "
+                f"--window {value}: a number of words, or {', '.join(_UNITS)} with --dated, is "
                 "accepted."
             )
     for several in (units, numbers):
@@ -430,7 +430,7 @@ def _windows(given: list[str], dated: bool) -> tuple[int | None, str | None]:
                 "when one is a number of words and one a unit of time."
             )
     if dated and not units:
-        raise ConfigError(f"--dated: say how time is cut, --window {', '.join(UNITS)}.")
+        raise ConfigError(f"--dated: say how time is cut, --window {', '.join(_UNITS)}.")
     if units and not dated:
         raise ConfigError(
             f"--window {units[0]}: time is cut with --dated only; without it a number of words is "

@@ -11,7 +11,7 @@ from embedding.exchange.batch import ROUND
 from embedding.exchange.codec import encode_pull
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.ownrows import OwnRows
-from embedding.exchange.protocol import Ack, PullRequest, Push, Rows, Welcome
+from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push, Welcome
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.session import Session
 from embedding.kernel.errors import AheadError, RoundError, UnavailableError
@@ -27,7 +27,7 @@ class RowView(Protocol):
         ...
 
     def greeted(self, epoch: int, sequence: int, *, direct: bool, first: bool) -> None:
-        """The server greeted in this life of it; see `OwnRows`."""
+        """The server greeted in this incarnation of it; see `OwnRows`."""
         ...
 
     def taken(self, push: Push) -> None:
@@ -59,7 +59,7 @@ class RowPath(Protocol):
         """Make whole what lies elsewhere, before the server hears of the pushes again."""
         ...
 
-    def pull(self, request: PullRequest) -> Rows:
+    def pull(self, request: PullRequest) -> PulledRows:
         """Rows as the policy lets them be read."""
         ...
 
@@ -110,7 +110,7 @@ class DirectRows:
     def bring(self, welcome: Welcome) -> None:
         """Nothing lies elsewhere."""
 
-    def pull(self, request: PullRequest) -> Rows:
+    def pull(self, request: PullRequest) -> PulledRows:
         """See RowPath."""
         return pull_from_server(self._session, self.view, request)
 
@@ -140,7 +140,7 @@ def pull_from_server(
     view: OwnRows,
     request: PullRequest,
     held_back: Callable[[], None] = lambda: None,
-) -> Rows:
+) -> PulledRows:
     """Ask the server until the policy lets the pull through.
 
     held_back  called each time that it does not

@@ -18,7 +18,7 @@ class TopologyConfig(Config):
     and what all nodes moved is summed each block. hybrid: rows that nearly every block touches go
     by all-reduce, the others by the server (Parallax, Kim 2019)."""
 
-    groups: int = Field(default=0, ge=0)
+    aggregators: int = Field(default=0, ge=0)
     """ps: nodes are dealt out to so many groups; the nodes of a group push together, as one
     message that an aggregator on their host adds up, and groups do not wait for each other but as
     the policy says (SINGA, Ooi 2015; two-level KVStore, Chen 2015). 0: each node for itself."""
@@ -34,10 +34,10 @@ class TopologyConfig(Config):
     """What carries an all-reduce: gloo (TCP, CPU) or nccl (a GPU for each node); auto takes nccl
     where the tables are on GPUs and there is one for each node."""
 
-    settle_blocks: int = Field(default=16, ge=1, le=1_000_000)
+    write_back_blocks: int = Field(default=16, ge=1, le=1_000_000)
     """allreduce, hybrid: blocks between two times that the replicas are brought to the server,
     which scores and checkpoints them as of then; they are brought before each new window, at the
-    end, and when nodes meet anew."""
+    end, and when nodes meet again."""
 
     rechoose_blocks: int = Field(default=16, ge=1, le=1_000_000)
     """hybrid: blocks between two choices of the rows that go by all-reduce."""

@@ -194,7 +194,7 @@ class PairRing:
         self._rows: IntArray | None = None
 
     def add(self, centres: IntArray, contexts: IntArray, negatives: IntArray) -> None:
-        """Add pairs; another number of negatives starts anew."""
+        """Add pairs; another number of negatives starts again."""
         if self.size == 0:
             return
         fresh = np.column_stack([centres, contexts, negatives])[-self.size :]

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.kernel.records import Document, Phrase, TokenBlock
-from embedding.text.boilerplate import VERSION as BOILERPLATE_VERSION
+from embedding.text.boilerplate import BOILERPLATE_VERSION as BOILERPLATE_VERSION
 from embedding.text.boilerplate import Boilerplate
 from embedding.text.config import TextConfig
 from embedding.text.fallback import ScriptTokenizer
@@ -22,7 +22,7 @@ from embedding.text.language import is_korean
 from embedding.text.mask import MASK_VERSION, mask
 from embedding.text.normalise import NORMALISER_VERSION, normalise
 from embedding.text.passages import Passage
-from embedding.text.phrases import VERSION as PHRASES_VERSION
+from embedding.text.phrases import PHRASES_VERSION as PHRASES_VERSION
 from embedding.text.phrases import Phrases
 from embedding.text.sentences import split_sentences
 from embedding.text.statistics import VocabularyStatistics

@@ -22,7 +22,7 @@ from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.training.request import TrainRequest
 
-FILE = "training.json"
+_FILE = "training.json"
 _FREE = {"out", "state_dir", "checkpoint_every_s", "timeout", "device", "corpus"}
 """What may differ when a training goes on; the corpus is compared by its content's marks."""
 
@@ -57,7 +57,7 @@ class Resume:
 
     def save(self) -> None:
         """Write the file, whole or not at all."""
-        with replaced(self.folder / FILE) as file:
+        with replaced(self.folder / _FILE) as file:
             file.write(json.dumps({"request": self.request, "total": self.total}).encode())
 
     def drop_uncheckpointed(self) -> None:
@@ -87,19 +87,19 @@ def resuming(request: TrainRequest) -> Iterator[Resume | None]:
     yield resume
     for name in ("server", "snapshots"):
         shutil.rmtree(resume.folder / name, ignore_errors=True)
-    (resume.folder / FILE).unlink()
+    (resume.folder / _FILE).unlink()
     with suppress(OSError):
         resume.folder.rmdir()
 
 
 def _open(folder: Path, marks: dict[str, Any]) -> Resume:
     try:
-        found = json.loads((folder / FILE).read_text())
+        found = json.loads((folder / _FILE).read_text())
     except FileNotFoundError:
         return _begin(folder, marks)
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"state_dir {folder}: its {FILE} cannot be read; give a new or empty folder."
+            f"state_dir {folder}: its {_FILE} cannot be read; give a new or empty folder."
         ) from error
     for name in sorted({*marks, *found["request"]}):
         was, now = found["request"].get(name), marks.get(name)

@@ -16,7 +16,7 @@ COUNTED = 100_000
 """Names that are counted, at most: one that comes behind so many others is not told apart."""
 
 
-class SourceCount:
+class SourceCounter:
     """Counts the text of each source that lines name, in one pass and in bounded memory.
 
     most  sources that are told apart; 0 counts none

@@ -8,7 +8,7 @@ from typing import Any
 from embedding.kernel.errors import InputError
 from embedding.trends.axis import ALL, AxisHistory, AxisPoint
 from embedding.web import formats
-from embedding.web.charts import Line, lines
+from embedding.web.charts import ChartLine, lines
 from embedding.web.text import Words
 
 OVERALL = 7
@@ -48,7 +48,7 @@ def _chart(
     colours = {name: i for i, name in enumerate(order)}
     shown = [_line(name, at, labels, colour=colours.get(name, 0)) for name in sources]
     overall = _line(ALL, at, labels, colour=OVERALL)
-    overall = Line(
+    overall = ChartLine(
         t("all_sources"),
         overall.values,
         low=[_low(at.get((label, ALL))) for label in labels],
@@ -69,9 +69,11 @@ def _chart(
     return lines([*shown, overall], short, tips, title=title, bottom=-1.0, top=1.0)
 
 
-def _line(name: str, at: dict[tuple[str, str], AxisPoint], labels: list[str], colour: int) -> Line:
+def _line(
+    name: str, at: dict[tuple[str, str], AxisPoint], labels: list[str], colour: int
+) -> ChartLine:
     values = [p.position if (p := at.get((label, name))) else None for label in labels]
-    return Line(name, values, dashed=name != ALL, colour=colour)
+    return ChartLine(name, values, dashed=name != ALL, colour=colour)
 
 
 def _low(point: AxisPoint | None) -> float | None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from embedding.snapshots.evidence import Evidence
 from embedding.trends.disagreement import Disagreement
 from embedding.trends.rows import Note, Story, TrendReport, TrendRow
-from embedding.trends.stories import Sightings
+from embedding.trends.stories import StoryDocuments
 from embedding.web import findings, formats
 from embedding.web.text import Words
 
@@ -98,7 +98,7 @@ class StoryView:
 
 
 def story_views(
-    report: TrendReport, n: int, seen: Callable[[Story, str, str], Sightings | None], t: Words
+    report: TrendReport, n: int, seen: Callable[[Story, str, str], StoryDocuments | None], t: Words
 ) -> list[StoryView]:
     """The n surest significant stories.
 

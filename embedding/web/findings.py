@@ -14,7 +14,7 @@ from embedding.trends.rows import Story, StoryWord, TrendReport, TrendRow
 from embedding.web import formats
 from embedding.web.text import Words
 
-NAMED = 3
+_NAMED = 3
 """Words or sources that a sentence names."""
 SUREST = 1000
 """No finding is said to be surer than one fluke in so many."""
@@ -30,7 +30,7 @@ def said_of_row(name: str, row: TrendRow, report: TrendReport, t: Words) -> tupl
 def said_of_story(story: Story, report: TrendReport, t: Words) -> tuple[str, str]:
     """What happened and since when; who wrote it and how sure that is."""
     role = story.words[0].role
-    words = ", ".join(formats.short_word(one.word) for one in _of_role(story, role)[:NAMED])
+    words = ", ".join(formats.short_word(one.word) for one in _of_role(story, role)[:_NAMED])
     new = story.first == report.snapshot.label
     happened = t(
         f"said_{role}" if new else f"said_{role}_since", words=words, window=t.window(story.first)
@@ -78,7 +78,7 @@ def first_seen(row: TrendRow, report: TrendReport) -> str | None:
 
 
 def _moved(row: TrendRow, report: TrendReport, t: Words) -> tuple[str, ...]:
-    more = row.pulled_by(NAMED)[0]
+    more = row.pulled_by(_NAMED)[0]
     said = []
     if row.neighbours and row.neighbours_before and report.compared_with is not None:
         window = t.window(report.compared_with.label)
@@ -122,5 +122,5 @@ def _of_role(story: Story, role: str) -> list[StoryWord]:
 
 
 def _few(names: Sequence[str]) -> str:
-    shown = [formats.short_word(name, 30) for name in names[:NAMED]]
-    return ", ".join(shown) + (" …" if len(names) > NAMED else "")
+    shown = [formats.short_word(name, 30) for name in names[:_NAMED]]
+    return ", ".join(shown) + (" …" if len(names) > _NAMED else "")

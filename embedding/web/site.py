@@ -23,8 +23,8 @@ from embedding.web.login import Login
 from embedding.web.reader import Reader
 from embedding.web.text import LANGUAGES, Words, choose
 
-HERE = Path(__file__).parent
-FOLDERS = ("static", "vendor")
+_HERE = Path(__file__).parent
+_FOLDERS = ("static", "vendor")
 LANGUAGE_COOKIE = "yeoron_lang"
 FILTERS: tuple[Callable[..., str], ...] = (
     formats.number,
@@ -64,7 +64,7 @@ class Site:
     def static(self) -> dict[str, bytes]:
         """The shipped files by name."""
         return {
-            name: next(p for f in FOLDERS if (p := HERE / f / name).is_file()).read_bytes()
+            name: next(p for f in _FOLDERS if (p := _HERE / f / name).is_file()).read_bytes()
             for name in STATIC_TYPES
         }
 
@@ -80,7 +80,7 @@ class Site:
     def templates(self) -> Environment:
         """Jinja with autoescape; an unknown name in a template is an error."""
         environment = Environment(
-            loader=FileSystemLoader(HERE / "templates"),
+            loader=FileSystemLoader(_HERE / "templates"),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,

@@ -13,7 +13,7 @@ from embedding.trends.rows import RANKINGS, TrendReport
 from embedding.web.brief import headline
 from embedding.web.reader import Reader
 
-SHOWN = 12
+_SHOWN = 12
 """Windows in the line."""
 LOOKED_BACK = 60
 """Windows among which the last one with a finding is looked for."""
@@ -45,8 +45,8 @@ def timeline(reader: Reader, shown: str) -> Timeline:
     refs = reader.listing().refs
     ids = [ref.id for ref in refs]
     at = ids.index(shown) if shown in ids else len(ids) - 1
-    end = min(len(refs), max(at + 1 + SHOWN // 2, SHOWN))
-    line = [_stop(reader, ref, shown) for ref in refs[max(0, end - SHOWN) : end]]
+    end = min(len(refs), max(at + 1 + _SHOWN // 2, _SHOWN))
+    line = [_stop(reader, ref, shown) for ref in refs[max(0, end - _SHOWN) : end]]
     return Timeline(
         line=tuple(line),
         previous=_stop(reader, refs[at - 1], shown) if at > 0 else None,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from embedding.trends.history import HistoryPoint, ShiftFigure, WordHistory
 from embedding.web import formats
-from embedding.web.charts import Line, lines
+from embedding.web.charts import ChartLine, lines
 from embedding.web.plain import topical
 from embedding.web.text import Words
 
@@ -141,7 +141,7 @@ def frequency_chart(history: WordHistory, sources: Sequence[str], t: Words) -> d
     """Documents that hold the word, per 1,000 of each source."""
     tables = [{s.source: s for s in point.sources} for point in history.points]
     shown = [
-        Line(
+        ChartLine(
             name,
             [row[name].per_1000_documents if name in row else None for row in tables],
             colour=at,
@@ -167,14 +167,14 @@ def _shift(history: WordHistory, t: Words) -> dict[str, object] | None:
     if not any((*previous, *first)):
         return None
     shown = [
-        Line(
+        ChartLine(
             t("noise_line"),
             [f.expected_high if f else None for f in previous],
             dashed=True,
             colour=6,
         ),
-        Line(t("shift_first"), [f.shift if f else None for f in first], dashed=True, colour=7),
-        Line(
+        ChartLine(t("shift_first"), [f.shift if f else None for f in first], dashed=True, colour=7),
+        ChartLine(
             t("shift_previous"),
             [f.shift if f else None for f in previous],
             low=[f.low if f else None for f in previous],

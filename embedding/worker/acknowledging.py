@@ -9,10 +9,10 @@ from typing import Any
 from embedding.exchange.client import ParameterClient
 from embedding.stream.faults import PeerLost, QueueClosed
 from embedding.stream.queue import BlockQueue
-from embedding.worker.outstanding import Outstanding
+from embedding.worker.unacknowledged import Unacknowledged
 
 SETTLE_SECONDS = 0.3
-MANY_DOCUMENTS = 4096
+_MANY_DOCUMENTS = 4096
 """Documents in no checkpoint, above which one is asked for."""
 
 
@@ -31,12 +31,12 @@ class Acknowledgements:
         queue: BlockQueue,
         client: ParameterClient,
         place: str,
-        outstanding: Outstanding | None,
+        unacknowledged: Unacknowledged | None,
     ) -> None:
         self._queue = queue
         self._client = client
-        self._place = place
-        self._outstanding = outstanding
+        self._offset = place
+        self._outstanding = unacknowledged
 
     def begin(self, sequence: int, stop: threading.Event) -> None:
         """Tell a crawler what processes before this one had pushed, once none of it can be lost.
@@ -71,21 +71,21 @@ class Acknowledgements:
 
         ask  ask the server first how many there are
         """
-        outstanding = self._outstanding
-        if outstanding is None:
+        unacknowledged = self._outstanding
+        if unacknowledged is None:
             return
         told = self._queue.latest_report() or {}
-        outstanding.settled(int(told.get("settled", 0)))
+        unacknowledged.acknowledge(int(told.get("settled", 0)))
         if told.get("owing") is False:
-            outstanding.forget_inherited()
-        if not outstanding.waits:
+            unacknowledged.forget_inherited()
+        if not unacknowledged.waits:
             return
         if ask:
             self._client.durable()
-        if len(outstanding) > MANY_DOCUMENTS:
+        if len(unacknowledged) > _MANY_DOCUMENTS:
             self._client.checkpoint(wait=False)
-        self._report({"durable": outstanding.confirmed(self._client.confirmed)})
+        self._report({"durable": unacknowledged.confirmed(self._client.confirmed)})
 
     def _report(self, more: dict[str, Any]) -> None:
         with contextlib.suppress(PeerLost, QueueClosed):
-            self._queue.send_report({"place": self._place, **more})
+            self._queue.send_report({"place": self._offset, **more})

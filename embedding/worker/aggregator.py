@@ -26,18 +26,18 @@ import pyarrow.flight as flight
 from embedding.exchange.codec import decode_push, whole
 from embedding.exchange.config import ExchangeConfig
 from embedding.exchange.protocol import Push
-from embedding.exchange.wire import SCHEMA, Message, decode, encode
+from embedding.exchange.wire import MESSAGE_SCHEMA, Message, decode, encode
 from embedding.kernel.errors import ExchangeError, PlatformError, RefusedError, YeoronError
 from embedding.kernel.stopping import stop_on_signals
 from embedding.worker.forking import adopt, processes, surroundings
-from embedding.worker.gathering import Gathering, Part
+from embedding.worker.gathering import Gathering, NodePush
 from embedding.worker.lifetime import end_with_parent
 from embedding.worker.upstreams import Upstreams
 
 logger = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
-END_SECONDS = 10.0
+_END_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Given:
     session: int
 
 
-Sum = list[Part[Given]]
+Sum = list[NodePush[Given]]
 
 
 class Aggregator:
@@ -74,7 +74,7 @@ class Aggregator:
         push = given.push
         key = (push.node, push.sequence)
         with self._changed:
-            due = self._gathering.push(Part(push.node, push.clock, given))
+            due = self._gathering.push(NodePush(push.node, push.clock, given))
         self._send(due)
         with self._changed:
             self._changed.wait_for(
@@ -142,7 +142,7 @@ class AggregatorService(flight.FlightServerBase):  # type: ignore[misc]
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """One node's stream: push, answer, push, answer, …"""
         del context, descriptor
-        writer.begin(SCHEMA)
+        writer.begin(MESSAGE_SCHEMA)
         nodes: set[str] = set()
         try:
             while True:
@@ -157,7 +157,7 @@ class AggregatorService(flight.FlightServerBase):  # type: ignore[misc]
                 self._aggregator.leave(node)
 
     def do_action(self, context: Any, action: Any) -> Iterator[Any]:
-        """A sign of life, asked for before a stream is opened."""
+        """A heartbeat, asked for before a stream is opened."""
         del context, action
         yield flight.Result(json.dumps({"status": "ok", "result": True}).encode())
 
@@ -206,10 +206,10 @@ def running_aggregator(
         ours.close()
         if process.is_alive():
             process.terminate()
-        process.join(END_SECONDS)
+        process.join(_END_SECONDS)
         if process.is_alive():
             process.kill()
-            process.join(END_SECONDS)
+            process.join(_END_SECONDS)
         process.close()
 
 

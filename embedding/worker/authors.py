@@ -15,9 +15,9 @@ import numpy.typing as npt
 from embedding.kernel.records import IntArray, TokenBlock
 
 Marks = npt.NDArray[np.uint64]
-Mask = npt.NDArray[np.bool_]
+_AuthorMask = npt.NDArray[np.bool_]
 
-SLOTS = 1 << 21
+_SLOTS = 1 << 21
 """Pairs of author and word that are remembered: 32 MB."""
 
 
@@ -31,12 +31,14 @@ class Authors:
     slots  places, a power of two
     """
 
-    def __init__(self, slots: int = SLOTS) -> None:
+    def __init__(self, slots: int = _SLOTS) -> None:
         self._last = np.uint64(slots - 1)
         self._pairs = np.zeros(slots, dtype=np.uint64)
         self._documents = np.zeros(slots, dtype=np.uint64)
 
-    def first(self, block: TokenBlock, window: int, documents: IntArray, codes: IntArray) -> Mask:
+    def first(
+        self, block: TokenBlock, window: int, documents: IntArray, codes: IntArray
+    ) -> _AuthorMask:
         """bool [n]: uses that count, one for each author, word and window.
 
         documents  int64 [n] of the block, increasing; codes int64 [n] of the block's words that

@@ -14,9 +14,9 @@ from typing import Protocol
 
 import numpy as np
 
-from embedding.exchange.batch import Material, Offer, Result, Task, ready, work
+from embedding.exchange.batch import Offer, PortionInput, Result, Task, ready, work
 from embedding.exchange.pace import Pace
-from embedding.exchange.protocol import Rows
+from embedding.exchange.protocol import PulledRows
 from embedding.exchange.wire import Message
 from embedding.kernel.errors import RoundError, UnavailableError
 from embedding.kernel.records import CodeArray, FloatArray, IntArray
@@ -25,14 +25,14 @@ from embedding.models.config import ModelConfig
 from embedding.models.objective import Objective
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import ReplayMemory, make_replay
-from embedding.worker.planning import Plan
+from embedding.worker.planning import BlockPlan
 from embedding.worker.rehearsal import Rehearsal
 from embedding.worker.ticks import hash_seed
 
 _NONE: FloatArray = np.empty(0, dtype=np.float32)
 
 
-class Line(Protocol):
+class RoundSink(Protocol):
     """What takes the messages of a round."""
 
     def batch(self, message: Message) -> Message:
@@ -58,7 +58,7 @@ class Remembers(Protocol):
         """What it remembers."""
         ...
 
-    def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> Plan:
+    def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> BlockPlan:
         """Remembered text with noise words of its own."""
         ...
 
@@ -73,7 +73,7 @@ class BatchWork:
     stop    set when the node is to end
     """
 
-    line: Line
+    line: RoundSink
     model: ModelConfig
     stream: StreamConfig
     node: str
@@ -85,7 +85,9 @@ class BatchWork:
         """For a node that replays nothing otherwise."""
         return make_replay(self.stream, self.model.seed)
 
-    def pulled(self, pull: Callable[[], Rows], learner: Remembers) -> tuple[Rows, float]:
+    def pulled(
+        self, pull: Callable[[], PulledRows], learner: Remembers
+    ) -> tuple[PulledRows, float]:
         """What a pull brings after the rounds that it is held back for, and their seconds."""
         began = last = time.monotonic()
         while True:
@@ -111,7 +113,7 @@ class BatchWork:
             result = self._compute(Task.read(answer), kept) if what == "compute" else None
         raise UnavailableError(f"{self.node}: told to stop in a round of L-BFGS.")
 
-    def _recall(self, learner: Remembers, pace: Pace) -> Iterator[tuple[Plan, int]]:
+    def _recall(self, learner: Remembers, pace: Pace) -> Iterator[tuple[BlockPlan, int]]:
         """What the node gives to a batch, portion by portion, each with a seed."""
         if learner.rehearsal is None:
             return
@@ -130,7 +132,7 @@ class BatchWork:
             yield plan, seed
             start = end
 
-    def _offer(self, number: int, plan: Plan, seed: int) -> Objective:
+    def _offer(self, number: int, plan: BlockPlan, seed: int) -> Objective:
         objective = Objective(self.model, plan.block, seed)
         inward, outward = objective.touches(len(plan.words), len(plan.contexts))
         offer = Offer(
@@ -157,13 +159,13 @@ class BatchWork:
         return Result.of(task, *objective.evaluate(task.vectors, task.contexts))
 
 
-def material(of: LocalBlock, seed: int) -> Material:
+def material(of: LocalBlock, seed: int) -> PortionInput:
     """What another node needs to compute a block's loss."""
     weights = _NONE if of.weights is None else of.weights
-    return Material(of.tokens, of.sentences, of.keep, of.pool, weights, seed)
+    return PortionInput(of.tokens, of.sentences, of.keep, of.pool, weights, seed)
 
 
-def block(of: Material) -> LocalBlock:
+def block(of: PortionInput) -> LocalBlock:
     """Inverse of `material`."""
     weights = of.weights if len(of.weights) else None
     return LocalBlock(of.tokens, of.sentences, of.keep, of.pool, weights=weights)

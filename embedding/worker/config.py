@@ -51,7 +51,7 @@ class NodeConfig(Config):
     replay_ratio: float = Field(default=3.0, ge=0, le=100)
     """Replayed tokens learnt for each fresh one."""
 
-    young_replay_ratio: float = Field(default=6.0, ge=0, le=100)
+    initial_replay_ratio: float = Field(default=6.0, ge=0, le=100)
     """The same, where it is more, while the model is young: until 250,000 tokens were learnt from,
     by all nodes together, and from then on in inverse proportion to them. Nothing where
     replay_ratio is 0."""

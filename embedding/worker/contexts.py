@@ -131,7 +131,7 @@ def _mean(tokens: Any, first: int, stop: int, says: Any, weights: Any, topic: An
     topic[:] = 0.0
     total = np.float32(BRIEF)
     for t in range(first, stop):
-        # A number of its own: looked up anew for each column, the loop is not vectorised.
+        # A number of its own: looked up again for each column, the loop is not vectorised.
         token = tokens[t]
         if token >= 0:
             for i in range(len(topic)):

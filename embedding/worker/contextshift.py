@@ -22,9 +22,9 @@ from embedding.models.jit import kernel
 
 LEAST_PAIRS = 20
 """Pairs of a word before the window and in it, below which its contexts are not told."""
-WORDS = 2_000
+MAX_SHIFTED_WORDS = 2_000
 """Words that are told: those that shifted most, against chance."""
-CONTEXTS = 8
+CONTEXTS_PER_WORD = 8
 """Contexts of each word, the largest shares first."""
 
 
@@ -47,11 +47,11 @@ def context_shift(
     shift = np.asarray(moved @ says, dtype=np.float32)
     weights = 1.0 / (1.0 / pairs[0][rows] + 1.0 / pairs[1][rows])
     lengths = np.einsum("nd,nd->n", shift, shift).astype(np.float64)
-    order = np.argsort(-weights * lengths, kind="stable")[:WORDS]
+    order = np.argsort(-weights * lengths, kind="stable")[:MAX_SHIFTED_WORDS]
     order = np.sort(order[lengths[order] > 0])
     if not len(order):
         return None
-    sizes = np.minimum(np.diff(moved.indptr)[order], CONTEXTS).astype(np.int64)
+    sizes = np.minimum(np.diff(moved.indptr)[order], CONTEXTS_PER_WORD).astype(np.int64)
     along = (shift[order] / lengths[order, None]).astype(np.float32)
     near, pulls = _largest(moved.indptr, moved.indices, moved.data, order, along, says, sizes)
     told = np.repeat(order, sizes)

@@ -10,9 +10,9 @@ pairs under the tables (`heldout.py`), measured at each rehearsal before it trai
     a look   each `fresh` tokens, `tick` at least: where the mean of L since the last look is not by
              ENOUGH of itself below the one before, a part (GIVEN_UP) of what is left is given up;
              not while L is above that of a model which knows frequencies alone: it has yet to
-             leave its start. Fresh text changes what is held out: looks begin anew with it
+             leave its start. Fresh text changes what is held out: looks begin again with it
     a window that another one follows has what is left of its own budget rehearsed first, and is
-             `unsettled` until then; what windows before it had left is forgotten
+             `unconverged` until then; what windows before it had left is forgotten
 
 `read` is what was read of all windows: the more is known already, the less there is to learn. The
 first window starts at FIRST times the learning rate, for a model without any text leaves its start
@@ -30,11 +30,11 @@ GIVEN_UP = 0.25
 """Part of what is left of the budget that a pass without a gain costs."""
 FIRST = 2.0
 """How many times larger than the learning rate the first rehearsals of a model are."""
-SHORTEST = 3.0
+_SHORTEST = 3.0
 """A window is rehearsed for this part of the passes at least."""
 LEFT = 0.9
 """Part of the loss of frequencies alone below which a model has left its start."""
-LEAST = 64
+MIN_TOKENS = 64
 """Tokens below which a window is too short to be rehearsed, or too little is left."""
 DECAY = 0.15
 """By which part of itself, times its rate, a row shrinks in one pass over all that is remembered,
@@ -79,21 +79,21 @@ class Convergence:
         self._losses: list[float] = []
 
     @property
-    def settled(self) -> bool:
+    def converged(self) -> bool:
         """Whether nothing more is to be rehearsed of what was read so far."""
-        return self._left < LEAST
+        return self._left < MIN_TOKENS
 
     @property
-    def unsettled(self) -> int | None:
+    def unconverged(self) -> int | None:
         """The first window (Unix seconds of its start) that is to be rehearsed still; else None."""
-        if self.settled:
+        if self.converged:
             return None
         return self.window if self._before is None else self._before
 
     @property
     def progress(self) -> float:
         """Part of the way to rest, 0 to 1."""
-        return 1.0 if self.settled else 1.0 - self._left / self._budget
+        return 1.0 if self.converged else 1.0 - self._left / self._budget
 
     def read(self, window: int, tokens: int) -> None:
         """Fresh tokens of a window (Unix seconds of its start) were learnt.
@@ -102,23 +102,23 @@ class Convergence:
         """
         if self.window is None or window > self.window:
             self._owed = max(self._left - self._owed, 0.0)
-            self._before = self.window if self._owed >= LEAST else None
+            self._before = self.window if self._owed >= MIN_TOKENS else None
             self._budget = self._left = self._owed
             self.window, self.loss, self.first_loss = window, None, None
             self._fresh = self.rehearsed = 0
         self._look_anew()
         self._read += tokens
         self._fresh += tokens
-        known = max(self._fresh / self._read, 1.0 / SHORTEST) if self._read else 0.0
+        known = max(self._fresh / self._read, 1.0 / _SHORTEST) if self._read else 0.0
         self._left += self.passes * tokens * known
         self._budget = max(self._budget, self._left)
 
     def order(self) -> Order | None:
         """The next rehearsal; None: rest."""
-        if self.settled:
+        if self.converged:
             return None
         start = FIRST if self._fresh == self._read else 1.0
-        tokens = max(min(self.tick, self._read, int(self._left)), LEAST)
+        tokens = max(min(self.tick, self._read, int(self._left)), MIN_TOKENS)
         rate = start * (self._left - tokens / 2) / self._budget
         self._spend(tokens)
         left = self._lately is not None and self._lately < LEFT * self.start
@@ -144,7 +144,7 @@ class Convergence:
     def _spend(self, tokens: float) -> None:
         self._left -= tokens
         self._owed -= tokens
-        if self._owed < LEAST:
+        if self._owed < MIN_TOKENS:
             self._before, self._owed = None, 0.0
 
     def _look_anew(self) -> None:

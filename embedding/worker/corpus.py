@@ -25,7 +25,7 @@ _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Stretch:
+class CorpusStretch:
     """Some whole lines of a corpus, from line `first` (0, 1, …).
 
     begun, done  share of the reading that is done before and with them
@@ -41,21 +41,21 @@ class Stretch:
         """Number of the line behind the last one."""
         return self.first + self.text.count("\n") + (not self.text.endswith("\n"))
 
-    def since(self, line: int) -> Stretch:
+    def since(self, line: int) -> CorpusStretch:
         """The lines from `line` on."""
         text = self.text
         for _ in range(self.first, min(line, self.end)):
             text = text[text.find("\n") + 1 or len(text) :]
         begun = self.share(len(self.text) - len(text))
-        return Stretch(max(self.first, line), text, self.done, begun)
+        return CorpusStretch(max(self.first, line), text, self.done, begun)
 
-    def pieces(self, enough: float) -> tuple[Stretch, Stretch]:
+    def pieces(self, enough: float) -> tuple[CorpusStretch, CorpusStretch]:
         """Whole lines of at least `enough` characters, if there are, and the rest."""
         at = self.text.find("\n", int(min(max(enough - 1, 0), len(self.text)))) + 1 or len(
             self.text
         )
-        head = Stretch(self.first, self.text[:at], self.share(at), self.begun)
-        return head, Stretch(head.end, self.text[at:], self.done, head.done)
+        head = CorpusStretch(self.first, self.text[:at], self.share(at), self.begun)
+        return head, CorpusStretch(head.end, self.text[at:], self.done, head.done)
 
     def share(self, at: int) -> float:
         """Share of the reading that is done behind the first `at` characters."""
@@ -64,7 +64,7 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Line:
+class CorpusLine:
     """One dated line of a corpus.
 
     when    Unix seconds
@@ -104,11 +104,11 @@ def open_corpus(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def stretches(share: CorpusShare) -> Iterator[Stretch]:
+def stretches(share: CorpusShare) -> Iterator[CorpusStretch]:
     """The stretches of one share, in order; raises InputError for what is not UTF-8 text."""
     path = Path(share.path)
     line = number = 0
-    last: Stretch | None = None
+    last: CorpusStretch | None = None
     with open_corpus(path) as stored:
         size = path.stat().st_size
         file: IO[bytes] = lzma.open(stored) if path.suffix == ".xz" else stored  # noqa: SIM115
@@ -120,7 +120,7 @@ def stretches(share: CorpusShare) -> Iterator[Stretch]:
                         yield last
                     begun = 0.0 if last is None else last.done
                     data = data if line else data.removeprefix(BOM_UTF8)
-                    last = Stretch(line, data.decode(), stored.tell() / size, begun)
+                    last = CorpusStretch(line, data.decode(), stored.tell() / size, begun)
                 number += 1
                 line += data.count(b"\n")
         except UnicodeDecodeError as error:
@@ -134,7 +134,7 @@ def stretches(share: CorpusShare) -> Iterator[Stretch]:
         yield replace(last, done=1.0)
 
 
-def dated_line(number: int, text: str, done: float) -> Line:
+def dated_line(number: int, text: str, done: float) -> CorpusLine:
     """A line of JSONL; raises InputError for what is none with a date and a text."""
     try:
         record = json.loads(text)
@@ -147,7 +147,9 @@ def dated_line(number: int, text: str, done: float) -> Line:
     if not isinstance(body, str) or when is None:
         raise InputError('needs "date" (ISO, 1600 to 2300) and "text" or "content".')
     title = record.get("title")
-    return Line(number, f"{title}\n{body}" if title else body, when, done, record.get("source"))
+    return CorpusLine(
+        number, f"{title}\n{body}" if title else body, when, done, record.get("source")
+    )
 
 
 def named_source(source: object) -> str:

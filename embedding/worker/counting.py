@@ -12,7 +12,7 @@ from embedding.kernel.records import IntArray, SourceProgress, TokenBlock, Windo
 from embedding.models.jit import kernel
 from embedding.worker.authors import Authors
 
-MOST_LAGS = 256
+_MOST_LAGS = 256
 """Lags of one source that a push tells: of more documents it tells those of every so manieth."""
 
 
@@ -84,9 +84,9 @@ def _count(
         _spread(codes, np.cumsum(lengths), np.full(size, -1, dtype=np.int64), documents)
     else:
         owner = np.repeat(np.arange(len(which), dtype=np.int64), lengths)
-        held = np.unique(owner * size + codes)
-        held = held[said.first(block, window, which[held // size], held % size)]
-        documents = np.bincount(held % size, minlength=size)
+        pairs = np.unique(owner * size + codes)
+        pairs = pairs[said.first(block, window, which[pairs // size], pairs % size)]
+        documents = np.bincount(pairs % size, minlength=size)
     present = np.flatnonzero(counts)
     return present, counts[present], documents[present]
 
@@ -117,7 +117,7 @@ def progress(
         for window in np.unique(starts).tolist():
             chosen = starts == window
             lags = np.maximum(learnt_at - block.available[chosen], 0.0)
-            lags = lags[:: -(-len(lags) // MOST_LAGS)]
+            lags = lags[:: -(-len(lags) // _MOST_LAGS)]
             records.append(
                 SourceProgress(
                     source=block.source,

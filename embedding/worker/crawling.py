@@ -25,15 +25,15 @@ from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.initial import InitialPriorities
 from embedding.stream.queue import BlockQueue
 from embedding.text.pool import TextPool
+from embedding.worker.inflight import InFlightDocuments
 from embedding.worker.leasing import LeaseKeeper
 from embedding.worker.lifetime import end_with_parent
 from embedding.worker.spec import NodeSpec
 from embedding.worker.stages import Stages
-from embedding.worker.underway import UnderWay
 
 logger = logging.getLogger(__name__)
 
-PUT_SECONDS = 0.5
+_PUT_SECONDS = 0.5
 TICK_SECONDS = 0.1
 
 
@@ -53,8 +53,9 @@ class Sink(Protocol):
         ...
 
     def latest_report(self) -> dict[str, Any] | None:
-        """`place`: documents learnt in earlier lives of the node, as `outstanding.py` writes them;
-        `durable`: how many of the keys acknowledged so far are done. None: nothing is known yet.
+        """`offset`: documents learnt in earlier incarnations of the node, as `unacknowledged.py`
+        writes them; `durable`: how many of the keys acknowledged so far are done. None: nothing is
+        known yet.
         """
         ...
 
@@ -83,7 +84,7 @@ class CrawlProcess:
         self.stop = stop
         self.frontier = frontier
         self.crawler = Crawler((), spec.crawl, self.frontier)
-        self.underway = UnderWay()
+        self.underway = InFlightDocuments()
         self.leases = LeaseKeeper(spec, self.frontier, self.crawler, self.underway)
         self.text = TextPool(
             spec.text,
@@ -240,7 +241,7 @@ class CrawlProcess:
     async def _put(self, block: TokenBlock) -> None:
         while not self.stop.is_set():
             try:
-                await asyncio.to_thread(self.queue.put, block, PUT_SECONDS)
+                await asyncio.to_thread(self.queue.put, block, _PUT_SECONDS)
                 return
             except QueueFull:
                 self.full_waits += 1

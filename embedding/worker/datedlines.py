@@ -19,12 +19,19 @@ import pyarrow.json as pj
 
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import IntArray, TimeArray, WindowUnit
-from embedding.worker.corpus import FIRST_YEAR, LAST_YEAR, Line, Stretch, dated_line, stretches
+from embedding.worker.corpus import (
+    FIRST_YEAR,
+    LAST_YEAR,
+    CorpusLine,
+    CorpusStretch,
+    dated_line,
+    stretches,
+)
 from embedding.worker.spec import CorpusShare
 
 logger = logging.getLogger(__name__)
 
-SAID = 5
+_SAID = 5
 """Malformed lines that the log names."""
 _FIELDS = ("date", "text", "content", "title", "source")
 _PARSING = pj.ParseOptions(
@@ -134,7 +141,7 @@ def dated_columns(
 ) -> Iterator[DatedLines]:
     """The dated lines of one share from line `since`, some at a time; none of them is empty.
 
-    A malformed line is left out; `report` logs the first `SAID` of them.
+    A malformed line is left out; `report` logs the first `_SAID` of them.
     """
     bad = 0
     for stretch in stretches(share):
@@ -143,18 +150,20 @@ def dated_columns(
         found = _by_arrow(stretch, since)
         if found is None:
             found, wrong = _one_by_one(stretch, since)
-            for number, error in wrong[: max(SAID - bad, 0)] if report else ():
+            for number, error in wrong[: max(_SAID - bad, 0)] if report else ():
                 logger.warning("%s:%d: %s The line is left out.", share.path, number + 1, error)
             bad += len(wrong)
         if len(found):
             yield found
 
 
-def dated_lines(share: CorpusShare) -> Iterator[Line]:
+def dated_lines(share: CorpusShare) -> Iterator[CorpusLine]:
     """The same, a line at a time."""
     for lines in dated_columns(share):
         numbers, when, done = (each.tolist() for each in (lines.numbers, lines.when, lines.done))
-        yield from map(Line, numbers, lines.texts.to_pylist(), when, done, listed(lines.sources))
+        yield from map(
+            CorpusLine, numbers, lines.texts.to_pylist(), when, done, listed(lines.sources)
+        )
 
 
 def passing(share: CorpusShare, unit: WindowUnit, since: int = 0) -> Iterator[DatedLines]:
@@ -194,7 +203,7 @@ def _windows(share: CorpusShare, unit: WindowUnit, since: int) -> Iterator[tuple
         yield before, whole
 
 
-def _by_arrow(stretch: Stretch, since: int) -> DatedLines | None:
+def _by_arrow(stretch: CorpusStretch, since: int) -> DatedLines | None:
     """All of a stretch; None where one of its lines is not what Arrow reads."""
     lines = stretch.text.split("\n")
     try:
@@ -232,7 +241,9 @@ def _by_arrow(stretch: Stretch, since: int) -> DatedLines | None:
     return found[int(np.searchsorted(found.numbers, since)) :]
 
 
-def _one_by_one(stretch: Stretch, since: int) -> tuple[DatedLines, list[tuple[int, InputError]]]:
+def _one_by_one(
+    stretch: CorpusStretch, since: int
+) -> tuple[DatedLines, list[tuple[int, InputError]]]:
     """Those that are well formed, and what is wrong with which of the others."""
     found, wrong, at = [], [], 0
     for number, text in enumerate(stretch.text.split("\n"), stretch.first):
@@ -274,8 +285,8 @@ def _times(dates: pa.StringArray) -> TimeArray | None:
     return None
 
 
-def _shares(stretch: Stretch, at: IntArray) -> TimeArray:
-    """`Stretch.share` of each place, float64 [n]."""
+def _shares(stretch: CorpusStretch, at: IntArray) -> TimeArray:
+    """`CorpusStretch.share` of each place, float64 [n]."""
     whole = len(stretch.text)
     shares = stretch.begun + (stretch.done - stretch.begun) * at / max(whole, 1)
     return np.where(at < whole, shares, stretch.done)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from embedding.crawl.keys import key_digest
 from embedding.kernel.records import IntArray, TokenBlock
-from embedding.snapshots.evidence import DAY, SCHEMA, EvidenceStore, page_of, sampled
+from embedding.snapshots.evidence import DAY, EVIDENCE_SCHEMA, EvidenceStore, page_of, sampled
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -78,7 +78,7 @@ def _rows_of(block: TokenBlock, ids: IntArray) -> pa.Table:
             "url": pa.array(pages, pa.string()).take(pa.array(at)),
             "published": pa.array(block.published[at].astype(np.float64)),
         },
-        schema=SCHEMA,
+        schema=EVIDENCE_SCHEMA,
     )
 
 

@@ -28,7 +28,7 @@ OF_A_STREAM = ("embedding.worker.crawling:crawl_forever", "embedding.worker.grad
 """What the two processes of a node run."""
 
 
-UNCOLLECTED, WARMED = "embedding.worker.uncollected", "embedding.worker.warmed"
+UNCOLLECTED, WARMED = "embedding.worker.gcfreeze", "embedding.worker.warmed"
 _STARTING = threading.Lock()
 
 

@@ -34,7 +34,7 @@ from embedding.worker.rehearsing import rehearsals_of
 from embedding.worker.routing import make_transport, relay_of
 from embedding.worker.securing import secure
 from embedding.worker.spec import NodeSpec
-from embedding.worker.ticks import Close, Learnt
+from embedding.worker.ticks import Close, StepResult
 from embedding.worker.warming import warm, warm_exchange
 
 logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class GradientProcess:
             config=spec.exchange,
             config_digest=spec.model.digest(),
             stop=stop,
-            life=spec.life,
+            incarnation=spec.incarnation,
             relay=relay_of(spec),
         )
         welcome = self.client.welcome or self.client.hello()
@@ -89,7 +89,7 @@ class GradientProcess:
         )
         self.closings = Closings(self.learner.observer.usage)
         self.acknowledgements = Acknowledgements(
-            queue, self.client, welcome.place, self.learner.turn.outstanding
+            queue, self.client, welcome.offset, self.learner.turn.unacknowledged
         )
         if spec.corpus is not None:
             self.acknowledgements.read_on(self.block_tokens)
@@ -146,8 +146,8 @@ class GradientProcess:
             self.spec, self.queue, self.stop, lambda: self.block_tokens, self._until_rehearsal
         )
         lexicon = self.learner.lexicon
-        if lexicon.foresight is not None:
-            given = lexicon.foresight.ticks(given, lexicon.has)
+        if lexicon.look_ahead is not None:
+            given = lexicon.look_ahead.ticks(given, lexicon.has)
         for blocks in given:
             if blocks:
                 self._idle = False
@@ -176,7 +176,7 @@ class GradientProcess:
 
     def _closing(self) -> Close | None:
         """The window of a stream to read once more: complete, as the server says, and settled."""
-        return self.closings.due(self.rehearsals.unsettled)
+        return self.closings.due(self.rehearsals.unconverged)
 
     def _read(self, window: int, tokens: int) -> None:
         self.rehearsals.read(window, tokens)
@@ -215,7 +215,7 @@ class GradientProcess:
         alone = self.learner.active <= 1 or self.learner.sees_itself
         return "ahead" if self._ahead and (alone or overlap == "always") else "late"
 
-    def _learnt(self, learnt: Learnt | RefusedError) -> None:
+    def _learnt(self, learnt: StepResult | RefusedError) -> None:
         """A tick is over."""
         if isinstance(learnt, RefusedError):
             self._refused(learnt)
@@ -306,7 +306,7 @@ class GradientProcess:
         """Push what compression has kept back, so that nothing learnt stays with the node."""
         ack = self.client.settle(self.learner.clock, self.learner.sequence + 1)
         if ack is not None:
-            self.learner.turn.settled(ack)
+            self.learner.turn.converged(ack)
 
     def _report_forever(self) -> None:
         while not self.stop.wait(self.spec.node.report_seconds):

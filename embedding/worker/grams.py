@@ -10,8 +10,8 @@ import numpy as np
 from embedding.kernel.records import IntArray, TokenBlock
 from embedding.models.base import LocalBlock
 from embedding.models.gramindex import GramIndex
-from embedding.worker.lexicon import Lexicon
-from embedding.worker.planning import Plan, local_rows
+from embedding.worker.lexicon import NodeLexicon
+from embedding.worker.planning import BlockPlan, local_rows
 
 
 class WordGrams:
@@ -20,12 +20,12 @@ class WordGrams:
     Held are at most a quarter more words than the lexicon has, at some 400 bytes each.
     """
 
-    def __init__(self, buckets: int, lexicon: Lexicon) -> None:
+    def __init__(self, buckets: int, lexicon: NodeLexicon) -> None:
         self.index = GramIndex(buckets)
         self._lexicon = lexicon
 
     def read(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
-        """Hash the words of blocks whose row ids are `tables` (see `Lexicon.encode`)."""
+        """Hash the words of blocks whose row ids are `tables` (see `NodeLexicon.encode`)."""
         for block, table in zip(blocks, tables, strict=True):
             self.index.note(table, block.words)
 
@@ -36,7 +36,7 @@ class WordGrams:
         else:
             self.index.keep(self._lexicon.ids)
 
-    def into(self, planned: Plan) -> Plan:
+    def into(self, planned: BlockPlan) -> BlockPlan:
         """The plan with the n-gram rows behind the words' rows."""
         flat, offsets = self.index.of(planned.words, self._lexicon.names)
         rows, buckets = local_rows(flat, self.index.buckets, len(planned.words))

@@ -13,11 +13,11 @@ import numpy as np
 from embedding.kernel.positions import positions
 from embedding.kernel.records import CodeArray, FloatArray, IntArray, Table
 from embedding.models.jit import kernel
-from embedding.worker.planning import Part
+from embedding.worker.planning import CodedText
 
-MOST = 8_192
+MAX_PAIRS = 8_192
 """Pairs that are remembered, the latest."""
-LEAST = 200
+MIN_PAIRS = 200
 """Pairs below which a mean loss says too little."""
 
 
@@ -76,8 +76,8 @@ def _loss(row: Any, centres: Any, contexts: Any, negatives: Any, inner: Any, out
 
 
 def hold_out(
-    part: Part, share: float, random: np.random.Generator
-) -> tuple[Part, IntArray, CodeArray]:
+    part: CodedText, share: float, random: np.random.Generator
+) -> tuple[CodedText, IntArray, CodeArray]:
     """A part whose held-out sentences are unknown words, and these: ids int64 [n], offsets [m+1].
 
     Nothing of them is trained or remembered; they are counted as any others.
@@ -140,10 +140,10 @@ class HeldOut:
 
     def take(
         self,
-        fresh: Sequence[Part],
+        fresh: Sequence[CodedText],
         keep: Callable[[IntArray], FloatArray],
         noise: Callable[[int], IntArray],
-    ) -> list[Part]:
+    ) -> list[CodedText]:
         """The parts without what is held out of them, whose pairs are remembered.
 
         noise  so many row ids from the noise distribution; fewer: there is none yet
@@ -174,14 +174,14 @@ class HeldOut:
         pairs = self._pairs
         rows = [pairs.centres, pairs.contexts, *pairs.negatives.T]
         there = np.flatnonzero(np.all([known(each) >= 0 for each in rows], axis=0))
-        if len(there) < LEAST:
+        if len(there) < MIN_PAIRS:
             return None
         return HeldPairs(pairs.centres[there], pairs.contexts[there], pairs.negatives[there])
 
     def _remember(self, more: HeldPairs) -> None:
         old = self._pairs
         self._pairs = HeldPairs(
-            np.concatenate([old.centres, more.centres])[-MOST:],
-            np.concatenate([old.contexts, more.contexts])[-MOST:],
-            np.concatenate([old.negatives, more.negatives])[-MOST:],
+            np.concatenate([old.centres, more.centres])[-MAX_PAIRS:],
+            np.concatenate([old.contexts, more.contexts])[-MAX_PAIRS:],
+            np.concatenate([old.negatives, more.negatives])[-MAX_PAIRS:],
         )

@@ -21,9 +21,9 @@ from embedding.kernel.records import FloatArray, IntArray, Table
 from embedding.models.base import BlockLoss, LocalBlock
 from embedding.models.config import Optimiser
 from embedding.worker.learner import Learner
-from embedding.worker.planning import Part, Plan, offsets
+from embedding.worker.planning import BlockPlan, CodedText, offsets
+from embedding.worker.rarewords import RowCounts
 from embedding.worker.ticks import Prepared, Trained, check_loss
-from embedding.worker.young import RowCounts
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class HogwildLearner(Learner):
             seed=prepared.seed,
         )
         check_loss(self.node, self.model, loss)
-        young = self.observer.surroundings(prepared)
-        return Trained(prepared, rows.clock, (), loss, young, held_loss=held_loss)
+        rare = self.observer.surroundings(prepared)
+        return Trained(prepared, rows.clock, (), loss, rare, held_loss=held_loss)
 
     def _vectors(self, clock: int, ids: IntArray) -> FloatArray:
         """Rows of the shared tables."""
@@ -104,7 +104,7 @@ class HogwildLearner(Learner):
         kept = self.model.traits.keeps_state or self.model.optimiser is Optimiser.ADAGRAD
         return np.arange(len(self.tables.contexts), dtype=np.int64) if kept else None
 
-    def _rowed(self, planned: Plan) -> RowCounts:
+    def _rowed(self, planned: BlockPlan) -> RowCounts:
         """Every word: a row's id is its place."""
         del planned
         lexicon = self.lexicon
@@ -112,7 +112,7 @@ class HogwildLearner(Learner):
         counts[lexicon.ids] = lexicon.counts
         return RowCounts(np.arange(len(counts), dtype=np.int64), counts, lexicon.counts)
 
-    def _plan(self, parts: Sequence[Part], noise: IntArray) -> Plan:
+    def _plan(self, parts: Sequence[CodedText], noise: IntArray) -> BlockPlan:
         """Local rows are the rows of the whole tables, so that none is pulled."""
         none = np.empty(0, dtype=np.int64)
         tokens = [part.table.astype(np.int32)[part.codes] for part in parts]
@@ -130,4 +130,4 @@ class HogwildLearner(Learner):
             words = np.unique(block.tokens)
             known = words[words >= 0].astype(np.int64)
             block = self.words.grams.whole(block, known, len(self.tables.contexts))
-        return Plan(words=none, extras=none, block=block)
+        return BlockPlan(words=none, extras=none, block=block)

@@ -62,4 +62,4 @@ def ticks(
 
 def _whole(blocks: Sequence[TokenBlock]) -> bool:
     """Whether these are a tick of a corpus."""
-    return bool(blocks and blocks[-1].place)
+    return bool(blocks and blocks[-1].offset)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from embedding.kernel.records import IntArray, TokenBlock
-from embedding.worker.planning import Part
+from embedding.worker.planning import CodedText
 
-MOST = 250_000
+_MOST = 250_000
 """Words without a row that are remembered; the half that came first goes when there are more."""
 NONE = -1
 """The id of a word without a row."""
@@ -21,7 +21,7 @@ NONE = -1
 class LateWords:
     """Codes -2, -3, … of words without a row. Not thread-safe."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = _MOST) -> None:
         self._codes: dict[str, int] = {}
         self._rows: IntArray = np.full(most, NONE, dtype=np.int64)
         self._first = self._next = 0
@@ -29,7 +29,7 @@ class LateWords:
     def __len__(self) -> int:
         return len(self._codes)
 
-    def coded(self, block: TokenBlock, part: Part) -> IntArray:
+    def coded(self, block: TokenBlock, part: CodedText) -> IntArray:
         """int64 [n]: the row id of each token of a block, or the code of its word."""
         codes, table = self._codes, part.table.copy()
         for at, word in enumerate(block.words):

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from embedding.exchange.compression.halves import widen
 from embedding.exchange.pace import Pace
 from embedding.exchange.payload import RowDelta, WindowUse
-from embedding.exchange.protocol import Ack, PullRequest, Rows
+from embedding.exchange.protocol import Ack, PulledRows, PullRequest
 from embedding.exchange.transport import Transport
 from embedding.kernel.errors import AheadError
 from embedding.kernel.records import (
@@ -43,29 +43,29 @@ from embedding.worker.convergence import Order
 from embedding.worker.counting import count_words
 from embedding.worker.deltas import moved, with_own
 from embedding.worker.heldout import HeldOut
-from embedding.worker.lexicon import Lexicon
+from embedding.worker.lexicon import NodeLexicon
 from embedding.worker.nodeclock import NodeClock, Start
 from embedding.worker.observing import Observer
-from embedding.worker.outstanding import Outstanding
-from embedding.worker.planning import Part, Plan
+from embedding.worker.planning import BlockPlan, CodedText
+from embedding.worker.rarewords import RareWords, RowCounts
 from embedding.worker.rehearsal import Rehearsal
 from embedding.worker.replaying import Replaying
 from embedding.worker.scoring import PairSampler
-from embedding.worker.stopwatch import Stopwatch
+from embedding.worker.stopwatch import PushStopwatch
 from embedding.worker.ticks import (
     Close,
-    Learnt,
     Prepared,
+    StepResult,
     Trained,
     check_loss,
     hash_seed,
     pacing,
     progress,
 )
+from embedding.worker.unacknowledged import Unacknowledged
 from embedding.worker.usage import UsageReader
 from embedding.worker.wordtables import WordTables
 from embedding.worker.work import Work
-from embedding.worker.young import RowCounts, YoungWords
 
 Rowed = dict[Table, FloatArray]
 
@@ -82,12 +82,12 @@ class Extras:
     stopwatch    None: one of its own
     """
 
-    lexicon: Lexicon | None = None
+    lexicon: NodeLexicon | None = None
     held_out: HeldOut | None = None
     rounds: BatchWork | None = None
     usage: UsageReader | None = None
-    outstanding: Outstanding | None = None
-    stopwatch: Stopwatch | None = None
+    unacknowledged: Unacknowledged | None = None
+    stopwatch: PushStopwatch | None = None
 
 
 class Learner:
@@ -122,11 +122,11 @@ class Learner:
         self.model = model
         self.config = config
         self.unit = unit
-        lexicon = Lexicon() if extras.lexicon is None else extras.lexicon
+        lexicon = NodeLexicon() if extras.lexicon is None else extras.lexicon
         self.words = WordTables(server, lexicon, model, every=config.vocabulary_blocks, start=start)
         self.past = Replaying(config, self.words, memory, extras.held_out, extras.rounds)
-        self.observer = Observer(YoungWords.of(model, start.young_mentions), extras.usage)
-        self.turn = NodeClock(start, extras.outstanding, extras.stopwatch)
+        self.observer = Observer(RareWords.of(model, start.rare_mentions), extras.usage)
+        self.turn = NodeClock(start, extras.unacknowledged, extras.stopwatch)
         self.learning_rate = model.learning_rate
         self.sent_as: npt.DTypeLike = np.float32
         self._sampler = PairSampler(model.window, config.score_pairs, model.negative)
@@ -136,7 +136,7 @@ class Learner:
         self._reading = threading.RLock()
 
     @property
-    def lexicon(self) -> Lexicon:
+    def lexicon(self) -> NodeLexicon:
         """The words that have a row."""
         return self.words.lexicon
 
@@ -170,7 +170,7 @@ class Learner:
         """Nodes whose deltas are added up; each pushes a share."""
         return self.turn.pooled
 
-    def learn(self, blocks: Sequence[TokenBlock]) -> Learnt:
+    def learn(self, blocks: Sequence[TokenBlock]) -> StepResult:
         """Learn from `blocks` (each of one source); one push, one tick of the clock."""
         return self.push(self.train(self.prepare(blocks)))
 
@@ -237,10 +237,10 @@ class Learner:
             decay=decay,
         )
 
-    def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> Plan:
+    def portion(self, ids: IntArray, sentences: CodeArray, seed: int) -> BlockPlan:
         """Remembered text, row ids int64 [n], with noise words of its own; any thread."""
         with self._reading:
-            part = Part.of_ids(ids, sentences)
+            part = CodedText.of_ids(ids, sentences)
             part = self.words.known(part)
             return self._plan([part], self.words.noise([part], seed))
 
@@ -273,17 +273,17 @@ class Learner:
         if prepared.decay:
             for values in local.values():
                 values *= np.float32(1.0 - prepared.decay)
-        young = self.observer.surroundings(prepared)
+        rare = self.observer.surroundings(prepared)
         deltas = self._deltas(prepared, base, local, loss)
-        return Trained(prepared, clock, deltas, loss, young, held_loss=held_loss)
+        return Trained(prepared, clock, deltas, loss, rare, held_loss=held_loss)
 
-    def push(self, trained: Trained) -> Learnt:
+    def push(self, trained: Trained) -> StepResult:
         """Push what was learnt and let the clock go on."""
         work = Work.of(trained)
         ack = self._deliver(work, trained.clock, trained.deltas)
         self._sent = (self.sequence, trained)
         self._rehearsed(trained)
-        return Learnt.of(trained, work.keys, ack)
+        return StepResult.of(trained, work.keys, ack)
 
     def _deliver(self, work: Work, clock: int, deltas: tuple[RowDelta, ...]) -> Ack:
         """Send a push of rows as they were at `clock`, and follow what the server answers."""
@@ -321,7 +321,7 @@ class Learner:
         self._sent = None
         self.words.forget()
 
-    def _plan(self, parts: Sequence[Part], noise: IntArray) -> Plan:
+    def _plan(self, parts: Sequence[CodedText], noise: IntArray) -> BlockPlan:
         """Which rows a tick needs, and its tokens in them."""
         return self.words.plan(parts, noise)
 
@@ -330,7 +330,7 @@ class Learner:
             return order.rate * self.model.learning_rate
         return self.model.rate(progress(blocks, self.model.schedule, self.unit))
 
-    def _rowed(self, planned: Plan) -> RowCounts:
+    def _rowed(self, planned: BlockPlan) -> RowCounts:
         """The words of a tick by local row."""
         return self.words.rows(planned)
 
@@ -342,7 +342,9 @@ class Learner:
         """Rows float32 [n, dim] of `in` as they are now."""
         return widen(self.server.pull(PullRequest(ids, ids[:0], clock)).vectors)
 
-    def _pull_ahead(self, planned: Plan, scores: Sequence[ScorePairs], clock: int) -> Rows | None:
+    def _pull_ahead(
+        self, planned: BlockPlan, scores: Sequence[ScorePairs], clock: int
+    ) -> PulledRows | None:
         """Pull at the next clock, while the last push is outstanding; None when it must wait."""
         try:
             return self._pull(planned, scores, clock)
@@ -350,12 +352,14 @@ class Learner:
             return None
 
     def _pull(
-        self, planned: Plan, scores: Sequence[ScorePairs] = (), clock: int | None = None
-    ) -> Rows:
+        self, planned: BlockPlan, scores: Sequence[ScorePairs] = (), clock: int | None = None
+    ) -> PulledRows:
         """Pull the block's rows; every source's pairs are scored on the tables as they are now."""
         return self._ask(planned.rows(), scores, self.clock if clock is None else clock)
 
-    def _ask(self, ids: Mapping[Table, IntArray], scores: Sequence[ScorePairs], clock: int) -> Rows:
+    def _ask(
+        self, ids: Mapping[Table, IntArray], scores: Sequence[ScorePairs], clock: int
+    ) -> PulledRows:
         request = PullRequest(
             ids[Table.IN], ids[Table.OUT], clock, score=scores, grams=ids.get(Table.SUB)
         )
@@ -363,7 +367,7 @@ class Learner:
         self.turn.prepared(rows.clock)
         return rows
 
-    def _answered(self, pull: Callable[[], Rows]) -> Rows:
+    def _answered(self, pull: Callable[[], PulledRows]) -> PulledRows:
         rows, before = self.past.pulled(pull, self)
         self.turn.stopwatch.held(rows, before)
         return rows
@@ -395,7 +399,7 @@ class Learner:
         alone = self.pooled <= 1 or not scale
         return {} if alone else steps_of(block, loss, self.model, scale, prepared.usual)
 
-    def _unseen(self, rows: Rows) -> dict[Table, RowDelta]:
+    def _unseen(self, rows: PulledRows) -> dict[Table, RowDelta]:
         """The node's last delta, unless it is in these rows."""
         if self._sent is None or rows.sequence >= self._sent[0]:
             return {}

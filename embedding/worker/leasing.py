@@ -1,8 +1,8 @@
-"""The node's side of the leases: signs of life, and what is read because of them.
+"""The node's side of the leases: heartbeats, and what is read because of them.
 
-A source that another life held is read only when it is known what the server learnt from that
-life: of this node, the gradient process has told it; of another node, the server is asked, which
-from then on takes no push of that life any more.
+A source that another incarnation held is read only when it is known what the server learnt from
+that incarnation: of this node, the gradient process has told it; of another node, the server is
+asked, which from then on takes no push of that incarnation any more.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import Any, TypeVar
 
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.lease import Life, Standing, Told
+from embedding.crawl.lease import Heartbeat, Incarnation, LeaseView
 from embedding.exchange.channel import Channel
 from embedding.kernel.errors import FencedError, UnavailableError
-from embedding.worker.outstanding import decode_place
+from embedding.worker.inflight import InFlightDocuments
 from embedding.worker.spec import NodeSpec
-from embedding.worker.underway import UnderWay
+from embedding.worker.unacknowledged import decode_offset
 
 T = TypeVar("T")
 
 SOON_SECONDS = 0.5
-"""The next sign of life while something waits for it."""
+"""The next heartbeat while something waits for it."""
 STUCK_BEATS = 40
-"""Beats after which a source that cannot be given up makes the node start anew."""
+"""Beats after which a source that cannot be given up makes the node start again."""
 
 
 class LeaseKeeper:
     """Runs in the crawler's loop until the process ends."""
 
     def __init__(
-        self, spec: NodeSpec, frontier: Frontier, crawler: Crawler, underway: UnderWay
+        self, spec: NodeSpec, frontier: Frontier, crawler: Crawler, underway: InFlightDocuments
     ) -> None:
-        self.life = Life(spec.name, spec.life)
-        self.standing: Standing | None = None
+        self.incarnation = Incarnation(spec.name, spec.incarnation)
+        self.standing: LeaseView | None = None
         self.ready = False
         """Whether everything that is held is read: what is pending is known."""
         self._spec = spec
@@ -48,28 +48,29 @@ class LeaseKeeper:
         self._underway = underway
         self._leaving: dict[str, float] = {}
         self._quiet: set[str] = set()
-        frontier.held_by(self.life)
+        frontier.held_by(self.incarnation)
 
     @property
     def owing(self) -> bool:
-        """Whether somebody may still ask what earlier lives of this node have pushed."""
+        """Whether somebody may still ask what earlier incarnations of this node have pushed."""
         return self.standing is None or self.standing.owing
 
-    async def run(self, place: str) -> None:
-        """Give signs of life; FencedError when what the node held is another's.
+    async def run(self, offset: str) -> None:
+        """Give heartbeats; FencedError when what the node held is another's.
 
         place  what the server had learnt from the lives of this node before
         """
-        own = decode_place(place)
+        own = decode_offset(offset)
         if not await self._ask(self._leases.sources):
             await self._ask(self._leases.publish, self._spec.sources)
-        told, beaten = Told(first=True, peers=self._spec.peers), time.monotonic()
+        heartbeat, beaten = Heartbeat(first=True, peers=self._spec.peers), time.monotonic()
         while True:
-            standing = await self._ask(self._leases.beat, self.life, told)
+            standing = await self._ask(self._leases.beat, self.incarnation, heartbeat)
             if standing.replaced:
                 raise FencedError(
-                    f"{self.life.node}: another life of the node has begun, or its sources were "
-                    "given to others; it starts anew."
+                    f"{self.incarnation.node}: another incarnation of the node has begun, or "
+                    "its sources were "
+                    "given to others; it starts again."
                 )
             self.standing = standing
             settled = await self._settle(standing, own)
@@ -79,7 +80,7 @@ class LeaseKeeper:
             busy = standing.debts or standing.leaving
             await asyncio.sleep(SOON_SECONDS if busy else self._config.beat)
             now = time.monotonic()
-            told = Told(
+            heartbeat = Heartbeat(
                 holds=standing.held,
                 tokens=self._underway.tokens(),
                 seconds=now - beaten,
@@ -96,16 +97,18 @@ class LeaseKeeper:
         sources = await self._ask(self._leases.sources, sorted(names)) if names else []
         await self._crawler.read(sources)
 
-    async def _settle(self, standing: Standing, own: frozenset[int]) -> frozenset[str]:
+    async def _settle(self, standing: LeaseView, own: frozenset[int]) -> frozenset[str]:
         """The sources of which all is known that earlier holders had pushed."""
-        learnt: dict[Life, frozenset[int] | None] = {}
+        learnt: dict[Incarnation, frozenset[int] | None] = {}
         settled = set()
-        for source, lives in standing.debts.items():
-            for life in lives:
-                if life not in learnt:
-                    mine = life.node == self.life.node
-                    learnt[life] = own if mine else await asyncio.to_thread(self._fence, life)
-            known = [learnt[life] for life in lives]
+        for source, incarnations in standing.debts.items():
+            for incarnation in incarnations:
+                if incarnation not in learnt:
+                    mine = incarnation.node == self.incarnation.node
+                    learnt[incarnation] = (
+                        own if mine else await asyncio.to_thread(self._fence, incarnation)
+                    )
+            known = [learnt[incarnation] for incarnation in incarnations]
             if None in known:
                 continue
             done = frozenset[int]().union(*(each for each in known if each is not None))
@@ -113,11 +116,13 @@ class LeaseKeeper:
             settled.add(source)
         return frozenset(settled)
 
-    def _fence(self, life: Life) -> frozenset[int] | None:
-        """What the server has of a life that was given up; None while some of it may be lost."""
+    def _fence(self, incarnation: Incarnation) -> frozenset[int] | None:
+        """What the server has of an incarnation that was given up; None while some of it may be
+        lost.
+        """
         channel = Channel(self._spec.server, self._spec.exchange)
         try:
-            body = {"node": life.node, "life": life.mark}
+            body = {"node": incarnation.node, "life": incarnation.mark}
             answer = channel.action("fence", body)
         except UnavailableError:
             return None
@@ -125,7 +130,7 @@ class LeaseKeeper:
             channel.close()
         if answer["durable"] < answer["sequence"]:
             return None
-        return decode_place(answer["place"])
+        return decode_offset(answer["place"])
 
     async def _release(self, leaving: Iterable[str]) -> frozenset[str]:
         """The sources of those to give up of which nothing is under way."""
@@ -141,8 +146,9 @@ class LeaseKeeper:
         for name, since in self._leaving.items():
             if name not in free and now - since > STUCK_BEATS * self._config.beat:
                 raise FencedError(
-                    f"{self.life.node}: documents of {name}, which another node shall read, are "
-                    "not acknowledged; it starts anew."
+                    f"{self.incarnation.node}: documents of {name}, which another node shall "
+                    "read, are "
+                    "not acknowledged; it starts again."
                 )
         if free:
             # What was fetched and never handed on.

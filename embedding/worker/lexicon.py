@@ -10,15 +10,15 @@ from embedding.exchange.transport import Words
 from embedding.kernel.positions import positions
 from embedding.kernel.records import FloatArray, IntArray, TimeArray, TokenBlock
 from embedding.models.sampling import NoiseTable, keep_probabilities
+from embedding.worker.contributing import ContributorCollector
 from embedding.worker.evidence import EvidenceKeeper
-from embedding.worker.foresight import Foresight
-from embedding.worker.listening import Listener
+from embedding.worker.lookahead import LookAhead
 
-REMEMBERED = 1_000_000
-"""Words without a row whose occurrences a node remembers; beyond it, it begins anew."""
+MAX_UNKNOWN_WORDS = 1_000_000
+"""Words without a row whose occurrences a node remembers; beyond it, it begins again."""
 
 
-class Lexicon:
+class NodeLexicon:
     """Words with a row, as last heard from the server.
 
     ids     int64 [v], increasing: ids are given in order
@@ -26,22 +26,22 @@ class Lexicon:
             by what this node reads itself, so that noise and subsampling follow its own stream at
             once and everybody's at the next refresh
 
-    Memory is bounded by the words that have a row, and `REMEMBERED` words that have none.
+    Memory is bounded by the words that have a row, and `MAX_UNKNOWN_WORDS` words that have none.
 
     listener  remembers who used the words without a row; None where nobody asks
     evidence  notes where the words with a row were read; None where nobody asks
-    foresight  how often words will come again, which counts for an offer; None: nobody knows
+    look-ahead  how often words will come again, which counts for an offer; None: nobody knows
     """
 
     def __init__(
         self,
         *,
-        listener: Listener | None = None,
+        listener: ContributorCollector | None = None,
         evidence: EvidenceKeeper | None = None,
-        foresight: Foresight | None = None,
+        look_ahead: LookAhead | None = None,
     ) -> None:
         self.evidence = evidence
-        self.foresight = foresight
+        self.look_ahead = look_ahead
         self._listener = listener
         self.ids: IntArray = np.empty(0, dtype=np.int64)
         self.counts: TimeArray = np.empty(0, dtype=np.float64)
@@ -69,11 +69,11 @@ class Lexicon:
         self._order(np.array(delta.alive, np.int64), np.array(delta.alive_counts, np.float64))
         self._version = delta.version
 
-    def look_ahead(self, foresight: Foresight | None) -> None:
+    def look_ahead(self, look_ahead: LookAhead | None) -> None:
         """From now on this one says how often words will come again."""
-        self.foresight = foresight
+        self.look_ahead = look_ahead
 
-    def listen(self, listener: Listener | None) -> None:
+    def listen(self, listener: ContributorCollector | None) -> None:
         """From now on this one remembers who used the words without a row."""
         self._listener = listener
 
@@ -165,7 +165,7 @@ class Lexicon:
     def _ask(self, server: Words, words: list[str], counts: IntArray) -> IntArray:
         if self._listener is None:
             return server.admit(words, counts)
-        return server.admit(words, counts, self._listener.testimony(words))
+        return server.admit(words, counts, self._listener.contributors(words))
 
     def _worth(self, read: dict[str, int], least: float) -> list[str]:
         """The words that were read often enough to be offered."""
@@ -174,13 +174,13 @@ class Lexicon:
             heard[word] = heard.get(word, 0) + count
         coming = self._coming
         worth = [word for word in read if heard[word] + coming(word) >= least]
-        if len(heard) > REMEMBERED:
+        if len(heard) > MAX_UNKNOWN_WORDS:
             self._heard = {word: heard[word] for word in read}
         return worth
 
     def _coming(self, word: str) -> int:
         """Mentions of a word that will be read soon."""
-        return 0 if self.foresight is None else self.foresight.coming(word)
+        return 0 if self.look_ahead is None else self.look_ahead.coming(word)
 
     def _insert(self, rows: IntArray) -> None:
         """Make places for ids; others may have been given lower ones than those known here."""

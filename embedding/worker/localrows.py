@@ -15,7 +15,7 @@ _LEAST = 1024
 
 
 @dataclass(frozen=True)
-class Moved:
+class ChangedRows:
     """Rows that were trained since they were last pushed.
 
     ids    int64 [n]
@@ -87,11 +87,11 @@ class LocalRows:
         self._steps[at] += steps
         self._trained[at] = True
 
-    def drain(self) -> Moved:
+    def drain(self) -> ChangedRows:
         """What was trained since the last time; it counts as pushed from now on."""
         at = np.flatnonzero(self._trained[: self._n])
         rows = self._rows[at]
-        moved = Moved(self._ids[at], rows, rows - self._base[at], self._steps[at])
+        moved = ChangedRows(self._ids[at], rows, rows - self._base[at], self._steps[at])
         self._base[at] = rows
         self._steps[at] = 0.0
         self._trained[at] = False

@@ -13,18 +13,18 @@ from embedding.models.making import make_trainer
 from embedding.stream.replay import make_replay
 from embedding.worker.batch import BatchWork
 from embedding.worker.columns import ColumnLearner
+from embedding.worker.contributing import ContributorCollector
 from embedding.worker.evidence import EvidenceKeeper
-from embedding.worker.foresight import Foresight
 from embedding.worker.heldout import HeldOut
 from embedding.worker.hogwild import HogwildLearner, MappedTables
 from embedding.worker.learner import Extras, Learner
-from embedding.worker.lexicon import Lexicon
-from embedding.worker.listening import Listener
+from embedding.worker.lexicon import NodeLexicon
+from embedding.worker.lookahead import LookAhead
 from embedding.worker.nodeclock import Start
-from embedding.worker.outstanding import Outstanding
 from embedding.worker.paced import PacedLearner
 from embedding.worker.past import PastTexts
 from embedding.worker.spec import NodeSpec
+from embedding.worker.unacknowledged import Unacknowledged
 from embedding.worker.usage import UsageReader
 
 
@@ -51,7 +51,7 @@ def make_learner(
         held_out=_held_out(spec) if rehearses and spec.node.held_out else None,
         rounds=BatchWork(client, model, spec.stream, spec.name, shares, stop),
         usage=UsageReader.of(model, welcome.usage, past),
-        outstanding=Outstanding(welcome.place) if spec.corpus is None else None,
+        unacknowledged=Unacknowledged(welcome.offset) if spec.corpus is None else None,
     )
     trainer = make_trainer(model, torch=spec.node.trainer == "torch")
     memory = make_replay(spec.stream, model.seed) if remembers else None
@@ -72,18 +72,22 @@ def make_learner(
     return PacedLearner(transport, trainer, memory, **common)
 
 
-def listener_of(spec: NodeSpec, welcome: Welcome) -> Listener | None:
+def listener_of(spec: NodeSpec, welcome: Welcome) -> ContributorCollector | None:
     """Who tells the server who used a word; not of a corpus, whose words everybody may see."""
-    return Listener.of(welcome) if spec.corpus is None else None
+    return ContributorCollector.of(welcome) if spec.corpus is None else None
 
 
-def _lexicon(spec: NodeSpec, welcome: Welcome, unit: WindowUnit, stop: threading.Event) -> Lexicon:
+def _lexicon(
+    spec: NodeSpec, welcome: Welcome, unit: WindowUnit, stop: threading.Event
+) -> NodeLexicon:
     """Reads a corpus ahead of what is learnt, where later mentions can give a word its row."""
-    tokens, foresight = spec.node.look_ahead_tokens, None
+    tokens, look_ahead = spec.node.look_ahead_tokens, None
     if spec.corpus is not None and 1 < welcome.min_count <= tokens:
-        foresight = Foresight(tokens, unit, stop)
+        look_ahead = LookAhead(tokens, unit, stop)
     evidence = None if spec.evidence is None else EvidenceKeeper(spec.evidence, spec.name)
-    return Lexicon(listener=listener_of(spec, welcome), evidence=evidence, foresight=foresight)
+    return NodeLexicon(
+        listener=listener_of(spec, welcome), evidence=evidence, look_ahead=look_ahead
+    )
 
 
 def _held_out(spec: NodeSpec) -> HeldOut:

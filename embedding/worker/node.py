@@ -2,7 +2,7 @@
 
 When one of them dies both are started again with a fresh queue. Nothing acknowledged is lost: the
 server has it; what was not acknowledged is still open in the frontier and is fetched again, and the
-reader of a corpus goes on behind the last block that the server has (see `place.py`).
+reader of a corpus goes on behind the last block that the server has (see `offset.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from embedding.worker.spec import NodeSpec
 
 logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 STOP_SECONDS = 10.0
 
 
@@ -88,7 +88,7 @@ class _Pair:
         targets = OF_A_CORPUS if self.finite else OF_A_STREAM
         context = processes(targets)
         crawler_end, gradient_end = BlockQueue.pair(spec.stream.queue_tokens, context)
-        text = spec.model_copy(update={"life": secrets.token_hex(8)}).model_dump_json(
+        text = spec.model_copy(update={"incarnation": secrets.token_hex(8)}).model_dump_json(
             context=TO_A_NODE
         )
         self._reasons, reasons = context.Pipe(duplex=False)
@@ -115,7 +115,7 @@ class _Pair:
         """
         while not should_stop():
             for process in self.processes.values():
-                process.join(POLL_SECONDS / 2)
+                process.join(_POLL_SECONDS / 2)
             # Read once: one may end while the other is looked at.
             codes = {name: process.exitcode for name, process in self.processes.items()}
             for name, code in codes.items():

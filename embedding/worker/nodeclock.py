@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from embedding.exchange.pace import EVERY_BLOCK, Pace
 from embedding.exchange.protocol import Ack, Push, Welcome
-from embedding.worker.outstanding import Outstanding
-from embedding.worker.stopwatch import Stopwatch
+from embedding.worker.stopwatch import PushStopwatch
+from embedding.worker.unacknowledged import Unacknowledged
 from embedding.worker.work import Work
 
 
@@ -18,7 +18,7 @@ class Start:
     clock, sequence  behind push `sequence` of an earlier process
     place   where that process's reader was
     active  nodes that take part
-    min_count, young_mentions  see `Welcome`
+    min_count, rare_mentions  see `Welcome`
     """
 
     clock: int = 0
@@ -27,7 +27,7 @@ class Start:
     pace: Pace = EVERY_BLOCK
     active: int = 1
     min_count: int = 1
-    young_mentions: int = 0
+    rare_mentions: int = 0
 
     @classmethod
     def of(cls, welcome: Welcome, active: int = 1) -> Start:
@@ -35,11 +35,11 @@ class Start:
         return cls(
             clock=welcome.clock,
             sequence=welcome.sequence,
-            place=welcome.place,
+            offset=welcome.offset,
             pace=welcome.pace,
             active=active,
             min_count=welcome.min_count,
-            young_mentions=welcome.young_mentions,
+            rare_mentions=welcome.rare_mentions,
         )
 
 
@@ -56,14 +56,14 @@ class NodeClock:
     def __init__(
         self,
         start: Start,
-        outstanding: Outstanding | None = None,
-        stopwatch: Stopwatch | None = None,
+        unacknowledged: Unacknowledged | None = None,
+        stopwatch: PushStopwatch | None = None,
     ) -> None:
         self.clock, self.sequence = start.clock, start.sequence
         self.pace, self.active = start.pace, start.active
-        self.outstanding = outstanding
-        self.stopwatch = stopwatch or Stopwatch()
-        self._place = start.place
+        self.unacknowledged = unacknowledged
+        self.stopwatch = stopwatch or PushStopwatch()
+        self._offset = start.offset
         self._at = 0
 
     @property
@@ -83,18 +83,18 @@ class NodeClock:
     def push(self, work: Work, push: Push) -> Push:
         """The push with this node's place and time."""
         # What is learnt again is read nowhere: the reader goes on where it was.
-        self._place = push.place or self._place
-        place = self._place
-        if self.outstanding is not None:
-            place = self.outstanding.place(work.keys)
-        return replace(push, place=place, busy_s=self.stopwatch.busy())
+        self._offset = push.offset or self._offset
+        place = self._offset
+        if self.unacknowledged is not None:
+            place = self.unacknowledged.offset(work.keys)
+        return replace(push, offset=place, busy_s=self.stopwatch.busy())
 
     def pushed(self, work: Work, ack: Ack) -> None:
         """The server has taken the push after `sequence`."""
         self.stopwatch.start()
         self.sequence += 1
-        if self.outstanding is not None:
-            self.outstanding.pushed(self.sequence, work.keys)
+        if self.unacknowledged is not None:
+            self.unacknowledged.pushed(self.sequence, work.keys)
         self.clock, self.active, self.pace = ack.clock, ack.active, ack.pace
 
     def settled(self, ack: Ack) -> None:

@@ -11,7 +11,7 @@ from embedding.kernel.records import IntArray
 from embedding.models.config import ModelConfig
 from embedding.models.jit import kernel
 from embedding.models.sampling import NoiseTable
-from embedding.worker.lexicon import Lexicon
+from embedding.worker.lexicon import NodeLexicon
 
 
 class NoiseWords:
@@ -25,8 +25,8 @@ class NoiseWords:
         self._model = model
         self._ids: IntArray = np.empty(0, dtype=np.int64)
 
-    def follow(self, lexicon: Lexicon) -> None:
-        """Build the table anew where the lexicon has new words, or has heard everybody's counts.
+    def follow(self, lexicon: NodeLexicon) -> None:
+        """Build the table again where the lexicon has new words, or has heard everybody's counts.
 
         A word that is no noise word is drawn to its neighbours and never away from other words: it
         has to be one as soon as it is learnt.
@@ -35,7 +35,7 @@ class NoiseWords:
             self.table = lexicon.noise(self._model.noise_exponent)
             self._ids = lexicon.ids
 
-    def some(self, n: int, seed: int, lexicon: Lexicon) -> IntArray:
+    def some(self, n: int, seed: int, lexicon: NodeLexicon) -> IntArray:
         """n noise words, int64 ids; none while nothing was counted."""
         self.follow(lexicon)
         if self.table is None:
@@ -44,7 +44,7 @@ class NoiseWords:
         return found
 
     def draw(
-        self, tokens: int, seed: int, lexicon: Lexicon, read: Sequence[IntArray] = ()
+        self, tokens: int, seed: int, lexicon: NodeLexicon, read: Sequence[IntArray] = ()
     ) -> IntArray:
         """Noise words for a block of `tokens` tokens of the lexicon, int64 ids with repetition.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from embedding.exchange.payload import Surroundings, WindowUse
+from embedding.exchange.payload import WindowUse, WordContexts
 from embedding.kernel.records import TokenBlock
-from embedding.worker.lexicon import Lexicon
-from embedding.worker.planning import Plan
+from embedding.worker.lexicon import NodeLexicon
+from embedding.worker.planning import BlockPlan
+from embedding.worker.rarewords import RareContexts, RareWords, RowCounts
 from embedding.worker.ticks import Prepared
 from embedding.worker.usage import Rows, UsageReader
-from embedding.worker.young import RowCounts, Sightings, YoungWords
 
 
 class Observer:
@@ -19,29 +19,29 @@ class Observer:
     usage  remembers text, and reads it again when a window closes
     """
 
-    def __init__(self, young: YoungWords | None, usage: UsageReader | None) -> None:
+    def __init__(self, rare: RareWords | None, usage: UsageReader | None) -> None:
         self.usage = usage
-        self._young = young
+        self._rare = rare
 
     def sight(
-        self, blocks: Sequence[TokenBlock], planned: Plan, rows: Callable[[], RowCounts]
-    ) -> Sequence[Sightings]:
+        self, blocks: Sequence[TokenBlock], planned: BlockPlan, rows: Callable[[], RowCounts]
+    ) -> Sequence[RareContexts]:
         """What the blocks say of words that were read only a few times.
 
         rows  the words of the tick by local row; asked for where it is needed alone
         """
-        return () if self._young is None else self._young.sight(blocks, planned.block, rows())
+        return () if self._rare is None else self._rare.sight(blocks, planned.block, rows())
 
-    def surroundings(self, prepared: Prepared) -> Surroundings | None:
+    def surroundings(self, prepared: Prepared) -> WordContexts | None:
         """What stood around young words."""
-        return None if self._young is None else self._young.learn_all(prepared.sightings)
+        return None if self._rare is None else self._rare.learn_all(prepared.sightings)
 
     def remember(self, prepared: Prepared) -> None:
         """Fresh text, until the windows that it is compared with are over."""
         if self.usage is not None and prepared.blocks:
             self.usage.keep(prepared.blocks, prepared.tables)
 
-    def close(self, prepared: Prepared, lexicon: Lexicon, rows: Rows) -> tuple[WindowUse, ...]:
+    def close(self, prepared: Prepared, lexicon: NodeLexicon, rows: Rows) -> tuple[WindowUse, ...]:
         """How words were used in a window that is over, and before it."""
         if self.usage is None or prepared.close is None:
             return ()

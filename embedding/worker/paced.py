@@ -1,6 +1,6 @@
 """A node that keeps copies of its rows for several blocks, where the policy wants it.
 
-    asp with n_push, n_fetch   rows are pulled anew every n_fetch blocks, and every n_push blocks
+    asp with n_push, n_fetch   rows are pulled again every n_fetch blocks, and every n_push blocks
                                what they moved by is pushed (Downpour, Dean 2012, algorithm 4.1)
     averaging                  both every tau blocks (SparkNet, Moritz 2016)
     easgd                      every tau blocks node and tables move towards each other (Zhang 2015)
@@ -27,17 +27,17 @@ from embedding.models.base import BlockLoss
 from embedding.worker.combining import share
 from embedding.worker.convergence import Order
 from embedding.worker.learner import Learner, Rowed
-from embedding.worker.localrows import LocalRows, Moved
-from embedding.worker.ticks import Close, Learnt, Prepared, Trained
+from embedding.worker.localrows import ChangedRows, LocalRows
+from embedding.worker.ticks import Close, Prepared, StepResult, Trained
 from embedding.worker.work import Work
 
 Ids = dict[Table, IntArray]
-When = Literal["now", "ahead", "late"]
+_When = Literal["now", "ahead", "late"]
 
 
 @dataclass
 class Period:
-    """What a node has done since it began anew at a pace.
+    """What a node has done since it began again at a pace.
 
     copies  of the rows, by table; pulled: blocks for which they have served
     work    what was learnt and not pushed, of so many `blocks`, on rows as they were at `clock`
@@ -74,12 +74,12 @@ class PacedLearner(Learner):
         self,
         blocks: Sequence[TokenBlock],
         *,
-        when: When = "now",
+        when: _When = "now",
         order: Order | None = None,
         close: Close | None = None,
     ) -> Prepared:
         """As `Learner.prepare`; rows that are kept are looked at when the block is trained."""
-        late: When = "late" if self.keeps_rows else when
+        late: _When = "late" if self.keeps_rows else when
         return super().prepare(blocks, when=late, order=order, close=close)
 
     def train(self, prepared: Prepared) -> Trained:
@@ -91,7 +91,7 @@ class PacedLearner(Learner):
             self._plainly = prepared.rows is not None or not self.keeps_rows
             return super().train(prepared)
 
-    def push(self, trained: Trained) -> Learnt:
+    def push(self, trained: Trained) -> StepResult:
         """Keep what was learnt until a push is due."""
         with self._lock:
             self._under_way = False
@@ -105,10 +105,10 @@ class PacedLearner(Learner):
             period.work = work if period.work is None else period.work.then(work)
             period.blocks += 1
             if period.blocks < self.pace.push_every:
-                return Learnt.of(trained, (), None)
+                return StepResult.of(trained, (), None)
             keys = period.work.keys
             ack = self._exchange(period.work)
-        return Learnt.of(trained, keys, ack)
+        return StepResult.of(trained, keys, ack)
 
     def flush(self) -> tuple[str, ...]:
         """Push what is kept though it is not due: nothing more comes for now.
@@ -135,7 +135,7 @@ class PacedLearner(Learner):
             self._follow(self.pace)
 
     def _follow(self, pace: Pace) -> None:
-        """Begin anew at a pace, with nothing kept."""
+        """Begin again at a pace, with nothing kept."""
         self._period = Period(pace)
         self._plainly = True
 
@@ -211,7 +211,7 @@ class PacedLearner(Learner):
 
     def _stretch(
         self,
-        moved: dict[Table, Moved],
+        moved: dict[Table, ChangedRows],
         shares: Rowed,
         deltas: Rowed,
     ) -> None:

@@ -16,7 +16,7 @@ from embedding.worker.counting import window_starts
 
 
 @dataclass(frozen=True)
-class Stretch:
+class PastDocuments:
     """Documents of one source.
 
     ids        int32 [n], the row id of each token, -1 for none
@@ -31,13 +31,13 @@ class Stretch:
     documents: IntArray
     units: IntArray
 
-    def take(self, which: IntArray) -> Stretch:
+    def take(self, which: IntArray) -> PastDocuments:
         """Some of the documents, int64 [k], in this order."""
         ends = self.documents[which + 1]
         sentences, documents = _gathered(self.documents[which], ends)
         starts, stops = self.sentences[sentences], self.sentences[sentences + 1]
         tokens, offsets = _gathered(starts, stops)
-        return Stretch(self.source, self.ids[tokens], offsets, documents, self.units[which])
+        return PastDocuments(self.source, self.ids[tokens], offsets, documents, self.units[which])
 
 
 class PastTexts:
@@ -48,7 +48,7 @@ class PastTexts:
         self.windows = windows
         self.tokens = 0
         self._unit = unit
-        self._held: dict[int, deque[Stretch]] = {}
+        self._held: dict[int, deque[PastDocuments]] = {}
         self._documents = 0
 
     @classmethod
@@ -60,7 +60,7 @@ class PastTexts:
     def add(self, blocks: Sequence[TokenBlock], tables: Sequence[IntArray]) -> None:
         """Remember blocks; tables: for each block int64 [W], the row id of each of its words."""
         for block, table in zip(blocks, tables, strict=True):
-            whole = Stretch(
+            whole = PastDocuments(
                 block.source,
                 table.astype(np.int32)[block.codes] if len(table) else block.codes,
                 block.sentences.astype(np.int64),
@@ -75,7 +75,7 @@ class PastTexts:
                 self.tokens += len(one.ids)
         self._shorten()
 
-    def of_window(self, window: int) -> list[Stretch]:
+    def of_window(self, window: int) -> list[PastDocuments]:
         """What is remembered of a window (Unix seconds of its start), as it was read."""
         return list(self._held.get(window, ()))
 
@@ -104,13 +104,13 @@ class PastTexts:
                 del self._held[oldest]
 
 
-def joined(parts: Sequence[Stretch]) -> Stretch:
+def joined(parts: Sequence[PastDocuments]) -> PastDocuments:
     """Documents of several stretches (at least one) behind each other, as of the first source."""
     ids = np.concatenate([part.ids for part in parts])
     units = np.concatenate([part.units for part in parts])
     sentences = _behind([part.sentences for part in parts])
     documents = _behind([part.documents for part in parts])
-    return Stretch(parts[0].source, ids, sentences, documents, units)
+    return PastDocuments(parts[0].source, ids, sentences, documents, units)
 
 
 def _behind(offsets: Sequence[IntArray]) -> IntArray:

@@ -19,9 +19,9 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import TokenBlock
 from embedding.worker.convergence import Order
 from embedding.worker.learner import Learner
-from embedding.worker.ticks import Close, Learnt, Prepared
+from embedding.worker.ticks import Close, Prepared, StepResult
 
-Blocks = Sequence[TokenBlock] | Order | Close
+_Blocks = Sequence[TokenBlock] | Order | Close
 """Fresh blocks of a tick, what to learn again, or a window that is over."""
 Next = Prepared | RefusedError | None
 
@@ -45,8 +45,8 @@ class Pipeline:
     def __init__(
         self,
         learner: Learner,
-        blocks: Iterator[Blocks],
-        learnt: Callable[[Learnt | RefusedError], None],
+        blocks: Iterator[_Blocks],
+        learnt: Callable[[StepResult | RefusedError], None],
         *,
         when: Callable[[], When],
         in_order: bool,

@@ -14,7 +14,7 @@ from embedding.models.jit import kernel
 
 
 @dataclass(frozen=True)
-class Part:
+class CodedText:
     """A stretch of text, coded.
 
     table      int64 [w], row ids, -1 for words without a row
@@ -27,7 +27,7 @@ class Part:
     sentences: CodeArray
 
     @classmethod
-    def of_ids(cls, ids: IntArray, sentences: CodeArray) -> Part:
+    def of_ids(cls, ids: IntArray, sentences: CodeArray) -> CodedText:
         """From the row id of each token, int64 [n], in time and memory of the greatest id."""
         if not len(ids):
             return cls(ids, np.empty(0, dtype=np.int32), sentences)
@@ -48,7 +48,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BlockPlan:
     """What one block needs.
 
     words   int64 [U], ids of the block's words: rows to pull of `in` and of `out`
@@ -73,7 +73,7 @@ class Plan:
         return found | {Table.SUB: self.grams} if len(self.grams) else found
 
 
-class Places(Protocol):
+class IdOrder(Protocol):
     """Ids in an order of their own; a lexicon is one."""
 
     @property
@@ -114,11 +114,11 @@ def _spell(table: Any, codes: Any, out: Any) -> None:
 
 
 def plan(
-    parts: Sequence[Part],
+    parts: Sequence[CodedText],
     pool: IntArray,
-    lexicon: Places,
+    lexicon: IdOrder,
     keep: Callable[[IntArray], FloatArray] | None = None,
-) -> Plan:
+) -> BlockPlan:
     """Plan a block, in time proportional to its length and the lexicon's.
 
     parts    coded text; each table holds ids of words that occur
@@ -151,7 +151,7 @@ def plan(
         pool=drawn,
         ids=ids,
     )
-    return Plan(words=words, extras=ids[n_words:], block=block)
+    return BlockPlan(words=words, extras=ids[n_words:], block=block)
 
 
 def local_rows(places: CodeArray, size: int, first: int) -> tuple[CodeArray, IntArray]:
@@ -168,7 +168,7 @@ def local_rows(places: CodeArray, size: int, first: int) -> tuple[CodeArray, Int
     return out, found[:rows]
 
 
-def _places(lexicon: Places, ids: IntArray) -> IntArray:
+def _places(lexicon: IdOrder, ids: IntArray) -> IntArray:
     """Places of ids, -1 for -1."""
     known = ids >= 0
     if known.all():
@@ -178,7 +178,7 @@ def _places(lexicon: Places, ids: IntArray) -> IntArray:
     return found
 
 
-def offsets(parts: Sequence[Part]) -> CodeArray:
+def offsets(parts: Sequence[CodedText]) -> CodeArray:
     """Sentence offsets of all parts in one."""
     offsets = [np.zeros(1, dtype=np.int64)]
     base = 0

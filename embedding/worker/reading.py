@@ -20,7 +20,7 @@ import numpy as np
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import Document, TokenBlock
 from embedding.kernel.stopping import stop_on_signals
-from embedding.models.config import Schedule
+from embedding.models.config import LearningRateSchedule
 from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.queue import BlockQueue
 from embedding.text.pipeline import TextPipeline
@@ -28,14 +28,14 @@ from embedding.text.plain import code_documents, code_lines
 from embedding.text.tokenizers import as_written
 from embedding.worker.corpus import named_source, stretches
 from embedding.worker.datedlines import DatedLines, dated_columns, listed, passing
+from embedding.worker.feedback import FeedbackChannel
 from embedding.worker.lifetime import end_with_parent, peak_memory
-from embedding.worker.place import Place
+from embedding.worker.offset import Offset
 from embedding.worker.spec import CorpusShare, NodeSpec
-from embedding.worker.wishes import Wishes
 
 logger = logging.getLogger(__name__)
 
-PUT_SECONDS = 0.5
+_PUT_SECONDS = 0.5
 FIRST_TOKENS = 1_500
 """The first block of one of several nodes, unless all are smaller."""
 FIRST_CHARACTERS = 6.0
@@ -45,7 +45,7 @@ FIRST_CHARACTERS = 6.0
 def blocks(
     spec: NodeSpec,
     share: CorpusShare,
-    start: Place | None = None,
+    start: Offset | None = None,
     wanted: Callable[[], int] | None = None,
 ) -> Iterator[TokenBlock]:
     """Token blocks of a share, in ticks: epochs in turn, at most `tokens` tokens.
@@ -57,8 +57,8 @@ def blocks(
     place: what comes before it is learnt with it or not at all.
     Text without dates is one document a block; it is read as of the file's last change.
     """
-    place = start or Place()
-    read = place.tokens
+    offset = start or Offset()
+    read = offset.tokens
 
     def allowed() -> int:
         whole = spec.node.block_tokens if wanted is None else wanted()
@@ -66,20 +66,20 @@ def blocks(
         growing = share.count > 1 and spec.node.growth > 0
         return min(whole, max(FIRST_TOKENS, round(read * spec.node.growth))) if growing else whole
 
-    cutter = _Cutter(spec, share, place, allowed)
-    for epoch in range(place.epoch, share.epochs):
+    cutter = _Cutter(spec, share, offset, allowed)
+    for epoch in range(offset.epoch, share.epochs):
         if share.tokens is not None and read >= share.tokens:
             return
-        since = place.line if epoch == place.epoch else 0
+        since = offset.line if epoch == offset.epoch else 0
         for tick in cutter.dated(since) if cutter.is_dated else cutter.plain(since):
             read += sum(block.n_tokens for block in tick)
             done = (epoch + tick[-1].progress) / share.epochs
             if share.tokens is not None:
                 done = max(done, read / share.tokens)
-            behind = str(Place(epoch, cutter.line, read, cutter.characters))
+            behind = str(Offset(epoch, cutter.line, read, cutter.characters))
             for block in tick:
                 last = block is tick[-1]
-                yield replace(block, progress=min(done, 1.0), place=behind if last else "")
+                yield replace(block, progress=min(done, 1.0), offset=behind if last else "")
             if share.tokens is not None and read >= share.tokens:
                 return
 
@@ -92,15 +92,15 @@ class _Cutter:
     """
 
     def __init__(
-        self, spec: NodeSpec, share: CorpusShare, place: Place, wanted: Callable[[], int]
+        self, spec: NodeSpec, share: CorpusShare, offset: Offset, wanted: Callable[[], int]
     ) -> None:
-        self.line = place.line
-        self.characters = place.characters or FIRST_CHARACTERS
+        self.line = offset.line
+        self.characters = offset.characters or FIRST_CHARACTERS
         self.is_dated = share.path.removesuffix(".xz").endswith(".jsonl")
         self._share = share
         self._wanted = wanted
         self._config = spec.text
-        self._falls = spec.model.schedule is Schedule.WINDOW
+        self._falls = spec.model.schedule is LearningRateSchedule.WINDOW
         # Who wrote a corpus is not asked: its texts make phrases, whoever they are by.
         self._pipeline = TextPipeline(spec.text.model_copy(update={"unknown_authors": "each"}))
         self._undated = Path(share.path).stat().st_mtime
@@ -129,26 +129,26 @@ class _Cutter:
 
     def dated(self, since: int = 0) -> Iterator[list[TokenBlock]]:
         """Ticks of dated lines from line `since`; none holds lines of two windows."""
-        held: list[DatedLines] = []
+        pending: list[DatedLines] = []
         window: int | None = None
         size, enough = 0, self._enough()
         for lines in self._lines(since):
             for own, whole in lines.by_window(self._share.window):
-                if held and own != window:
-                    yield self._by_source(DatedLines.joined(held))
-                    held, size, enough = [], 0, self._enough()
+                if pending and own != window:
+                    yield self._by_source(DatedLines.joined(pending))
+                    pending, size, enough = [], 0, self._enough()
                 window, part = own, whole
                 while len(part):
                     ends = size + np.cumsum(part.lengths)
                     full = int(np.searchsorted(ends, enough)) + 1
-                    held.append(part[:full])
+                    pending.append(part[:full])
                     size = int(ends[min(full, len(part)) - 1])
                     part = part[full:]
                     if size >= enough:
-                        yield self._by_source(DatedLines.joined(held))
-                        held, size, enough = [], 0, self._enough()
-        if held:
-            yield self._by_source(DatedLines.joined(held))
+                        yield self._by_source(DatedLines.joined(pending))
+                        pending, size, enough = [], 0, self._enough()
+        if pending:
+            yield self._by_source(DatedLines.joined(pending))
 
     def _lines(self, since: int) -> Iterator[DatedLines]:
         """Dated lines; with what had passed of their window where the learning rate follows it."""
@@ -266,8 +266,8 @@ def read_forever(spec_json: str, queue: BlockQueue) -> None:
     if spec.corpus is None:
         raise InputError(f"{spec.name}: a node that reads a corpus needs one.")
     try:
-        wishes = Wishes(queue, spec.node.block_tokens, stop)
-        for block in blocks(spec, spec.corpus, wishes.start(), wishes.tokens):
+        feedback = FeedbackChannel(queue, spec.node.block_tokens, stop)
+        for block in blocks(spec, spec.corpus, feedback.start(), feedback.tokens):
             queue.send_report({"reader_peak_memory_bytes": peak_memory()})
             if not _put(queue, block, stop):
                 return
@@ -281,7 +281,7 @@ def _put(queue: BlockQueue, block: TokenBlock, stop: threading.Event) -> bool:
     """Put a block, however long the queue is full; False when told to stop."""
     while not stop.is_set():
         try:
-            queue.put(block, PUT_SECONDS)
+            queue.put(block, _PUT_SECONDS)
             return True
         except QueueFull:
             continue

@@ -19,10 +19,10 @@ from embedding.stream.samples import Sample
 from embedding.worker.config import NodeConfig
 from embedding.worker.latewords import LateWords
 from embedding.worker.mixing import Mixing
-from embedding.worker.planning import Part, Plan
+from embedding.worker.planning import BlockPlan, CodedText
 
 _TRACKED = {"none": Track.NONE, "loss": Track.LOSS, "gradient": Track.GRADIENT}
-YOUNG = 250_000.0
+INITIAL_TOKENS = 250_000.0
 """Tokens up to which a model is young."""
 
 
@@ -33,12 +33,12 @@ def replay_ratio(config: NodeConfig, learnt: float) -> float:
 
     A model of few tokens has hardly left its random start after one pass and two or three of
     replay, so that its first windows are compared by chance (ADR 17); many more passes learn the
-    first texts by heart. r₀ and r₁ are `replay_ratio` and `young_replay_ratio`.
+    first texts by heart. r₀ and r₁ are `replay_ratio` and `initial_replay_ratio`.
     """
     if not config.replay_ratio:
         return 0.0
-    young = config.young_replay_ratio * YOUNG / max(learnt, YOUNG)
-    return max(config.replay_ratio, young)
+    initial = config.initial_replay_ratio * INITIAL_TOKENS / max(learnt, INITIAL_TOKENS)
+    return max(config.replay_ratio, initial)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Rehearsed:
             weights=np.concatenate([weights, np.ones(sentences, np.float32)]),
         )
 
-    def into(self, planned: Plan) -> Plan:
+    def into(self, planned: BlockPlan) -> BlockPlan:
         """The plan whose block is weighted and measured."""
         if self.weights is None and self.track is Track.NONE:
             return planned
@@ -98,8 +98,8 @@ class Rehearsal:
         self._late = LateWords()
 
     def draw(
-        self, blocks: Sequence[TokenBlock], fresh: Sequence[Part], tokens: int
-    ) -> tuple[list[Part], Rehearsed]:
+        self, blocks: Sequence[TokenBlock], fresh: Sequence[CodedText], tokens: int
+    ) -> tuple[list[CodedText], Rehearsed]:
         """About `tokens` tokens of the past; the fresh sentences are remembered for later.
 
         Fresh sentences have the first priority of their document, as the crawling side set it.
@@ -112,7 +112,7 @@ class Rehearsal:
                 self._note(keys, len(part.codes))
                 self._mixing.remember(block.source, keys, len(self._memory))
             factors = self._mixing.past(sample.keys)
-        past = [Part.of_ids(sample.tokens, sample.sentences)] if len(sample.tokens) else []
+        past = [CodedText.of_ids(sample.tokens, sample.sentences)] if len(sample.tokens) else []
         drawn = sample.keys if past else sample.keys[:0]
         track, alike = _TRACKED[self._memory.measure], self._mixing.fresh(blocks)
         if track is Track.NONE and alike is None:
@@ -134,7 +134,7 @@ class Rehearsal:
             if self._window is None or window > self._window:
                 self._window, self._since, self._fresh = window, -1, 0
 
-    def draw_again(self, tokens: int) -> tuple[list[Part], Rehearsed]:
+    def draw_again(self, tokens: int) -> tuple[list[CodedText], Rehearsed]:
         """About `tokens` tokens: half of the window under way, half of all that is remembered.
 
         Of a window that has just begun no more than there is of it.
@@ -146,7 +146,7 @@ class Rehearsal:
             parts, keys, weights = [], [], []
             for sample in (late, every):
                 if len(sample.tokens):
-                    parts.append(Part.of_ids(sample.tokens, sample.sentences))
+                    parts.append(CodedText.of_ids(sample.tokens, sample.sentences))
                     keys.append(sample.keys)
                     weights.append(sample.weights * self._mixing.past(sample.keys))
         track = _TRACKED[self._memory.measure]

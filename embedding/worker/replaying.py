@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from embedding.exchange.protocol import Rows
+from embedding.exchange.protocol import PulledRows
 from embedding.kernel.records import TokenBlock
 from embedding.models.base import BlockLoss
 from embedding.stream.replay import ReplayMemory
@@ -16,7 +16,7 @@ from embedding.worker.config import NodeConfig
 from embedding.worker.convergence import Order
 from embedding.worker.heldout import HeldOut, HeldPairs
 from embedding.worker.mixing import Mixing
-from embedding.worker.planning import Part
+from embedding.worker.planning import CodedText
 from embedding.worker.rehearsal import Rehearsal, Rehearsed, replay_ratio
 from embedding.worker.wordtables import WordTables
 
@@ -45,8 +45,8 @@ class Replaying:
         self._rounds = rounds
 
     def fresh(
-        self, blocks: Sequence[TokenBlock], parts: list[Part], seed: int, *, rounds: bool
-    ) -> tuple[list[Part], Rehearsed]:
+        self, blocks: Sequence[TokenBlock], parts: list[CodedText], seed: int, *, rounds: bool
+    ) -> tuple[list[CodedText], Rehearsed]:
         """Fresh sentences, which are remembered, and sentences of the past to train on too.
 
         rounds  the past is learnt in rounds of L-BFGS, not along with what is fresh
@@ -62,7 +62,7 @@ class Replaying:
         past, held = self.rehearsal.draw(blocks, fresh, wanted)
         return [*fresh, *map(self._words.known, past)], held
 
-    def again(self, order: Order, held: HeldPairs | None) -> tuple[list[Part], Rehearsed]:
+    def again(self, order: Order, held: HeldPairs | None) -> tuple[list[CodedText], Rehearsed]:
         """Sentences of the past to learn again, and the words by which the tick is measured."""
         if self.rehearsal is None:
             return [], Rehearsed()
@@ -72,7 +72,7 @@ class Replaying:
             return parts, sentences
         # A sentence of one word trains nothing; its rows are there.
         ids = held.ids
-        parts.append(Part.of_ids(ids, np.arange(len(ids) + 1, dtype=np.int32)))
+        parts.append(CodedText.of_ids(ids, np.arange(len(ids) + 1, dtype=np.int32)))
         return parts, sentences.longer(len(ids))
 
     def held_pairs(self) -> HeldPairs | None:
@@ -92,7 +92,9 @@ class Replaying:
         held = max(self.rehearsal.tokens * max(active, 1), 1)
         return order.decay * order.rate * min(1.0, order.tokens / held)
 
-    def pulled(self, pull: Callable[[], Rows], learner: Remembers) -> tuple[Rows, float]:
+    def pulled(
+        self, pull: Callable[[], PulledRows], learner: Remembers
+    ) -> tuple[PulledRows, float]:
         """What a pull brings after the rounds that it is held back for, and their seconds."""
         return (pull(), 0.0) if self._rounds is None else self._rounds.pulled(pull, learner)
 
@@ -101,7 +103,7 @@ class Replaying:
         if self.rehearsal is not None:
             self.rehearsal.learnt(sentences, loss)
 
-    def _without_held_out(self, fresh: list[Part], seed: int) -> list[Part]:
+    def _without_held_out(self, fresh: list[CodedText], seed: int) -> list[CodedText]:
         if self._held_out is None or not fresh:
             return fresh
         some = partial(self._words.some_noise, seed=seed)

@@ -12,7 +12,7 @@ from embedding.exchange.compression.whole import entry_type
 from embedding.exchange.protocol import Welcome
 from embedding.exchange.relay import Relay
 from embedding.exchange.transport import Transport
-from embedding.worker.place import Place
+from embedding.worker.offset import Offset
 from embedding.worker.spec import NodeSpec
 
 ROW_BYTES = {"float16": 2, "float32": 4}
@@ -45,17 +45,17 @@ def make_transport(
         Meeting(
             spec.ring,
             name=spec.name,
-            life=str(os.getpid()),
+            incarnation=str(os.getpid()),
             timeout_s=topology.peer_timeout_s,
             stop=stop,
         ),
         spec.ring.names,
         topology,
-        tokens=lambda place: Place.of(place).tokens,
+        tokens=lambda offset: Offset.of(offset).tokens,
         dim=welcome.dim,
         buckets=spec.model.gram_rows,
         half=entry_type(spec.exchange) == "float16",
         least=least,
         sequence=welcome.sequence,
-        place=welcome.place,
+        offset=welcome.offset,
     )

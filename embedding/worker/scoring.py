@@ -9,9 +9,9 @@ import numpy as np
 
 from embedding.kernel.records import CodeArray, IntArray, ScorePairs, TokenBlock, WindowUnit
 from embedding.worker.counting import window_starts
-from embedding.worker.planning import Part
+from embedding.worker.planning import CodedText
 
-MOST = 2048
+_MOST = 2048
 """Pairs of one tick: so many say what the mean loss is, and each takes rows from the server."""
 
 
@@ -29,12 +29,12 @@ class PairSampler:
     window: int
     pairs: int
     negative: int
-    most: int = MOST
+    most: int = _MOST
 
     def of_blocks(
         self,
         blocks: Sequence[TokenBlock],
-        coded: Sequence[Part],
+        coded: Sequence[CodedText],
         noise: IntArray,
         unit: WindowUnit,
         seed: int,

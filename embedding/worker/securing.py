@@ -13,7 +13,7 @@ from embedding.exchange.client import ParameterClient
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.2
+_LOOK_SECONDS = 0.2
 ASK_SECONDS = 5.0
 """How often a checkpoint is asked for."""
 PATIENCE_SECONDS = 300.0
@@ -32,7 +32,7 @@ def secure(client: ParameterClient, stop: threading.Event) -> None:
     client.idle()
     began = time.monotonic()
     asked = -ASK_SECONDS
-    while not stop.wait(LOOK_SECONDS) and client.durable() < last:
+    while not stop.wait(_LOOK_SECONDS) and client.durable() < last:
         waited = time.monotonic() - began
         if waited > PATIENCE_SECONDS:
             logger.warning("%s: its last pushes came into no checkpoint", client.node)

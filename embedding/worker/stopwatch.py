@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from embedding.exchange.protocol import Rows
+from embedding.exchange.protocol import PulledRows
 
 
-class Stopwatch:
+class PushStopwatch:
     """Runs from push to push; waiting for text counts, waiting for other nodes does not."""
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class Stopwatch:
         """A push has ended."""
         self._began, self._held = time.monotonic(), 0.0
 
-    def held(self, rows: Rows, before: float = 0.0) -> None:
+    def held(self, rows: PulledRows, before: float = 0.0) -> None:
         """A pull was held back, and for `before` seconds by a round of L-BFGS."""
         self._held += before + rows.waited_s
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from embedding.exchange.payload import BlockCounts, RowDelta, Surroundings, WindowUse
-from embedding.exchange.protocol import Ack, Rows
+from embedding.exchange.payload import BlockCounts, RowDelta, WindowUse, WordContexts
+from embedding.exchange.protocol import Ack, PulledRows
 from embedding.exchange.shards.minibatches import Minibatches
 from embedding.kernel.errors import YeoronError
 from embedding.kernel.records import (
@@ -22,14 +22,14 @@ from embedding.kernel.records import (
     WindowUnit,
 )
 from embedding.models.base import BlockLoss
-from embedding.models.config import ModelConfig, Schedule
+from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.worker.combining import Usual
 from embedding.worker.convergence import Order
 from embedding.worker.heldout import HeldPairs
-from embedding.worker.place import Place
-from embedding.worker.planning import Plan
+from embedding.worker.offset import Offset
+from embedding.worker.planning import BlockPlan
+from embedding.worker.rarewords import RareContexts
 from embedding.worker.rehearsal import Rehearsed
-from embedding.worker.young import Sightings
 
 EXPLODED = 20.0
 """A mean loss so many times that of an untrained model means that training has diverged."""
@@ -60,11 +60,11 @@ class Prepared:
 
     blocks: Sequence[TokenBlock]
     counts: BlockCounts
-    planned: Plan
+    planned: BlockPlan
     scores: Sequence[ScorePairs]
     sentences: Rehearsed
-    sightings: Sequence[Sightings]
-    rows: Rows | None
+    sightings: Sequence[RareContexts]
+    rows: PulledRows | None
     seed: int
     rate: float
     usual: Usual | None = None
@@ -96,14 +96,14 @@ class Trained:
     clock: int
     deltas: tuple[RowDelta, ...]
     loss: BlockLoss
-    young: Surroundings | None = None
+    rare: WordContexts | None = None
     minibatches: Minibatches | None = None
     uses: tuple[WindowUse, ...] = ()
     held_loss: float | None = None
 
 
 @dataclass(frozen=True)
-class Learnt:
+class StepResult:
     """What one tick learnt: fresh tokens, trained tokens (with replay), loss.
 
     keys      documents that the server has now: who waits for them may be told
@@ -126,7 +126,7 @@ class Learnt:
     close: Close | None = None
 
     @classmethod
-    def of(cls, trained: Trained, keys: tuple[str, ...], ack: Ack | None) -> Learnt:
+    def of(cls, trained: Trained, keys: tuple[str, ...], ack: Ack | None) -> StepResult:
         """A tick that was trained, with the keys of all that was pushed."""
         prepared, loss = trained.prepared, trained.loss
         return cls(
@@ -158,13 +158,15 @@ def reading(blocks: Sequence[TokenBlock]) -> float:
     return max(known, default=0.0)
 
 
-def progress(blocks: Sequence[TokenBlock], schedule: Schedule, unit: WindowUnit) -> float:
+def progress(
+    blocks: Sequence[TokenBlock], schedule: LearningRateSchedule, unit: WindowUnit
+) -> float:
     """What a learning rate falls with, 0 to 1: the reading, or how much of its window has passed.
 
     That is the mean over the tick's tokens, of a window each in that of its own text: a corpus
     that is learnt in one tick is learnt at the mean rate.
     """
-    if schedule is not Schedule.WINDOW:
+    if schedule is not LearningRateSchedule.WINDOW:
         return _middle(blocks)
     if not (tokens := sum(block.n_tokens for block in blocks)):
         return 0.0
@@ -182,7 +184,11 @@ def pacing(blocks: Sequence[TokenBlock], model: ModelConfig, unit: WindowUnit) -
     A window may be a few ticks, or one, and shall fall within them. None where all are learnt at
     one rate: no window is followed, or the model weighs no sentence.
     """
-    if not blocks or model.schedule is not Schedule.WINDOW or not model.traits.weighs_sentences:
+    if (
+        not blocks
+        or model.schedule is not LearningRateSchedule.WINDOW
+        or not model.traits.weighs_sentences
+    ):
         return None
     whole = model.rate(progress(blocks, model.schedule, unit))
     each = [np.ones(0, dtype=np.float64)]
@@ -202,7 +208,7 @@ def _middle(blocks: Sequence[TokenBlock]) -> float:
     As many tokens as were read before the tick make up as much of what is done with it.
     """
     done = reading(blocks)
-    read = max((Place.of(block.place).tokens for block in blocks), default=0)
+    read = max((Offset.of(block.offset).tokens for block in blocks), default=0)
     tokens = sum(block.n_tokens for block in blocks)
     return done * max(0.0, 1.0 - tokens / (2 * read)) if read else done
 

@@ -17,7 +17,7 @@ from embedding.kernel.errors import RefusedError
 
 
 class Upstreams:
-    """Open while they work; on any error they are closed and opened anew."""
+    """Open while they work; on any error they are closed and opened again."""
 
     def __init__(self, server: str, config: ExchangeConfig) -> None:
         self._channels: list[Channel] = []

@@ -32,8 +32,8 @@ from embedding.snapshots.nearness import unit_rows
 from embedding.worker.contexts import add_contexts, without_repeats
 from embedding.worker.contextshift import context_shift
 from embedding.worker.countvectors import count_vectors, pair_counts
-from embedding.worker.lexicon import Lexicon
-from embedding.worker.past import PastTexts, Stretch, joined
+from embedding.worker.lexicon import NodeLexicon
+from embedding.worker.past import PastDocuments, PastTexts, joined
 
 FREQUENT = 1e-3
 """a: a word with this share of all words counts half as a context."""
@@ -44,7 +44,7 @@ PULLED = 8_192
 _BITS = (12, 24)
 """Least and most bits of a place in the table of passages."""
 
-Counts = npt.NDArray[np.float64]
+_UseCounts = npt.NDArray[np.float64]
 Rows = Callable[[IntArray], FloatArray]
 """Rows float32 [n, dim] of `in` of some ids, as they are now."""
 
@@ -73,7 +73,7 @@ class UsageReader:
         """Remember fresh text; tables: for each block int64 [W], the row id of each word."""
         self.past.add(blocks, tables)
 
-    def close(self, window: int, lexicon: Lexicon, rows: Rows) -> WindowUse:
+    def close(self, window: int, lexicon: NodeLexicon, rows: Rows) -> WindowUse:
         """Read a window (Unix seconds of its start) and those before it; what there is to send.
 
         UNITS parts of each source for each of TIMES: the window by the rows of now; then, by
@@ -137,7 +137,7 @@ class UsageReader:
         return WindowUse(sums, () if shift is None else (shift,))
 
     def _sums(
-        self, empty: ContextSums, texts: Stretch, documents: IntArray, contexts: Contexts
+        self, empty: ContextSums, texts: PastDocuments, documents: IntArray, contexts: Contexts
     ) -> Iterator[ContextSums]:
         """The sums of the documents int64 [k] of one source and time, unit by unit.
 
@@ -181,7 +181,7 @@ class Contexts:
     weights: FloatArray
 
     @classmethod
-    def of(cls, ids: IntArray, counts: Counts, total: float, vectors: FloatArray) -> Contexts:
+    def of(cls, ids: IntArray, counts: _UseCounts, total: float, vectors: FloatArray) -> Contexts:
         """Of words that occur `counts` [v] times among `total`. ids: int64 [v], increasing.
 
         vectors  float32 [v, dim]

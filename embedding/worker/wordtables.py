@@ -11,11 +11,11 @@ from embedding.kernel.records import FloatArray, IntArray, TokenBlock
 from embedding.models.config import ModelConfig
 from embedding.worker.combining import Usual
 from embedding.worker.grams import WordGrams
-from embedding.worker.lexicon import Lexicon
+from embedding.worker.lexicon import NodeLexicon
 from embedding.worker.nodeclock import Start
 from embedding.worker.noise import NoiseWords
-from embedding.worker.planning import Part, Plan, plan
-from embedding.worker.young import RowCounts
+from embedding.worker.planning import BlockPlan, CodedText, plan
+from embedding.worker.rarewords import RowCounts
 
 
 class WordTables:
@@ -26,7 +26,7 @@ class WordTables:
     """
 
     def __init__(
-        self, server: Words, lexicon: Lexicon, model: ModelConfig, *, every: int, start: Start
+        self, server: Words, lexicon: NodeLexicon, model: ModelConfig, *, every: int, start: Start
     ) -> None:
         self.lexicon = lexicon
         self.grams = WordGrams(model.gram_rows, lexicon) if model.gram_rows else None
@@ -42,7 +42,7 @@ class WordTables:
         self._counted = 0.0
         self._stale = False
 
-    def code(self, blocks: Sequence[TokenBlock], active: int) -> list[Part]:
+    def code(self, blocks: Sequence[TokenBlock], active: int) -> list[CodedText]:
         """The blocks in row ids; words that the server admits now are among them.
 
         active  nodes that read at the moment
@@ -56,7 +56,7 @@ class WordTables:
             self.grams.read(blocks, tables)
         self._blocks += 1
         return [
-            Part(table, block.codes, block.sentences)
+            CodedText(table, block.codes, block.sentences)
             for table, block in zip(tables, blocks, strict=True)
         ]
 
@@ -69,11 +69,11 @@ class WordTables:
         """Running count of all words that have a row."""
         return float(self.lexicon.counts.sum())
 
-    def known(self, part: Part) -> Part:
+    def known(self, part: CodedText) -> CodedText:
         """The part without the rows of words that were evicted."""
-        return Part(self.lexicon.known(part.table), part.codes, part.sentences)
+        return CodedText(self.lexicon.known(part.table), part.codes, part.sentences)
 
-    def plan(self, parts: Sequence[Part], noise: IntArray) -> Plan:
+    def plan(self, parts: Sequence[CodedText], noise: IntArray) -> BlockPlan:
         """Which rows a tick needs, and its tokens in them."""
         planned = plan(parts, noise, self.lexicon, self.keep)
         return planned if self.grams is None else self.grams.into(planned)
@@ -82,7 +82,7 @@ class WordTables:
         """float32 [n]: probability to keep each of `words` (ids) in training."""
         return self.lexicon.keep(words, self._model.sample)
 
-    def noise(self, parts: Sequence[Part], seed: int) -> IntArray:
+    def noise(self, parts: Sequence[CodedText], seed: int) -> IntArray:
         """Noise words for a block of these parts, int64 ids with repetition; none for none."""
         if not parts:
             return np.empty(0, dtype=np.int64)
@@ -93,12 +93,12 @@ class WordTables:
         """n noise words, int64 ids."""
         return self._noise.some(n, seed, self.lexicon)
 
-    def rows(self, planned: Plan) -> RowCounts:
+    def rows(self, planned: BlockPlan) -> RowCounts:
         """The words of a tick by local row."""
         counts = self.lexicon.counts
         return RowCounts(planned.words, counts[self.lexicon.places(planned.words)], counts)
 
-    def usual(self, planned: Plan) -> Usual | None:
+    def usual(self, planned: BlockPlan) -> Usual | None:
         """How frequent the words of a tick are in everybody's text."""
         counts, places = self.lexicon.counts, self.lexicon.places(planned.contexts)
         return Usual.of(counts, places, self._model.noise_exponent, self._noise.table)

@@ -12,8 +12,8 @@ from embedding.exchange.payload import (
     BlockCounts,
     CountGroup,
     RowDelta,
-    Surroundings,
     WindowUse,
+    WordContexts,
     summed,
 )
 from embedding.exchange.protocol import Push
@@ -40,7 +40,7 @@ class Work:
     tokens: int
     loss_sum: float
     pairs: int
-    young: Surroundings | None = None
+    rare: WordContexts | None = None
     minibatches: Minibatches | None = None
     uses: tuple[WindowUse, ...] = ()
     replayed: int = 0
@@ -56,7 +56,7 @@ class Work:
             tokens,
             loss.loss_sum,
             loss.pairs,
-            trained.young,
+            trained.rare,
             trained.minibatches,
             trained.uses,
             replayed,
@@ -70,7 +70,7 @@ class Work:
             self.tokens + other.tokens,
             self.loss_sum + other.loss_sum,
             self.pairs + other.pairs,
-            summed([part for part in (self.young, other.young) if part is not None]),
+            summed([part for part in (self.rare, other.rare) if part is not None]),
             uses=self.uses + other.uses,
             replayed=self.replayed + other.replayed,
         )
@@ -96,8 +96,8 @@ class Work:
             loss_sum=self.loss_sum,
             pairs=self.pairs,
             tokenizer_digest=blocks[0].tokenizer_digest if blocks else "",
-            place=blocks[-1].place if blocks else "",
-            young=self.young,
+            offset=blocks[-1].offset if blocks else "",
+            rare=self.rare,
             minibatches=self.minibatches,
             usage=tuple(part for use in self.uses for part in use.sums),
             shifts=tuple(part for use in self.uses for part in use.shifts),

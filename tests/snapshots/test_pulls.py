@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from embedding.kernel.errors import SnapshotError
-from embedding.server.cutting.cutter import pulls_of
+from embedding.server.snapshotting.snapshotter import pulls_of
 from embedding.server.words.shifts import Pulled
-from embedding.snapshots.pulls import Pulls
+from embedding.snapshots.pulls import ContextPulls
 from embedding.snapshots.store import SnapshotStore
 
 
-def pulls() -> Pulls:
+def pulls() -> ContextPulls:
     figures = (
         np.array(each, np.float32) for each in ([0.1, 0, 0.2], [0, 0.3, 0.4], [0.6, 0.5, -1])
     )
-    return Pulls(np.array([1, 1, 3]), np.array([0, 4, 2]), *figures)
+    return ContextPulls(np.array([1, 1, 3]), np.array([0, 4, 2]), *figures)
 
 
 def test_it_comes_back_by_word(make, tmp_path):

@@ -13,7 +13,7 @@ from embedding.trends.contrast import ContrastRow
 from embedding.trends.report import build_report
 from embedding.trends.rows import (
     RANKINGS,
-    Neighbour,
+    NeighbourRow,
     Story,
     StoryWord,
     TrendReport,
@@ -57,7 +57,7 @@ shares = st.floats(0, 1, allow_nan=False)
 def records(draw) -> TrendRow:
     """Any record, also one that no report would have."""
     near = [
-        Neighbour(f"말{at}", 0.5, draw(st.booleans())) for at in range(draw(st.integers(0, 10)))
+        NeighbourRow(f"말{at}", 0.5, draw(st.booleans())) for at in range(draw(st.integers(0, 10)))
     ]
     return TrendRow(
         word=draw(st.sampled_from(["코로나", "일본", "K-pop", "{0}", "</b>"])),

@@ -13,9 +13,9 @@ from embedding.server.service import ParameterServer
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.config import NodeConfig
+from embedding.worker.contributing import ContributorCollector
 from embedding.worker.learner import Extras, Learner
-from embedding.worker.lexicon import Lexicon
-from embedding.worker.listening import Listener
+from embedding.worker.lexicon import NodeLexicon
 from embedding.worker.nodeclock import Start
 
 MODEL = ModelConfig(dim=4, sample=0.0)
@@ -42,7 +42,9 @@ class Node:
             config=NODE,
             unit=WindowUnit.DAY,
             start=Start(welcome.clock, welcome.sequence, min_count=welcome.min_count),
-            extras=Extras(lexicon=Lexicon(listener=Listener.of(welcome) if crawls else None)),
+            extras=Extras(
+                lexicon=NodeLexicon(listener=ContributorCollector.of(welcome) if crawls else None)
+            ),
         )
         self._url = 0
 

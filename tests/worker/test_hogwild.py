@@ -9,7 +9,7 @@ import pytest
 from in_process import InProcess, make_state
 
 from embedding.exchange.payload import UNITS
-from embedding.exchange.protocol import VERSION, PullRequest, SharedTables
+from embedding.exchange.protocol import PROTOCOL_VERSION, PullRequest, SharedTables
 from embedding.kernel.errors import ConfigError, RefusedError
 from embedding.kernel.records import FloatArray, Table, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
@@ -31,7 +31,7 @@ def make(
     state: ServerState, name: str = "n0", extras: Extras | None = None
 ) -> tuple[HogwildLearner, InProcess]:
     line = InProcess(state, name)
-    shared = state.hello("n0", version=VERSION, digest="", clock=0).shared
+    shared = state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0).shared
     assert shared is not None
     learner = HogwildLearner(
         line,

@@ -10,17 +10,17 @@ from embedding.kernel.records import TokenBlock
 from embedding.stream.replay import UniformReplay
 from embedding.worker.latewords import NONE, LateWords
 from embedding.worker.mixing import Mixing
-from embedding.worker.planning import Part
+from embedding.worker.planning import CodedText
 from embedding.worker.rehearsal import Rehearsal
 
 WORDS = "abcdefghij"
 
 
-def part(text: str, rows: dict[str, int]) -> tuple[TokenBlock, Part]:
+def part(text: str, rows: dict[str, int]) -> tuple[TokenBlock, CodedText]:
     """A block of one document of one-letter words, and its words' rows."""
     block = TokenBlock.build("s", [[list(text)]], published=[0.0], keys=["k"])
     table = np.array([rows.get(word, NONE) for word in block.words], dtype=np.int64)
-    return block, Part(table, block.codes, block.sentences)
+    return block, CodedText(table, block.codes, block.sentences)
 
 
 def test_a_word_is_read_as_its_row_from_then_on():

@@ -100,7 +100,7 @@ class World:
             return state.tables.read(table, np.arange(rows))
 
     def cut(self) -> Snapshot:
-        return SnapshotStore(str(self._store)).open(self.server.cutter.cut(DAY).id)
+        return SnapshotStore(str(self._store)).open(self.server.snapshotter.cut(DAY).id)
 
 
 Make = Callable[..., World]

@@ -158,7 +158,7 @@ def test_a_node_that_can_write_only_its_frontier_reads_learns_and_leaves_no_text
             finally:
                 node.kill()
                 node.wait(30)
-    server.cutter.cut(next(iter(windows(server))))
+    server.snapshotter.cut(next(iter(windows(server))))
     server.stop()
     left = {path.name for path in writable.iterdir()}
     database = {"frontier.db", "frontier.db-wal", "frontier.db-shm"}

@@ -24,7 +24,7 @@ from embedding.worker.learner import Extras
 from embedding.worker.nodeclock import Start
 from embedding.worker.paced import PacedLearner
 from embedding.worker.pipeline import Pipeline, When
-from embedding.worker.ticks import Learnt
+from embedding.worker.ticks import StepResult
 
 NODES, TICKS, DOCUMENTS, LENGTH = 3, 21, 10, 20
 MODEL = ModelConfig(dim=16, window=3, sample=0.0, learning_rate=0.08)
@@ -124,7 +124,7 @@ class Nodes:
         self.learners[node] = learner
 
         def learnt(found: object) -> None:
-            assert isinstance(found, Learnt), found
+            assert isinstance(found, StepResult), found
             self.keys.extend(found.keys)
             self.losses[node].append(found.loss_sum / max(found.pairs, 1))
             self.ticked(node, len(self.losses[node]))

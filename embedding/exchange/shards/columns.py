@@ -18,7 +18,7 @@ import numpy as np
 from embedding.exchange.compression.feedback import Feedback
 from embedding.exchange.compression.halves import narrow, widen
 from embedding.exchange.compression.whole import entry_type
-from embedding.exchange.protocol import Ack, PullRequest, Push, Rows, Welcome
+from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push, Welcome
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.rowpath import pull_from_server
 from embedding.exchange.session import Session
@@ -61,7 +61,7 @@ class ColumnsOnShards:
         """See RowPath."""
         self.links.bring(welcome)
 
-    def pull(self, request: PullRequest) -> Rows:
+    def pull(self, request: PullRequest) -> PulledRows:
         """Wait for the policy and have pairs scored; which rows are named does not matter."""
         if request.grams is not None:
             raise RefusedError("pull: rows of n-grams have no columns on shards.")
@@ -69,7 +69,7 @@ class ColumnsOnShards:
         return pull_from_server(self._session, self.view.primary, ask, self.links.tend)
 
     def learn(
-        self, block: Minibatches, rows: Rows, weights: FloatArray | None = None
+        self, block: Minibatches, rows: PulledRows, weights: FloatArray | None = None
     ) -> tuple[Minibatches, FloatArray]:
         """Learn a block on the shards' copies of its rows, as they are at `rows`.
 
@@ -117,7 +117,7 @@ class ColumnsOnShards:
         self.links.close()
 
     def _minibatches(
-        self, block: Minibatches, rows: Rows, weights: FloatArray | None
+        self, block: Minibatches, rows: PulledRows, weights: FloatArray | None
     ) -> tuple[Minibatches, FloatArray] | None:
         if rows.at is None:
             raise RefusedError("pull: the server did not say what its shards have to hold.")

@@ -15,7 +15,7 @@ from functools import partial
 
 from embedding.exchange.codec import encode_push
 from embedding.exchange.compression.feedback import Feedback
-from embedding.exchange.protocol import Ack, PullRequest, Push, Rows, Welcome
+from embedding.exchange.protocol import Ack, PulledRows, PullRequest, Push, Welcome
 from embedding.exchange.pushlog import PushLog
 from embedding.exchange.rowpath import pull_from_server
 from embedding.exchange.session import Session
@@ -47,7 +47,7 @@ class RowsOnShards:
         """See RowPath."""
         self.links.bring(welcome)
 
-    def pull(self, request: PullRequest) -> Rows:
+    def pull(self, request: PullRequest) -> PulledRows:
         """See RowPath."""
         asked = request.by_table()
         patience = self._session.config.pull_timeout_s
@@ -64,7 +64,7 @@ class RowsOnShards:
                     f"had applied for {patience:.0f} s."
                 )
             self.links.tend()
-            # A restarted primary counts anew; what was scored before is scored.
+            # A restarted primary counts again; what was scored before is scored.
             nll, waited = rows.nll, rows.waited_s
             again = PullRequest.without_rows(request.clock)
             rows = pull_from_server(self._session, self.view.primary, again, self.links.tend)
@@ -95,11 +95,13 @@ class RowsOnShards:
         """See RowPath."""
         self.links.close()
 
-    def _gather(self, rows: Rows, asked: Mapping[Table, IntArray], *, patient: bool) -> Rows | None:
+    def _gather(
+        self, rows: PulledRows, asked: Mapping[Table, IntArray], *, patient: bool
+    ) -> PulledRows | None:
         """The rows from all shards; None when the primary was restarted meanwhile.
 
         patient  None also when some shards alone have applied a push of this node, so that the
-                 primary is asked anew
+                 primary is asked again
         """
         with self._session.lock:
             if rows.at is None:

@@ -15,12 +15,12 @@ from embedding.exchange.payload import RowDelta
 from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.policies.board import Instruction
-from embedding.server.rows.composing import Composer, Copy
+from embedding.server.rows.composing import Copy, GramComposer
 from embedding.server.rows.tables import Tables, TablesCopy
 from embedding.server.words.vocabulary import Admission, Vocabulary
 
 At = tuple[int, int]
-"""A life of the server and a position in its log of row changes."""
+"""A incarnation of the server and a position in its log of row changes."""
 Slots = tuple[IntArray, IntArray, IntArray]
 """Slots int64 of centres [n], contexts [n] and negatives [n, k]; -1 for evicted words."""
 Vectors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -32,7 +32,7 @@ Scorable = tuple[ScorePairs, Slots, Vectors]
 class Setup:
     """What a row store is made from.
 
-    epoch     number of this life of the server
+    epoch     number of this incarnation of the server
     buckets   rows of n-grams; biases: columns at the end of a row that are no part of a vector
     lock      the server's
     """
@@ -88,7 +88,7 @@ class RowStore(Protocol):
     """
 
     tables: Tables
-    composer: Composer
+    composer: GramComposer
     local: bool
     nodes_hold_rows: bool
     full: str | None

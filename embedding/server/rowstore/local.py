@@ -17,7 +17,7 @@ from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray, ScorePairs, Table
 from embedding.server.config import SyncConfig
 from embedding.server.policies.traits import POLICIES
-from embedding.server.rows.composing import Composer
+from embedding.server.rows.composing import GramComposer
 from embedding.server.rows.tables import Optimizer, Tables, TablesCopy, pick_device
 from embedding.server.rowstore.interface import Pulled, RowStore, Scorable, Setup, Slots, Vectors
 from embedding.server.validation import check_buckets, check_score
@@ -48,7 +48,7 @@ class LocalRows(RowStore):
             buckets=setup.buckets,
         )
         self._vocabulary, self._lock = setup.vocabulary, setup.lock
-        self.composer = Composer(
+        self.composer = GramComposer(
             self.tables, self._vocabulary.names, buckets=setup.buckets, biases=setup.biases
         )
         self._max_words = config.max_words

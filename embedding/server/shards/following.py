@@ -22,7 +22,9 @@ from embedding.server.shards.state import At, ShardState
 
 
 def following_shard(spec: ShardSpec) -> ShardState:
-    """A shard without rows. Each life is another: the primary tells by it that rows are gone."""
+    """A shard without rows. Each incarnation is another: the primary tells by it that rows are
+    gone.
+    """
     return ShardState(spec, epoch=time.time_ns(), moved=MovedRows)
 
 

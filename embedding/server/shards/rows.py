@@ -19,7 +19,7 @@ from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import FloatArray, IntArray, ScorePairs, Table
 from embedding.server.config import SyncConfig
 from embedding.server.policies.board import Apply, Instruction
-from embedding.server.rows.composing import Bags, Composer, mean
+from embedding.server.rows.composing import GramBags, GramComposer, mean
 from embedding.server.rows.tables import Optimizer, Tables, TablesCopy, pick_device
 from embedding.server.rowstore.interface import (
     At,
@@ -76,7 +76,7 @@ class ShardedRows(RowStore):
             optimizer=Optimizer(config.optimizer, config.adagrad_rate),
         )
         self._vocabulary, self._lock = setup.vocabulary, setup.lock
-        self.composer = Composer(
+        self.composer = GramComposer(
             self.tables, self._vocabulary.names, buckets=setup.buckets, biases=setup.biases
         )
         self._shards, self._split = config.shards, config.split
@@ -123,7 +123,7 @@ class ShardedRows(RowStore):
         return Pulled({}, partial(self._to_score, score, slots, bags, at), at)
 
     def _to_score(
-        self, score: Sequence[ScorePairs], slots: Sequence[Slots], bags: Bags | None, at: At
+        self, score: Sequence[ScorePairs], slots: Sequence[Slots], bags: GramBags | None, at: At
     ) -> Iterator[Scorable] | list[str]:
         """The rows of all pairs, each once, as they are when the pull is let through.
 

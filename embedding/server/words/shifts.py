@@ -13,7 +13,7 @@ from embedding.exchange.payload import ContextShift
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import FloatArray, IntArray
 
-MOST = 4_000_000
+_MOST = 4_000_000
 """Contexts of words that are held, all windows together; later ones are passed over."""
 _COLUMNS = ("ids", "weights", "sizes", "contexts", "figures")
 
@@ -48,7 +48,7 @@ class ContextShifts:
         for shift in push.shifts if self.wanted else ():
             if shift.window in closed:
                 continue
-            if sum(len(one.contexts) for one in self._held) + len(shift.contexts) > MOST:
+            if sum(len(one.contexts) for one in self._held) + len(shift.contexts) > _MOST:
                 self.dropped += len(shift.ids)
                 continue
             self._held.append(shift)

@@ -1,7 +1,7 @@
 """Vectors of young words for those who read, laid over the rows that are trained.
 
-Nodes tell what stood around words that were read only a few times (`worker/young.py`); it is kept
-here by word, and whoever reads vectors (snapshots, nearest words, evaluation at a cut)
+Nodes tell what stood around words that were read only a few times (`worker/rarewords.py`); it is
+kept here by word, and whoever reads vectors (snapshots, nearest words, evaluation at a cut)
 gets one inferred from them (`models/inference.py`). Pulls and scores before learning never see it:
 inferred rows that were trained on spoilt the rows around them (docs/adr/0008-young-words.md).
 """
@@ -17,14 +17,14 @@ import numpy.typing as npt
 
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import FloatArray, IntArray, TimeArray
-from embedding.models.contextbags import Bags, ContextBags
+from embedding.models.contextbags import ContextBag, ContextBags
 from embedding.server.config import ServerConfig
-from embedding.server.words.reading import Held, Taught
+from embedding.server.words.reading import KnownContexts, Taught
 from embedding.server.words.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
 
-LEAST = 3
+_LEAST = 3
 """Mentions from which a vector is inferred."""
 KNOWN_WORDS = 4096
 """Known words with contexts, from which it is learnt how vectors follow from contexts."""
@@ -36,7 +36,7 @@ _FRESH = 1000
 """Mentions of a known word at which they are halved, so that they follow its use."""
 
 
-class Overlay:
+class InferredVectors:
     """Contexts of young words and of some known ones. Not thread-safe: guarded by a lock.
 
     A word is young from its admission until its running count first reaches `mentions`; one that
@@ -49,40 +49,40 @@ class Overlay:
     def __init__(self, vocabulary: Vocabulary, *, mentions: int, limit: int) -> None:
         self.mentions = mentions
         self._vocabulary = vocabulary
-        self._young: ContextBags[int] = ContextBags(limit)
+        self._rare: ContextBags[int] = ContextBags(limit)
         self._known: ContextBags[int] = ContextBags(KNOWN_WORDS)
         self._grown = np.zeros(0, dtype=np.bool_)
         self._steps: IntArray | None = None
 
     @classmethod
-    def of(cls, config: ServerConfig, vocabulary: Vocabulary) -> Overlay:
+    def of(cls, config: ServerConfig, vocabulary: Vocabulary) -> InferredVectors:
         """As a server's settings say."""
-        return cls(vocabulary, mentions=config.young_mentions, limit=config.young_words)
+        return cls(vocabulary, mentions=config.rare_mentions, limit=config.rare_words)
 
     def __len__(self) -> int:
-        return len(self._young)
+        return len(self._rare)
 
     def learnt(self, push: Push) -> None:
         """A push was taken and its words were counted."""
         if not self.mentions:
             return
         self._grow(np.unique(push.counts.ids[push.counts.ids >= 0]))
-        if push.young is None:
+        if push.rare is None:
             return
-        young = push.young
-        slots = self._vocabulary.slots(young.ids, "push")
+        rare = push.rare
+        slots = self._vocabulary.slots(rare.ids, "push")
         fit = slots >= 0
         grown = fit.copy()
         grown[fit] = self._has_grown(slots[fit])
-        for held, chosen, fresh in ((self._young, fit & ~grown, 0), (self._known, grown, _FRESH)):
-            held.add(young.ids[chosen].tolist(), young.bags.of(chosen), fresh)
+        for held, chosen, fresh in ((self._rare, fit & ~grown, 0), (self._known, grown, _FRESH)):
+            held.add(rare.ids[chosen].tolist(), rare.bags.of(chosen), fresh)
 
     def placed(self, slots: IntArray, evicted: IntArray) -> None:
         """New words have these slots; ids that were evicted have none."""
         if self.mentions:
             self._room()
             self._grown[slots] = False
-            self._young.forget(evicted.tolist())
+            self._rare.forget(evicted.tolist())
             self._known.forget(evicted.tolist())
 
     def taught(self) -> Taught:
@@ -93,7 +93,7 @@ class Overlay:
 
     def contexts(self) -> IntArray:
         """Ids of the words whose output rows are needed to read young ones, int64 [c], distinct."""
-        parts = [self._young.contexts(), self._known.contexts(), self._drawn()]
+        parts = [self._rare.contexts(), self._known.contexts(), self._drawn()]
         found = np.unique(np.concatenate(parts))
         alive: IntArray = found[self._vocabulary.slots(found, "read") >= 0]
         return alive
@@ -110,25 +110,25 @@ class Overlay:
         found: IntArray = alive[np.minimum(np.searchsorted(ends, steps), len(alive) - 1)]
         return found
 
-    def held(self, ids: IntArray, counts: TimeArray) -> Held:
+    def held(self, ids: IntArray, counts: TimeArray) -> KnownContexts:
         """Those of which more is known: ids int64 [n] of words, running counts float64 [n]."""
         listed = ids.tolist()
-        young = np.flatnonzero(self._young.mentions(listed if len(self) else ()) >= LEAST)
+        rare = np.flatnonzero(self._rare.mentions(listed if len(self) else ()) >= _LEAST)
         known = np.flatnonzero(self._known.mentions(listed) >= LEAST_KNOWN)
-        at = np.concatenate([young, known])
-        bags = self._young.of(ids[young].tolist()).and_of(self._known.of(ids[known].tolist()))
-        return Held(at, bags, trust(counts[at], self.mentions), len(young))
+        at = np.concatenate([rare, known])
+        bags = self._rare.of(ids[rare].tolist()).and_of(self._known.of(ids[known].tolist()))
+        return KnownContexts(at, bags, trust(counts[at], self.mentions), len(rare))
 
     def content(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
         """Copies for a checkpoint, by name, put together once the lock is free."""
         self._room()
         alive = self._vocabulary.alive()
         grown = alive[self._grown[self._vocabulary.slots(alive, "checkpoint")]]
-        young, known = self._young.copied(), self._known.copied()
+        rare, known = self._rare.copied(), self._known.copied()
 
         def arrays() -> dict[str, npt.NDArray[Any]]:
             found = {"young.grown": grown}
-            for name, held in (("young", young), ("known", known)):
+            for name, held in (("young", rare), ("known", known)):
                 found[f"{name}.ids"] = np.array(held.keys(), dtype=np.int64)
                 columns = held.of(held.keys())._asdict()
                 found |= {f"{name}.{column}": values for column, values in columns.items()}
@@ -136,10 +136,10 @@ class Overlay:
 
         return arrays
 
-    def copied(self) -> Overlay:
+    def copied(self) -> InferredVectors:
         """For `held` and `taught` later on; contexts are drawn by the counts of now."""
-        other = Overlay(self._vocabulary, mentions=self.mentions, limit=self._young.limit)
-        other._young, other._known = self._young.copied(), self._known.copied()
+        other = InferredVectors(self._vocabulary, mentions=self.mentions, limit=self._rare.limit)
+        other._rare, other._known = self._rare.copied(), self._known.copied()
         other._steps = self._drawn()
         return other
 
@@ -150,14 +150,16 @@ class Overlay:
         often = alive[self._vocabulary.counts(alive) >= self.mentions]
         grown = arrays.get("young.grown", often)
         self._grown[self._vocabulary.slots(grown, "checkpoint")] = True
-        for name, held in (("young", self._young), ("known", self._known)):
+        for name, held in (("young", self._rare), ("known", self._known)):
             if self.mentions and f"{name}.contexts" in arrays:
-                bags = Bags(*(np.array(arrays[f"{name}.{part}"]) for part in Bags._fields))
+                bags = ContextBag(
+                    *(np.array(arrays[f"{name}.{part}"]) for part in ContextBag._fields)
+                )
                 held.add(arrays[f"{name}.ids"].tolist(), bags)
             elif self.mentions and len(arrays.get(f"{name}.ids", ())):
                 logger.warning(
                     "the checkpoint has sums of rows for %d %s words, from before contexts were "
-                    "kept: nothing is inferred from them, contexts are collected anew.",
+                    "kept: nothing is inferred from them, contexts are collected again.",
                     len(arrays[f"{name}.ids"]),
                     name,
                 )
@@ -170,9 +172,9 @@ class Overlay:
         ids, slots = ids[new], slots[new]
         often = self._vocabulary.counts(ids) >= self.mentions
         self._grown[slots[often]] = True
-        grown = [id_ for id_ in ids[often].tolist() if id_ in self._young]
-        self._known.add(grown, self._young.of(grown))
-        self._young.forget(grown)
+        grown = [id_ for id_ in ids[often].tolist() if id_ in self._rare]
+        self._known.add(grown, self._rare.of(grown))
+        self._rare.forget(grown)
 
     def _has_grown(self, slots: IntArray) -> npt.NDArray[np.bool_]:
         self._room()

@@ -20,7 +20,7 @@ FENCE_SECONDS = 60.0
 NONE = np.empty(0, dtype=np.int64)
 
 
-class Settler:
+class WriteBack:
     """Pushes how far replicas moved as ordinary numbered pushes of its node.
 
     sequence, clock, place  of the node's last push
@@ -37,10 +37,10 @@ class Settler:
         node: str,
         dim: int,
         sequence: int,
-        place: str,
+        offset: str,
     ) -> None:
         self.node, self.dim = node, dim
-        self.sequence, self.place = sequence, place
+        self.sequence, self.offset = sequence, offset
         self.clock = self.extra = self.rows = 0
         self.done = False
         self._server = server
@@ -64,7 +64,7 @@ class Settler:
                 sequence=self.sequence,
                 clock=self.clock,
                 deltas=tuple(owed),
-                place=self.place,
+                offset=self.offset,
             )
         )
 

@@ -1,6 +1,6 @@
 """When a source's silence is an alarm. Pure: times and outcomes come in, an alarm comes out.
 
-New items of a source are taken for a Poisson process with a daily rhythm (`rhythm.py`). Evidence
+New items of a source are taken for a Poisson process with a daily rhythm (`diurnal.py`). Evidence
 for "it brings a tenth of what it should" against "it is as usual" is summed up as in the CUSUM
 test (E. S. Page, "Continuous inspection schemes", 1954): each stretch adds
 `0.9 × expected − 2.3 × items`, over the dispersion, and the sum never falls below zero. It says
@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import Any
 
 from embedding.crawl.config import CrawlConfig
-from embedding.crawl.rhythm import Rhythm
+from embedding.crawl.diurnal import Rhythm
 
 _FALLS_TO = 0.1
 _FAILURES = 5

@@ -18,7 +18,7 @@ from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.text.config import TextConfig
 from embedding.worker import corpus
 from embedding.worker.config import NodeConfig
-from embedding.worker.place import Place
+from embedding.worker.offset import Offset
 from embedding.worker.reading import blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
 from generated import examples
@@ -73,17 +73,17 @@ def test_blocks_of_any_size_go_on_where_they_were_left(
     dice = random.Random(data.draw(st.integers(0, 1000), "sizes"))
     whole = words_of(list(blocks(spec, share)))
     found: list[TokenBlock] = []
-    place = Place()
+    offset = Offset()
     while True:
         # A process that learns some blocks and is killed.
-        read = blocks(spec, share, place, lambda: dice.randint(64, 2_000))
-        life = list(islice(read, dice.randint(1, 6)))
-        if not life:
+        read = blocks(spec, share, offset, lambda: dice.randint(64, 2_000))
+        incarnation = list(islice(read, dice.randint(1, 6)))
+        if not incarnation:
             break
-        found.extend(life)
-        place = Place.of(found[-1].place)
+        found.extend(incarnation)
+        offset = Offset.of(found[-1].offset)
     assert words_of(found) == whole
-    assert place.tokens == len(whole)
+    assert offset.tokens == len(whole)
     progress = [block.progress for block in found]
     assert progress == sorted(progress)
     assert progress[-1] == 1.0
@@ -104,17 +104,17 @@ def test_a_share_that_ends_after_some_tokens_ends_there_after_a_restart_too(
     )
     whole = list(blocks(spec, share))
     for at, block in enumerate(whole):
-        rest = list(blocks(spec, share, Place.of(block.place)))
+        rest = list(blocks(spec, share, Offset.of(block.offset)))
         assert words_of(rest) == words_of(whole[at + 1 :]), "the same cuts, as far as they go"
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"epoch": -1}', '{"line": "7"}', '{"page": 1}', "3"])
 def test_what_is_no_place_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="not a place"):
-        Place.of(text)
+        Offset.of(text)
 
 
 def test_a_place_survives_the_wire(corpora: dict[str, Path]) -> None:
-    place = Place(2, 17, 4_711, 5.25)
-    assert Place.of(str(place)) == place
-    assert Place.of("") == Place()
+    offset = Offset(2, 17, 4_711, 5.25)
+    assert Offset.of(str(offset)) == offset
+    assert Offset.of("") == Offset()

@@ -3,7 +3,7 @@
 A gradient step sees each mention once, at a learning rate that suits words with thousands of them;
 a word with thirty mentions would hardly have left its random start. So a node adds up which words
 stood around its young words (see `models/contextbags.py`) and tells of them beside its deltas; the
-server infers vectors from them for those who read (see `server/words/overlay.py`). Of known
+server infers vectors from them for those who read (see `server/words/inferred.py`). Of known
 words it tells a sample, from which the server learns how vectors follow from contexts. What is
 trained is not touched (docs/adr/0008-young-words.md).
 """
@@ -16,19 +16,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from embedding.exchange.payload import Surroundings, summed
+from embedding.exchange.payload import WordContexts, summed
 from embedding.kernel.records import CodeArray, IntArray, TimeArray, TokenBlock
 from embedding.models.base import LocalBlock
 from embedding.models.config import ModelConfig
-from embedding.models.contextbags import Bags, ContextBags, added_up
+from embedding.models.contextbags import ContextBag, ContextBags, added_up
 
 Flags = npt.NDArray[np.bool_]
 
-SETTLED = 1_000_000
+_SETTLED = 1_000_000
 """Tokens that must have been read before: until then the known words are not at rest themselves."""
 HELD = 50_000
 """Words without a row whose contexts a node holds; each takes 12 bytes a context and some 250."""
-KNOWN_TOLD = 4096
+KNOWN_EXAMPLES = 4096
 """Known words, at most, of which a sample of mentions is told."""
 TOLD_TOGETHER = 16
 """Blocks whose known words are told of in one push: the same words again and again."""
@@ -49,7 +49,7 @@ class RowCounts:
 
 
 @dataclass(frozen=True)
-class Sightings:
+class RareContexts:
     """Words of one block that are told of, and what stood around them.
 
     words  str [w], distinct; ids int64 [w], -1 for one without a row
@@ -60,10 +60,10 @@ class Sightings:
     words: Sequence[str]
     ids: IntArray
     known: Flags
-    bags: Bags
+    bags: ContextBag
 
 
-class YoungWords:
+class RareWords:
     """Reads what stands around young words, and holds the contexts of those without a row.
 
     window    words on each side; nearer ones weigh more, as word2vec's random windows make them
@@ -75,13 +75,13 @@ class YoungWords:
         self.mentions = mentions
         self.limit = limit
         self._held: ContextBags[str] = ContextBags(limit)
-        self._examples: list[Surroundings] = []
+        self._examples: list[WordContexts] = []
         self._sighted = 0
 
     @classmethod
-    def of(cls, model: ModelConfig, mentions: int) -> YoungWords | None:
+    def of(cls, model: ModelConfig, mentions: int) -> RareWords | None:
         """None when there is nothing to infer: by this model, or 0 mentions."""
-        if not model.traits.young_words or not mentions:
+        if not model.traits.rare_words or not mentions:
             return None
         return cls(window=model.window, mentions=mentions)
 
@@ -90,17 +90,17 @@ class YoungWords:
 
     def sight(
         self, blocks: Sequence[TokenBlock], planned: LocalBlock, rowed: RowCounts
-    ) -> list[Sightings]:
+    ) -> list[RareContexts]:
         """The words of each block of a tick to tell of; the plan's text begins with these blocks.
 
         Of a young word every mention; of a known one, read n times, each with chance mentions/n, so
         that all known words are told of as often.
         """
-        if float(rowed.whole.sum()) < SETTLED:
+        if float(rowed.whole.sum()) < _SETTLED:
             return []
         known = int((rowed.whole >= self.mentions).sum())
         # Powers of two, so that fewer words told of are some of those told of before.
-        step = 1 << max(0, -(-known // KNOWN_TOLD) - 1).bit_length()
+        step = 1 << max(0, -(-known // KNOWN_EXAMPLES) - 1).bit_length()
         chance = np.where(rowed.ids % step == 0, self.mentions, 0.0)
         grown = rowed.counts >= self.mentions
         chance = np.where(grown, chance / np.maximum(rowed.counts, 1.0), 1.0)
@@ -119,7 +119,7 @@ class YoungWords:
         known: IntArray,
         grown: Flags,
         chances: TimeArray,
-    ) -> Sightings:
+    ) -> RareContexts:
         """rows  int32 [W], local row of each word of the block, -1 for one without."""
         named, example = rows >= 0, np.zeros(len(rows), dtype=np.bool_)
         chance, ids = np.ones(len(rows)), np.full(len(rows), -1, dtype=np.int64)
@@ -139,7 +139,7 @@ class YoungWords:
         inside &= (sentence[near] == sentence[at][:, None]) & (neighbour >= 0)
         distance = np.broadcast_to((self.window + 1 - np.abs(steps)) / self.window, near.shape)
         owners = np.broadcast_to(code[:, None], near.shape)[inside].astype(np.int64)
-        return Sightings(
+        return RareContexts(
             words=[block.words[i] for i in own.tolist()],
             ids=ids[own],
             known=example[own],
@@ -151,12 +151,12 @@ class YoungWords:
             ),
         )
 
-    def learn_all(self, sightings: Sequence[Sightings]) -> Surroundings | None:
+    def learn_all(self, sightings: Sequence[RareContexts]) -> WordContexts | None:
         """What all blocks of a tick say (see `learn`)."""
         parts = [self.learn(seen) for seen in sightings]
         return summed([part for part in (*parts, self._told()) if part is not None])
 
-    def learn(self, seen: Sightings) -> Surroundings | None:
+    def learn(self, seen: RareContexts) -> WordContexts | None:
         """What a block says of young words with a row, with what was held of them until now.
 
         Known words are held until `learn_all` tells of them.
@@ -166,17 +166,17 @@ class YoungWords:
         bare = seen.ids < 0
         rowed = ~bare & ~seen.known
         self._held.add([seen.words[i] for i in np.flatnonzero(bare).tolist()], seen.bags.of(bare))
-        self._examples.append(Surroundings.told(seen.ids[seen.known], seen.bags.of(seen.known)))
-        told = Surroundings.told(seen.ids[rowed], seen.bags.of(rowed))
+        self._examples.append(WordContexts.of_bags(seen.ids[seen.known], seen.bags.of(seen.known)))
+        told = WordContexts.of_bags(seen.ids[rowed], seen.bags.of(rowed))
         before = [i for i in np.flatnonzero(rowed).tolist() if seen.words[i] in self._held]
         if not before:
             return told
         names = [seen.words[i] for i in before]
-        held = Surroundings.told(seen.ids[before], self._held.of(names))
+        held = WordContexts.of_bags(seen.ids[before], self._held.of(names))
         self._held.forget(names)
         return summed([told, held])
 
-    def _told(self) -> Surroundings | None:
+    def _told(self) -> WordContexts | None:
         """The known words of the last blocks, when these are enough to be worth their bytes."""
         if len(self._examples) < TOLD_TOGETHER:
             return None

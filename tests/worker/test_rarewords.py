@@ -7,16 +7,16 @@ import pytest
 from in_process import InProcess, make_state
 
 from embedding.exchange.pace import EVERY_BLOCK, Pace
-from embedding.exchange.payload import Surroundings, summed
-from embedding.exchange.protocol import VERSION
+from embedding.exchange.payload import WordContexts, summed
+from embedding.exchange.protocol import PROTOCOL_VERSION
 from embedding.kernel.records import Table, TokenBlock, WindowUnit
 from embedding.models.config import ModelConfig
-from embedding.models.contextbags import Bags, added_up
-from embedding.models.inference import SHARE, Frame, directions
+from embedding.models.contextbags import ContextBag, added_up
+from embedding.models.inference import MEAN_SHARE, Frame, directions
 from embedding.models.making import make_trainer
 from embedding.models.sampling import NoiseTable
 from embedding.server.config import SyncConfig
-from embedding.server.cutting.live import LiveModel
+from embedding.server.snapshotting.live import LiveModel
 from embedding.server.words.reading import IdRows, Taught
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
@@ -24,8 +24,8 @@ from embedding.worker.hogwild import HogwildLearner, MappedTables
 from embedding.worker.learner import Learner
 from embedding.worker.nodeclock import Start
 from embedding.worker.paced import PacedLearner
-from embedding.worker.planning import Part, plan
-from embedding.worker.young import RowCounts, YoungWords
+from embedding.worker.planning import CodedText, plan
+from embedding.worker.rarewords import RareWords, RowCounts
 
 
 def tables(rows: int = 400, dim: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -52,7 +52,7 @@ def test_a_vector_is_that_of_the_formula():
     mapping = np.linalg.solve(second + ridge * np.eye(8), (x - origin).T @ (vectors - centre))
     away = (x[5] - origin) @ mapping
     length = np.sqrt(np.mean(np.sum((vectors - centre) ** 2, axis=1)))
-    expected = SHARE * centre + length * away / np.linalg.norm(away)
+    expected = MEAN_SHARE * centre + length * away / np.linalg.norm(away)
     found = Frame.of(vectors, sums, weights, contexts).infer(sums[5:6], weights[5:6])
     np.testing.assert_allclose(found[0], expected, rtol=1e-3, atol=1e-4)
 
@@ -85,14 +85,14 @@ def test_words_that_teach_nothing_give_no_frame(fault):
 
 
 def test_sums_of_several_nodes_add_up():
-    one = Surroundings(
+    one = WordContexts(
         np.array([4, 2]),
         np.array([1, 2]),
         np.array([1, 3]),
         np.array([9, 9, 7, 4]),
         np.array([0.5, 1.0, 0.25, 1.0], np.float16),
     )
-    other = Surroundings(
+    other = WordContexts(
         np.array([2]), np.array([5]), np.array([2]), np.array([3, 7]), np.ones(2, np.float16)
     )
     both = summed([one, other])
@@ -127,28 +127,30 @@ class Words:
         return [[a, b, name, c, d] for a, b, c, d in around]
 
 
-def read(world: Words, young: YoungWords, texts: list[list[str]], **rows: int) -> dict[int, Bags]:
-    """Let `young` read a block; what it says, by id."""
+def read(
+    world: Words, rare: RareWords, texts: list[list[str]], **rows: int
+) -> dict[int, ContextBag]:
+    """Let `rare` read a block; what it says, by id."""
     filler = [[name] for name in world.names]
     block = TokenBlock.build("뉴스", [[*texts, *filler]], published=[0.0], keys=["k"])
     known = {name: i for i, name in enumerate(world.names)} | rows
     table = np.array([known.get(word, -1) for word in block.words])
     pool = world.noise.draw(2000, 1).astype(np.int64)
-    planned = plan([Part(table, block.codes, block.sentences)], pool, world)
+    planned = plan([CodedText(table, block.codes, block.sentences)], pool, world)
     whole = 25 * world.counts
     rowed = RowCounts(planned.words, world.counts[world.places(planned.words)], whole)
-    told = young.learn_all(young.sight([block], planned.block, rowed))
+    told = rare.learn_all(rare.sight([block], planned.block, rowed))
     if told is None:
         return {}
     return {row: told.bags.of(told.ids == row) for row in told.ids.tolist()}
 
 
-def young_ones(told: dict[int, Bags]) -> dict[int, Bags]:
+def young_ones(told: dict[int, ContextBag]) -> dict[int, ContextBag]:
     """Of the words that are told of, those that were added to the world."""
     return {row: part for row, part in told.items() if row >= 400}
 
 
-def inferred(world: Words, parts: list[Bags], row: int) -> np.ndarray:
+def inferred(world: Words, parts: list[ContextBag], row: int) -> np.ndarray:
     """All vectors, the one of `row` as a server infers it from what known words teach."""
     texts = [text for word in range(400) for text in world.sentences(word, world.names[word], 20)]
     known = read(world, make(mentions=10_000), texts)
@@ -160,12 +162,12 @@ def inferred(world: Words, parts: list[Bags], row: int) -> np.ndarray:
     return found
 
 
-def joined(each: list[Bags]) -> Bags:
+def joined(each: list[ContextBag]) -> ContextBag:
     """Of all words, one after another."""
-    return Bags(*(np.concatenate(column) for column in zip(*each, strict=True)))
+    return ContextBag(*(np.concatenate(column) for column in zip(*each, strict=True)))
 
 
-def parted(parts: list[Bags]) -> Bags:
+def parted(parts: list[ContextBag]) -> ContextBag:
     """What several pushes say of one word."""
     whole = joined(parts)
     mentions = np.array([whole.mentions.sum()])
@@ -189,43 +191,43 @@ def rank(vectors: np.ndarray, word: int, original: int) -> int:
     return int((near > near[original]).sum())
 
 
-def make(mentions: int = 30, limit: int = 1000) -> YoungWords:
-    return YoungWords(window=2, mentions=mentions, limit=limit)
+def make(mentions: int = 30, limit: int = 1000) -> RareWords:
+    return RareWords(window=2, mentions=mentions, limit=limit)
 
 
 def test_thirty_mentions_put_a_new_word_beside_the_word_it_stands_for():
-    world, young = Words(), make(mentions=100)
+    world, rare = Words(), make(mentions=100)
     row = fresh(world)
-    told = young_ones(read(world, young, world.sentences(7, "새말", 30), 새말=row))
+    told = young_ones(read(world, rare, world.sentences(7, "새말", 30), 새말=row))
     assert list(told) == [row]
     assert told[row].mentions.tolist() == [30]
     assert rank(inferred(world, [told[row]], row), row, 7) < 10
 
 
 def test_mentions_of_several_blocks_and_of_the_time_before_the_row_add_up():
-    world, young, once = Words(), make(mentions=100), make(mentions=100)
+    world, rare, once = Words(), make(mentions=100), make(mentions=100)
     texts = world.sentences(7, "새말", 30)
-    assert not young_ones(read(world, young, texts[:10])), "a word without a row has no id"
-    assert len(young) == 1
+    assert not young_ones(read(world, rare, texts[:10])), "a word without a row has no id"
+    assert len(rare) == 1
     row = fresh(world)
-    parts = [read(world, young, part, 새말=row)[row] for part in (texts[10:20], texts[20:])]
+    parts = [read(world, rare, part, 새말=row)[row] for part in (texts[10:20], texts[20:])]
     whole = read(world, once, texts, 새말=row)[row]
     assert [part.mentions.tolist() for part in parts] == [[20], [10]], (
         "what was held comes with the first"
     )
-    assert len(young) == 0
+    assert len(rare) == 0
     both = parted(parts)
     assert both.contexts.tolist() == whole.contexts.tolist()
     np.testing.assert_allclose(both.weights, whole.weights, rtol=1e-5)
 
 
 def test_of_known_words_a_sample_of_mentions_is_told_as_many_for_each():
-    world, young = Words(), make(mentions=20)
+    world, rare = Words(), make(mentions=20)
     world.counts[7] = 4000.0
     told = []
     for _ in range(20):
         texts = world.sentences(7, "말7", 100) + world.sentences(8, "말8", 100)
-        told.append(read(world, young, texts))
+        told.append(read(world, rare, texts))
     assert [bool(one) for one in told] == [at == 15 for at in range(20)], "together, now and then"
     often, seldom = (int(told[15][row].mentions[0]) for row in (7, 8))
     assert 1 <= often <= 40, "1,600 mentions and more, each with chance 20/4000"
@@ -233,24 +235,24 @@ def test_of_known_words_a_sample_of_mentions_is_told_as_many_for_each():
 
 
 def test_where_too_many_words_are_known_some_are_told_of(monkeypatch):
-    monkeypatch.setattr("embedding.worker.young.KNOWN_TOLD", 100)
-    world, young = Words(), make(mentions=1000)
-    told = [read(world, young, []) for _ in range(16)]
+    monkeypatch.setattr("embedding.worker.rarewords.KNOWN_TOLD", 100)
+    world, rare = Words(), make(mentions=1000)
+    told = [read(world, rare, []) for _ in range(16)]
     assert set(told[-1]) == set(range(0, 400, 4))
 
 
 def test_the_words_held_are_bounded_and_the_latest_stay():
-    world, young = Words(), make(limit=5)
+    world, rare = Words(), make(limit=5)
     for i in range(20):
-        read(world, young, [["말1", f"새말{i}", "말2"]])
-        assert len(young) <= 5
-    assert young._held.keys() == [f"새말{i}" for i in range(15, 20)]
+        read(world, rare, [["말1", f"새말{i}", "말2"]])
+        assert len(rare) <= 5
+    assert rare._held.keys() == [f"새말{i}" for i in range(15, 20)]
 
 
 def test_only_skip_gram_infers_and_it_can_be_turned_off():
-    assert YoungWords.of(ModelConfig(), 30) is not None
-    assert YoungWords.of(ModelConfig(), 0) is None
-    assert YoungWords.of(ModelConfig(model="cbow"), 30) is None
+    assert RareWords.of(ModelConfig(), 30) is not None
+    assert RareWords.of(ModelConfig(), 0) is None
+    assert RareWords.of(ModelConfig(model="cbow"), 30) is None
 
 
 MODEL = ModelConfig(dim=8, window=3, sample=0.0)
@@ -261,7 +263,7 @@ class Stream:
 
     def __init__(
         self,
-        young_mentions: int,
+        rare_mentions: int,
         *,
         kind: type[Learner] = PacedLearner,
         replay: float = 0.0,
@@ -269,9 +271,9 @@ class Stream:
     ) -> None:
         hogwild = {"max_words": 500} if kind is HogwildLearner else {}
         sync = SyncConfig(policy="hogwild" if hogwild else "asp")
-        self.state = make_state(sync, dim=8, min_count=3, young_mentions=young_mentions, **hogwild)
+        self.state = make_state(sync, dim=8, min_count=3, rare_mentions=rare_mentions, **hogwild)
         self.line = InProcess(self.state)
-        welcome = self.state.hello("n0", version=VERSION, digest="", clock=0)
+        welcome = self.state.hello("n0", version=PROTOCOL_VERSION, digest="", clock=0)
         self.learner = kind(
             self.line,
             make_trainer(MODEL),
@@ -281,7 +283,7 @@ class Stream:
             config=NodeConfig(replay_ratio=replay, vocabulary_blocks=1),
             unit=WindowUnit.DAY,
             start=Start(
-                pace=pace, min_count=welcome.min_count, young_mentions=welcome.young_mentions
+                pace=pace, min_count=welcome.min_count, rare_mentions=welcome.rare_mentions
             ),
             **({"tables": MappedTables.attach(welcome.shared, 8)} if hogwild else {}),
         )
@@ -328,12 +330,12 @@ class Stream:
 
 @pytest.fixture
 def _settled(monkeypatch):
-    monkeypatch.setattr("embedding.worker.young.SETTLED", 20_000)
+    monkeypatch.setattr("embedding.worker.rarewords._SETTLED", 20_000)
 
 
 def test_nothing_is_told_before_known_words_are_at_rest():
     stream = Stream(30).begin().mention(8)
-    assert not len(stream.state.young), "a million tokens were not read"
+    assert not len(stream.state.rare), "a million tokens were not read"
     assert stream.read()[1] < 0.5
 
 
@@ -350,8 +352,8 @@ def test_readers_find_a_renamed_word_sooner_than_by_gradient_steps(kind):
 @pytest.mark.parametrize("replay", [0.0, 2.0])
 def test_what_is_trained_does_not_depend_on_it(replay):
     streams = [Stream(mentions, replay=replay).begin().mention(40) for mentions in (0, 30)]
-    assert any(push.young is not None for push in streams[1].line.pushes)
-    assert not any(push.young is not None for push in streams[0].line.pushes)
+    assert any(push.rare is not None for push in streams[1].line.pushes)
+    assert not any(push.rare is not None for push in streams[0].line.pushes)
     for one, other in zip(*(stream.rows() for stream in streams), strict=True):
         assert np.array_equal(one, other), "bit for bit"
 
@@ -364,6 +366,6 @@ def test_mentions_that_nodes_keep_for_a_later_push_come_with_it():
     assert stream.state.machine.policy.pace(stream.state.machine.board).push_every == 3
     stream.begin().mention(12)
     stream.learner.flush()
-    told = [push.young for push in stream.line.pushes if push.young is not None]
+    told = [push.rare for push in stream.line.pushes if push.rare is not None]
     own = int(stream.state.vocabulary.ids(["새말"])[0])
     assert sum(int(t.mentions[t.ids == own].sum()) for t in told) == stream.mentions

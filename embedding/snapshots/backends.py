@@ -22,14 +22,14 @@ from embedding.snapshots.format import COUNTS, ID, MANIFEST, VECTORS, parse_mani
 TEMPORARY = ".publishing-"
 LOCK = ".lock"
 LOCK_TIMEOUT = 300.0
-NAMES = (VECTORS, COUNTS, MANIFEST)
+_NAMES = (VECTORS, COUNTS, MANIFEST)
 """What every snapshot has; its manifest may name more."""
 
 Write = Callable[[Path], str]
 """Fills an empty directory with a snapshot's files; returns the name to publish it under."""
 
 
-class Place(Protocol):
+class StoreBackend(Protocol):
     """Holds snapshot directories by name."""
 
     def names(self) -> list[str]:
@@ -138,7 +138,7 @@ class Folder:
             sync(path)
         sync(files)
         target = self.root / name
-        if all((target / part).is_file() for part in NAMES):
+        if all((target / part).is_file() for part in _NAMES):
             return name
         if target.exists():
             target.rename(self._hidden() / name)
@@ -244,7 +244,7 @@ class Remote:
     def _download(self, name: str, into: Path) -> str:
         text = self.manifest(name)
         files = parse_manifest(text, f"snapshot {name}: {MANIFEST}").files
-        for part in sorted({*NAMES, *files} - {MANIFEST}):
+        for part in sorted({*_NAMES, *files} - {MANIFEST}):
             source = f"{self.root}/{name}/{part}"
             try:
                 size = int(self.fs.info(source)["size"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 
-from embedding.crawl.fetcher import Answer
+from embedding.crawl.fetcher import Response
 
 _HEURISTIC = 300.0
 _LONGEST = 3600.0
@@ -23,9 +23,9 @@ class StaticFiles:
     def __init__(self, limit: int = 16 * 1024 * 1024) -> None:
         self._limit = limit
         self._size = 0
-        self._kept: OrderedDict[tuple[str, str], tuple[float, Answer]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], tuple[float, Response]] = OrderedDict()
 
-    def get(self, source: str, url: str, now: float) -> Answer | None:
+    def get(self, source: str, url: str, now: float) -> Response | None:
         """What `source` may use for `url` without asking again."""
         key = (source, url)
         until, answer = self._kept.get(key, (0.0, None))
@@ -37,7 +37,7 @@ class StaticFiles:
         self._kept.move_to_end(key)
         return answer
 
-    def put(self, source: str, url: str, answer: Answer, now: float) -> None:
+    def put(self, source: str, url: str, answer: Response, now: float) -> None:
         """Keep an answer for as long as it says, unless it forbids it or is too large."""
         lasts = _lasts(answer.headers.get("cache-control", "").lower())
         if answer.status != 200 or lasts <= 0 or len(answer.body) > self._limit // 4:

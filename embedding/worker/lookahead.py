@@ -3,7 +3,7 @@
 A word gets its row by its `min_count`-th mention, so that its first ones would be passed by. Where
 the next ticks are known, a word that will be frequent enough has its row from its first mention on,
 as with those who count a period before they learn it. What is held here is acknowledged to nobody:
-a node that is started anew reads it again.
+a node that is started again reads it again.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 
 from embedding.kernel.records import TokenBlock, WindowUnit
 
-Blocks = list[TokenBlock]
-Known = Callable[[Sequence[str]], Sequence[bool]]
+_BlocksAhead = list[TokenBlock]
+_Known = Callable[[Sequence[str]], Sequence[bool]]
 """Which of some words have a row, bool [n]."""
 
 
@@ -26,13 +26,13 @@ Known = Callable[[Sequence[str]], Sequence[bool]]
 class _Held:
     """A tick that waits to be learnt: its window, and its words that had no row."""
 
-    blocks: Blocks
+    blocks: _BlocksAhead
     window: int
     unknown: dict[str, int]
     tokens: int
 
 
-class Foresight:
+class LookAhead:
     """Holds the next ticks of a node, at least `tokens` tokens or all there are of the window.
 
     stop   once it is set, what is held is given to nobody
@@ -49,7 +49,9 @@ class Foresight:
         """Mentions of a word without a row in ticks of this window behind the last one given."""
         return self._coming[word]
 
-    def ticks(self, ticks: Iterator[Blocks | None], known: Known) -> Iterator[Blocks | None]:
+    def ticks(
+        self, ticks: Iterator[_BlocksAhead | None], known: _Known
+    ) -> Iterator[_BlocksAhead | None]:
         """The same ticks in the same order, each when those behind it have been looked at.
 
         known  which of some words have a row
@@ -64,7 +66,7 @@ class Foresight:
                 yield self._next()
         yield from self._rest()
 
-    def _rest(self) -> Iterator[Blocks]:
+    def _rest(self) -> Iterator[_BlocksAhead]:
         while self._held and not self._stop.is_set():
             yield self._next()
 
@@ -76,7 +78,7 @@ class Foresight:
         behind = sum(held.tokens for held in self._held) - first.tokens
         return last.window != first.window or behind >= self._tokens
 
-    def _next(self) -> Blocks:
+    def _next(self) -> _BlocksAhead:
         given = self._held.popleft()
         self._coming = Counter()
         for held in self._held:
@@ -84,7 +86,7 @@ class Foresight:
                 self._coming.update(held.unknown)
         return given.blocks
 
-    def _look(self, blocks: Blocks, known: Known) -> _Held:
+    def _look(self, blocks: _BlocksAhead, known: _Known) -> _Held:
         unknown: Counter[str] = Counter()
         for block in blocks:
             counts = np.bincount(block.codes, minlength=len(block.words)).tolist()
@@ -94,7 +96,7 @@ class Foresight:
         tokens = sum(block.n_tokens for block in blocks)
         return _Held(blocks, self._window(blocks), dict(unknown), tokens)
 
-    def _window(self, blocks: Blocks) -> int:
+    def _window(self, blocks: _BlocksAhead) -> int:
         """That of a tick's first document: no tick of a dated corpus holds those of two."""
         first = next((block.published[0] for block in blocks if len(block.published)), 0.0)
         return self._unit.start(float(first))

@@ -1,8 +1,8 @@
 """Rare words get no row before several authors and sources used them: most are names of people.
 
 What is kept of a word that waits is at most k signs of authors and of sources (see
-`exchange/testimony.py`), in memory alone: at most `capacity` words, the one that was not offered
-for longest is forgotten first, and all of them at a restart, after which they wait anew.
+`exchange/contributors.py`), in memory alone: at most `capacity` words, the one that was not offered
+for longest is forgotten first, and all of them at a restart, after which they wait again.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import secrets
 from collections.abc import Sequence, Sized
 from typing import NamedTuple
 
-from embedding.exchange.testimony import Attestation
+from embedding.exchange.contributors import Contributors
 from embedding.kernel.errors import RefusedError
 from embedding.server.config import ServerConfig
 from embedding.text.generations import Generations
 
 
-class _Heard(NamedTuple):
+class _WordContributors(NamedTuple):
     authors: set[int]
     sources: set[int]
 
 
-class Witnesses:
+class AnonymityThreshold:
     """Who used the words that wait. Not thread-safe: the server's lock guards it.
 
     authors, sources  how many of each a word needs; `reading` holds the sources
@@ -35,12 +35,12 @@ class Witnesses:
         self.withheld = 0
         """How often a word that was read often enough was held back."""
         self._reading = reading
-        self._heard: Generations[str, _Heard] = Generations(capacity)
+        self._heard: Generations[str, _WordContributors] = Generations(capacity)
 
     @classmethod
-    def of(cls, config: ServerConfig, reading: Sized) -> Witnesses:
+    def of(cls, config: ServerConfig, reading: Sized) -> AnonymityThreshold:
         """As the settings say."""
-        return cls(config.min_authors, config.min_sources, config.max_witnessed, reading)
+        return cls(config.min_authors, config.min_sources, config.max_waiting_words, reading)
 
     @property
     def needed(self) -> bool:
@@ -51,21 +51,21 @@ class Witnesses:
         return len(self._heard)
 
     def passed(
-        self, fresh: Sequence[str], words: Sequence[str], testimony: Attestation | None
+        self, fresh: Sequence[str], words: Sequence[str], contributors: Contributors | None
     ) -> list[str]:
         """Those of `fresh` that enough authors and sources used.
 
         testimony  of `words`; None: they come from a corpus, where nobody asks. RefusedError when
                    it is of another number of words
         """
-        if testimony is None or not self.needed:
+        if contributors is None or not self.needed:
             return list(fresh)
-        if len(testimony) != len(words):
+        if len(contributors) != len(words):
             raise RefusedError(
-                f"admit: signs of {len(testimony)} words for {len(words)} words; one each."
+                f"admit: signs of {len(contributors)} words for {len(words)} words; one each."
             )
         for at, word in enumerate(words):
-            self._hear(word, *testimony.word(at))
+            self._hear(word, *contributors.word(at))
         sources = min(self.sources, max(1, len(self._reading)))
         enough = [word for word in fresh if self._enough(word, sources)]
         self.withheld += len(fresh) - len(enough)
@@ -74,7 +74,7 @@ class Witnesses:
     def _hear(self, word: str, authors: list[int], sources: list[int]) -> None:
         heard = self._heard.get(word)
         if heard is None:
-            heard = _Heard(set(), set())
+            heard = _WordContributors(set(), set())
             self._heard.put(word, heard)
         for held, more, most in (
             (heard.authors, authors, self.authors),

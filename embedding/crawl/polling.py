@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from embedding.crawl.addresses import host_of
 from embedding.crawl.config import CrawlConfig
-from embedding.crawl.learnt import Learnt
+from embedding.crawl.learnt import SourceStates
 from embedding.crawl.patience import Patience
 from embedding.crawl.schedule import PollReport, PollRules, PollSchedule
 from embedding.sources.config import SourceConfig
@@ -24,7 +24,7 @@ class PollTurns:
     """Gives sources their turns to poll, inside one event loop."""
 
     def __init__(
-        self, config: CrawlConfig, store: Learnt, patience: Patience | None = None
+        self, config: CrawlConfig, store: SourceStates, patience: Patience | None = None
     ) -> None:
         self._config = config
         self._store = store

@@ -1,6 +1,6 @@
 """How far a corpus was read: carried by every push, kept by the server with its sequence number.
 
-A process that starts anew asks the server for the place behind the last push that it has taken, so
+A process that starts again asks the server for the place behind the last push that it has taken, so
 that nothing is learnt twice and nothing is left out, whatever size the blocks were cut to.
 """
 
@@ -13,7 +13,7 @@ from embedding.kernel.errors import InputError
 
 
 @dataclass(frozen=True)
-class Place:
+class Offset:
     """Where the reading of a share goes on.
 
     epoch       how often the share was read to its end, 0, 1, …
@@ -31,15 +31,15 @@ class Place:
         return json.dumps(asdict(self))
 
     @classmethod
-    def of(cls, text: str) -> Place:
+    def of(cls, text: str) -> Offset:
         """Inverse of `str`, "" is the beginning; InputError for anything else."""
         if not text:
             return cls()
         try:
-            place = cls(**json.loads(text))
-            whole = (place.epoch, place.line, place.tokens)
-            if not all(type(n) is int and n >= 0 for n in whole) or place.characters < 0:
+            offset = cls(**json.loads(text))
+            whole = (offset.epoch, offset.line, offset.tokens)
+            if not all(type(n) is int and n >= 0 for n in whole) or offset.characters < 0:
                 raise ValueError
         except (ValueError, TypeError) as error:
             raise InputError(f"{text[:80]!r} is not a place in a corpus.") from error
-        return place
+        return offset

@@ -69,7 +69,7 @@ class Names:
         return len(self._words)
 
 
-class Compass:
+class NeighbourCache:
     """Keeps the frequent words of snapshots; safe between threads.
 
     words  how many most frequent words of each snapshot

@@ -30,27 +30,27 @@ from embedding.kernel.records import (
     WordCounts,
 )
 from embedding.server.config import ServerConfig
-from embedding.server.cutting.gold import measure_gold
-from embedding.server.cutting.settling import Settling
 from embedding.server.figures.reports import read_held_out, read_setup, read_weights
-from embedding.server.rows.composing import Composer
+from embedding.server.rows.composing import GramComposer
 from embedding.server.rowstore.interface import RowsCopy
+from embedding.server.snapshotting.convergence import WindowConvergence
+from embedding.server.snapshotting.gold import measure_gold
 from embedding.server.state import ServerState
 from embedding.server.words.counts import as_word_counts, summed
 from embedding.server.words.digests import WordDigests
-from embedding.server.words.overlay import Overlay
+from embedding.server.words.inferred import InferredVectors
 from embedding.server.words.reading import IdRows
 from embedding.server.words.shifts import Pulled
 from embedding.server.words.usage import SourceUsage
 from embedding.snapshots.nearness import frequent
-from embedding.snapshots.pulls import Pulls
+from embedding.snapshots.pulls import ContextPulls
 from embedding.snapshots.readability import spread
 from embedding.snapshots.store import SnapshotStore
 from embedding.snapshots.usage import Usage
 
 logger = logging.getLogger(__name__)
 
-Key = tuple[float, float]
+_Key = tuple[float, float]
 _TRIES = 3
 """A shard that was started again while it copied its rows has to copy them again."""
 _SETTLING_S = 0.1
@@ -76,7 +76,7 @@ class Copied:
     tables: list[pa.Table]
     slots: IntArray
     rows: RowsCopy
-    young: Overlay
+    rare: InferredVectors
     counts: TimeArray
     used: list[SourceUsage] | None
     pulled: Pulled | None
@@ -87,7 +87,7 @@ class Copied:
         """Starts of windows that take no more counts, also one of which nothing was read."""
         return {*self.starts, int(self.data.window.start.timestamp())}
 
-    def complete(self, composer: Composer, parent: str | None) -> SnapshotData:
+    def complete(self, composer: GramComposer, parent: str | None) -> SnapshotData:
         """The snapshot's data, once the rows are there."""
         data = self.data
         vectors, contexts = composer.copied(self.rows, data.ids, self.slots, data.words)
@@ -115,24 +115,24 @@ class Copied:
         """As the snapshot keeps it: words that are in it."""
         return None if self.used is None else usage_of(self.used, self.data.ids)
 
-    def pulls(self) -> Pulls | None:
+    def pulls(self) -> ContextPulls | None:
         """As the snapshot keeps it: words and contexts that are in it."""
         return None if self.pulled is None else pulls_of(self.pulled, self.data.ids)
 
     def _with_young(self, vectors: FloatArray, contexts: FloatArray) -> FloatArray:
         """The vectors as they are read: inferred ones in place of those of young words."""
         ids = self.data.ids
-        held = self.young.held(ids, self.counts)
+        held = self.rare.held(ids, self.counts)
         if not len(held.at):
             return vectors
-        reading = self.young.taught().reading(IdRows(ids, vectors), IdRows(ids, contexts))
+        reading = self.rare.taught().reading(IdRows(ids, vectors), IdRows(ids, contexts))
         if reading is not None:
             vectors = vectors.copy()
             vectors[held.at] = held.over(vectors[held.at], reading)
         return vectors
 
 
-class Cutter:
+class Snapshotter:
     """Publishes each window once; concurrent and later calls get the same reference."""
 
     def __init__(self, state: ServerState, config: ServerConfig) -> None:
@@ -140,9 +140,11 @@ class Cutter:
         self._config = config
         self._store = None if config.snapshots is None else SnapshotStore(config.snapshots)
         self._lock = threading.Lock()
-        self._futures: dict[Key, Future[SnapshotRef]] = {}
+        self._futures: dict[_Key, Future[SnapshotRef]] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="cut")
-        self._settling = Settling(state, 0.0 if config.in_step else config.settle_seconds)
+        self._convergence = WindowConvergence(
+            state, 0.0 if config.in_step else config.convergence_seconds
+        )
         for ref in [] if self._store is None else self._store.list():
             future: Future[SnapshotRef] = Future()
             future.set_result(ref)
@@ -169,7 +171,7 @@ class Cutter:
 
     def cut(self, window: Window) -> SnapshotRef:
         """Publish the window, or wait for whoever does, or return what was published before."""
-        while not self._published(window) and not self._settling.may_cut(window):
+        while not self._published(window) and not self._convergence.may_cut(window):
             if self._state.closing:
                 raise UnavailableError(f"cut {window.label}: the server is ending.")
             time.sleep(_SETTLING_S)
@@ -183,7 +185,7 @@ class Cutter:
     @property
     def closing(self) -> int | None:
         """Start (Unix seconds) of the latest window that waits for its nodes; None: none does."""
-        return self._settling.latest
+        return self._convergence.latest
 
     def _published(self, window: Window) -> bool:
         """Whether the window is being published, or was."""
@@ -208,7 +210,7 @@ class Cutter:
 
     def complete(self, window: Window) -> None:
         """Begin to publish a complete window that has settled; else it is tried again later."""
-        if not self._settling.may_cut(window):
+        if not self._convergence.may_cut(window):
             return
         try:
             self.start(window)
@@ -227,7 +229,7 @@ class Cutter:
         """Finish what was begun."""
         self._pool.shutdown(wait=True)
 
-    def _refuse_overlap(self, key: Key, window: Window) -> None:
+    def _refuse_overlap(self, key: _Key, window: Window) -> None:
         for (start, end), future in self._futures.items():
             failed = future.done() and future.exception() is not None
             if not failed and start < key[1] and key[0] < end and (start, end) != key:
@@ -270,14 +272,12 @@ class Cutter:
                 phrases=tuple(state.accounts.phrases.values()),
             )
             copy = state.rows.copy()
-            young, running = state.young.copied(), vocabulary.counts(ids)
+            rare, running = state.rare.copied(), vocabulary.counts(ids)
             slots = vocabulary.slots(ids, "cut")
             used = state.accounts.usage.held(starts) or None
             pulled = state.accounts.shifts.held(starts)
             digests = vocabulary.candidates.digests
-            copied = Copied(
-                data, starts, tables, slots, copy, young, running, used, pulled, digests
-            )
+            copied = Copied(data, starts, tables, slots, copy, rare, running, used, pulled, digests)
             state.accounts.cut |= copied.closed
             state.meters.cut_pause_s = time.monotonic() - began
         return copied
@@ -302,7 +302,7 @@ class Cutter:
             if self._config.gold is not None:
                 device = state.tables.device
                 quality |= measure_gold(self._config.gold, data.words, data.vectors, device)
-            quality |= self._weights() | self._readability(data) | self._settling.ended(window)
+            quality |= self._weights() | self._readability(data) | self._convergence.ended(window)
             if self._store is None:
                 raise RefusedError("cut: the server has no snapshot store.")
             ref = self._store.publish(
@@ -349,7 +349,7 @@ class Cutter:
         return before[-1].id if before else None
 
 
-def _key(window: Window) -> Key:
+def _key(window: Window) -> _Key:
     """Start and end in Unix seconds: equal for equal windows, however their zone is told."""
     return window.start.timestamp(), window.end.timestamp()
 
@@ -371,7 +371,7 @@ def usage_of(sums: Sequence[SourceUsage], ids: IntArray) -> Usage | None:
     return replace(_usage(parts[0]), reread=tuple(_usage(parts[time]) for time in times))
 
 
-def pulls_of(pulled: Pulled, ids: IntArray) -> Pulls:
+def pulls_of(pulled: Pulled, ids: IntArray) -> ContextPulls:
     """The contexts of words by rows of a snapshot. ids: int64 [n], of its words."""
     order = np.argsort(ids, kind="stable")
     words, contexts = (positions(ids[order], each) for each in (pulled.words, pulled.contexts))
@@ -379,7 +379,7 @@ def pulls_of(pulled: Pulled, ids: IntArray) -> Pulls:
     rows = order[words[there]]
     there = there[np.argsort(rows, kind="stable")]
     figures = pulled.figures[there]
-    return Pulls(
+    return ContextPulls(
         order[words[there]].astype(np.int64),
         order[contexts[there]].astype(np.int64),
         *(np.ascontiguousarray(figures[:, at]) for at in range(3)),

@@ -24,7 +24,7 @@ class Reports(Protocol):
         """When (monotonic seconds) and what each node that is there told last."""
 
 
-class Settling:
+class WindowConvergence:
     """Remembers since when each window could be cut, and how its wait ended.
 
     limit_s  seconds that a window waits at most; 0: none does
@@ -51,7 +51,7 @@ class Settling:
         ):
             return False
         settled = all(
-            _has_settled(report, window)
+            _has_converged(report, window)
             and _has_closed(report, window)
             and (at >= since or not _rehearses(report))
             for at, report in self._reports.told()
@@ -61,7 +61,7 @@ class Settling:
         if window not in self._settled and not settled:
             logger.warning(
                 "window %s is cut before its nodes had learnt it to the end: %g s are over "
-                "(server.settle_seconds)",
+                "(server.convergence_seconds)",
                 window.label,
                 self._limit_s,
             )
@@ -92,7 +92,7 @@ def _has_closed(report: dict[str, Any], window: Window) -> bool:
     return not isinstance(closed, int) or closed >= int(window.start.timestamp())
 
 
-def _has_settled(report: dict[str, Any], window: Window) -> bool:
+def _has_converged(report: dict[str, Any], window: Window) -> bool:
     """Whether a node has no window before this one's end left to rehearse."""
     told = report.get("rehearsal")
     first = told.get("unsettled") if isinstance(told, dict) else None

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from embedding.exchange.contributors import Contributors, contributor_id
 from embedding.exchange.protocol import Welcome
-from embedding.exchange.testimony import Attestation, sign
 from embedding.kernel.records import IntArray, TokenBlock
 from embedding.text.generations import Generations
 from embedding.text.voices import contributors
@@ -17,21 +17,21 @@ REMEMBERED = 200_000
 """Words without a row of which a node remembers who used them."""
 
 
-class _Heard(NamedTuple):
+class _Collected(NamedTuple):
     authors: set[int]
     sources: set[int]
 
 
-class Listener:
+class ContributorCollector:
     """Signs of the authors and sources of words without a row: at most as many as are asked for."""
 
     def __init__(self, salt: str, authors: int, sources: int, capacity: int = REMEMBERED) -> None:
         self._key = bytes.fromhex(salt)
         self._most = (authors, sources)
-        self._heard: Generations[str, _Heard] = Generations(capacity)
+        self._heard: Generations[str, _Collected] = Generations(capacity)
 
     @classmethod
-    def of(cls, welcome: Welcome) -> Listener | None:
+    def of(cls, welcome: Welcome) -> ContributorCollector | None:
         """As the server asks for it; None when it does not."""
         if welcome.min_authors <= 1 and welcome.min_sources <= 1:
             return None
@@ -52,11 +52,11 @@ class Listener:
         for document, code in zip((pairs // size).tolist(), (pairs % size).tolist(), strict=True):
             self._add(block.words[code], whose[document], source)
 
-    def testimony(self, words: Sequence[str]) -> Attestation:
+    def contributors(self, words: Sequence[str]) -> Contributors:
         """What was heard of `words`."""
-        none = _Heard(set(), set())
+        none = _Collected(set(), set())
         heard = [self._heard.get(word) or none for word in words]
-        return Attestation.of([(sorted(each.authors), sorted(each.sources)) for each in heard])
+        return Contributors.of([(sorted(each.authors), sorted(each.sources)) for each in heard])
 
     def forget(self, words: Iterable[str]) -> None:
         """These have a row now."""
@@ -69,8 +69,8 @@ class Listener:
     def _add(self, word: str, author: bytes, source: bytes) -> None:
         heard = self._heard.get(word)
         if heard is None:
-            heard = _Heard(set(), set())
+            heard = _Collected(set(), set())
             self._heard.put(word, heard)
         for held, whom, most in zip(heard, (author, source), self._most, strict=True):
             if len(held) < most:
-                held.add(sign(self._key, word, whom))
+                held.add(contributor_id(self._key, word, whom))

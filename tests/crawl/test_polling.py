@@ -11,7 +11,7 @@ import pytest
 
 from embedding.crawl.crawler import Crawler
 from embedding.crawl.frontier import Frontier
-from embedding.crawl.turns import PollTurns
+from embedding.crawl.polling import PollTurns
 from embedding.sources.config import SourceConfig
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.crawl.config import CrawlConfig
-from embedding.crawl.rhythm import Rhythm
-from embedding.crawl.silence import Event, YieldWatch
+from embedding.crawl.diurnal import Rhythm
+from embedding.crawl.staleness import Event, YieldWatch
 from generated import examples
 
 DAY = 86400.0

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from embedding.kernel.records import Window
-from embedding.server.cutting.settling import Settling
+from embedding.server.snapshotting.convergence import WindowConvergence
 
 JUNE = Window(datetime(2020, 6, 1, tzinfo=UTC), datetime(2020, 7, 1, tzinfo=UTC))
 MAY = datetime(2020, 5, 1, tzinfo=UTC).timestamp()
@@ -30,7 +30,7 @@ class Told:
 @pytest.mark.parametrize("first", [MAY, START, END - 1])
 def test_it_waits_for_every_node_that_has_the_window_or_one_before_to_rehearse(first) -> None:
     told = Told()
-    settling = Settling(told, 60.0)
+    settling = WindowConvergence(told, 60.0)
     told.say("n1", 1.0, None)
     told.say("n2", 1.0, first)
     assert not settling.may_cut(JUNE, 1.0)
@@ -43,7 +43,7 @@ def test_it_waits_for_every_node_that_has_the_window_or_one_before_to_rehearse(f
 
 def test_news_from_before_the_window_was_complete_say_nothing() -> None:
     told = Told()
-    settling = Settling(told, 60.0)
+    settling = WindowConvergence(told, 60.0)
     told.say("n1", 1.0, None)
     assert not settling.may_cut(JUNE, 1.5)
     told.say("n1", 2.0, None)
@@ -52,28 +52,28 @@ def test_news_from_before_the_window_was_complete_say_nothing() -> None:
 
 def test_it_waits_no_longer_than_the_limit_and_says_so(caplog) -> None:
     told = Told()
-    settling = Settling(told, 60.0)
+    settling = WindowConvergence(told, 60.0)
     told.say("n1", 1.0, START)
     assert not settling.may_cut(JUNE, 1.0)
     assert not settling.may_cut(JUNE, 60.9)
     assert settling.may_cut(JUNE, 61.0)
     assert settling.may_cut(JUNE, 61.1)
     assert settling.ended(JUNE) == {"settled": 0.0}
-    assert len([r for r in caplog.records if "settle_seconds" in r.message]) == 1
+    assert len([r for r in caplog.records if "convergence_seconds" in r.message]) == 1
 
 
 @pytest.mark.parametrize("report", [{}, {"rehearsal": None}, {"rehearsal": {"unsettled": "x"}}])
 def test_nodes_that_rehearse_nothing_hold_nothing_up(report) -> None:
     told = Told()
     told.reports["n1"] = 0.0, report
-    assert Settling(told, 60.0).may_cut(JUNE, 5.0)
-    assert Settling(Told(), 60.0).may_cut(JUNE, 5.0)
+    assert WindowConvergence(told, 60.0).may_cut(JUNE, 5.0)
+    assert WindowConvergence(Told(), 60.0).may_cut(JUNE, 5.0)
 
 
-def june_waits() -> tuple[Told, Settling, Window]:
+def june_waits() -> tuple[Told, WindowConvergence, Window]:
     """June was asked for before its node had settled; and the window after it."""
     told = Told()
-    settling = Settling(told, 60.0)
+    settling = WindowConvergence(told, 60.0)
     told.say("n1", 0.0, START)
     assert not settling.may_cut(JUNE, 1.0)
     return told, settling, Window(JUNE.end, datetime(2020, 8, 1, tzinfo=UTC))
@@ -97,14 +97,14 @@ def test_a_window_that_is_never_asked_for_again_holds_none_up_beyond_the_limit()
 def test_without_a_limit_none_waits() -> None:
     told = Told()
     told.say("n1", 9.0, START)
-    settling = Settling(told, 0.0)
+    settling = WindowConvergence(told, 0.0)
     assert settling.may_cut(JUNE, 1.0)
     assert settling.ended(JUNE) == {}
 
 
 def test_it_waits_until_each_node_has_read_how_words_were_used() -> None:
     told = Told()
-    settling = Settling(told, 60.0)
+    settling = WindowConvergence(told, 60.0)
     assert settling.latest is None
     for node, closed in (("n1", int(START)), ("n2", -1), ("n3", None)):
         told.reports[node] = 1.0, {"closed": closed}

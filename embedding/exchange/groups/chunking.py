@@ -7,7 +7,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from embedding.exchange.wire import SCHEMA, SLOTS, Array, Message, contents, decode, encode, slot
+from embedding.exchange.wire import (
+    MESSAGE_SCHEMA,
+    SLOTS,
+    Array,
+    Message,
+    contents,
+    decode,
+    encode,
+    slot,
+)
 from embedding.kernel.errors import RefusedError
 
 
@@ -36,7 +45,7 @@ def whole_again(sizes: object, pieces: Sequence[Array]) -> Message:
         raise RefusedError(f"message: {len(data)} bytes in pieces, not {sum(sizes)}.")
     header, *slots = (pa.py_buffer(part) for part in _split(data, sizes))
     columns = [slot(part, part.size) for part in slots]
-    return decode(pa.RecordBatch.from_arrays(columns, schema=SCHEMA), header)
+    return decode(pa.RecordBatch.from_arrays(columns, schema=MESSAGE_SCHEMA), header)
 
 
 def _split(data: Array, sizes: Sequence[int]) -> Iterator[Array]:

@@ -1,8 +1,8 @@
 """By whom words without a row were used: enough to tell k authors and sources apart, no more.
 
 An author is told by four bytes of a keyed hash of the word and the author, so that nobody can say
-of two words whether the same author used them. The key is drawn by the server for its own life
-and never written; nodes hear it at the greeting.
+of two words whether the same author used them. The key is drawn by the server for its own
+incarnation and never written; nodes hear it at the greeting.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from embedding.exchange.wire import Message
 from embedding.kernel.errors import RefusedError
 from embedding.kernel.records import IntArray
 
-SIGN_BYTES = 4
+CONTRIBUTOR_ID_BYTES = 4
 
 
-def sign(key: bytes, word: str, whom: bytes) -> int:
+def contributor_id(key: bytes, word: str, whom: bytes) -> int:
     """What is told of `whom` (an author or a source) having used `word`."""
-    said = word.encode() + b"\0" + whom
-    return int.from_bytes(hashlib.blake2b(said, key=key, digest_size=SIGN_BYTES).digest(), "big")
+    payload = word.encode() + b"\0" + whom
+    return int.from_bytes(
+        hashlib.blake2b(payload, key=key, digest_size=CONTRIBUTOR_ID_BYTES).digest(), "big"
+    )
 
 
 @dataclass(frozen=True)
-class Attestation:
+class Contributors:
     """Signs of the authors and of the sources of n words.
 
     authors      int64 [a], signs; those of word i end at author_ends[i] (int64 [n])
@@ -52,7 +54,7 @@ class Attestation:
         return len(self.author_ends)
 
     @classmethod
-    def of(cls, words: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Attestation:
+    def of(cls, words: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Contributors:
         """From the signs of authors and of sources of each word."""
         columns: list[IntArray] = []
         for which in (0, 1):
@@ -78,7 +80,7 @@ class Attestation:
         }
 
     @classmethod
-    def read(cls, message: Message) -> Attestation | None:
+    def read(cls, message: Message) -> Contributors | None:
         """Out of a message; None where there is none. RefusedError for a malformed one."""
         if "authors" not in message.arrays:
             return None

@@ -14,8 +14,8 @@ from in_process import InProcess, make_state
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.worker.counting import count_words
-from embedding.worker.foresight import Foresight
-from embedding.worker.lexicon import Lexicon
+from embedding.worker.lexicon import NodeLexicon
+from embedding.worker.lookahead import LookAhead
 
 DAY = 86_400.0
 Tick = list[TokenBlock]
@@ -64,15 +64,15 @@ def test_ticks_stay_as_they_are_and_what_comes_was_foreseen(
             pulled += 1
             yield each
 
-    foresight = Foresight(tokens, WindowUnit.DAY, threading.Event())
+    look_ahead = LookAhead(tokens, WindowUnit.DAY, threading.Event())
     found = []
-    for at, blocks in enumerate(foresight.ticks(source(), none_known)):
+    for at, blocks in enumerate(look_ahead.ticks(source(), none_known)):
         found.append(blocks)
         held = range(at + 1, pulled)
         comes = Counter(
             word for i in held if days[i] == days[at] for word in words_of(given_ticks[i])
         )
-        assert {word: foresight.coming(word) for word in "가나다라마"} == {
+        assert {word: look_ahead.coming(word) for word in "가나다라마"} == {
             word: comes[word] for word in "가나다라마"
         }
         own = [i for i in held if days[i] == days[at]]
@@ -86,15 +86,15 @@ def test_ticks_stay_as_they_are_and_what_comes_was_foreseen(
 
 def test_a_wait_without_text_hands_out_what_is_held() -> None:
     one, two = tick(["가"]), tick(["나"])
-    foresight = Foresight(1_000, WindowUnit.DAY, threading.Event())
-    found = foresight.ticks(iter([one, two, [], one]), none_known)
+    look_ahead = LookAhead(1_000, WindowUnit.DAY, threading.Event())
+    found = look_ahead.ticks(iter([one, two, [], one]), none_known)
     assert list(found) == [one, two, [], one]
 
 
 def test_who_is_told_to_stop_gets_no_more() -> None:
     stop = threading.Event()
-    foresight = Foresight(2, WindowUnit.DAY, stop)
-    found = foresight.ticks(iter([tick(["가"]) for _ in range(9)]), none_known)
+    look_ahead = LookAhead(2, WindowUnit.DAY, stop)
+    found = look_ahead.ticks(iter([tick(["가"]) for _ in range(9)]), none_known)
     assert next(found)
     stop.set()
     assert list(found) == []
@@ -103,8 +103,8 @@ def test_who_is_told_to_stop_gets_no_more() -> None:
 def learnt(ahead: int) -> tuple[list[list[str]], dict[str, float]]:
     """What has a row in each tick, and the server's counts at the end; rows by three mentions."""
     state = make_state(min_count=3)
-    foresight = Foresight(ahead, WindowUnit.DAY, threading.Event())
-    line, lexicon = InProcess(state), Lexicon(foresight=foresight)
+    look_ahead = LookAhead(ahead, WindowUnit.DAY, threading.Event())
+    line, lexicon = InProcess(state), NodeLexicon(look_ahead=look_ahead)
     stream = [
         tick(["흔", "흔", "흔", "뜬"]),
         tick(["흔", "뜬", "드문"]),
@@ -112,7 +112,7 @@ def learnt(ahead: int) -> tuple[list[list[str]], dict[str, float]]:
         tick(["드문", "흔"], day=1),
     ]
     rows = []
-    for sequence, blocks in enumerate(foresight.ticks(iter(stream), lexicon.has), 1):
+    for sequence, blocks in enumerate(look_ahead.ticks(iter(stream), lexicon.has), 1):
         tables = lexicon.encode(blocks, line)
         rows.append([w for b, t in zip(blocks, tables, strict=True) for w in words_with(b, t)])
         counts = count_words(blocks, tables, WindowUnit.DAY)

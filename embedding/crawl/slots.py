@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Places:
+class Slots:
     """`n` places, given out in the order in which they are asked for."""
 
     def __init__(self, n: int) -> None:

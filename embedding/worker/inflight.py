@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 
 
-class UnderWay:
+class InFlightDocuments:
     """Of one crawler process; used from its loop alone."""
 
     def __init__(self) -> None:

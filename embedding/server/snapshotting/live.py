@@ -25,7 +25,7 @@ from embedding.evaluation.similarity import similarity
 from embedding.kernel.errors import RefusedError, UnavailableError
 from embedding.kernel.records import IntArray, Table, TimeArray
 from embedding.server.state import ServerState
-from embedding.server.words.reading import Held, IdRows, Reading
+from embedding.server.words.reading import IdRows, KnownContexts, RareWordReading
 from embedding.snapshots.nearness import centre_of, frequent, sureness
 from embedding.snapshots.readability import spread, unreadable
 
@@ -39,7 +39,7 @@ _PATIENCE_S = 10.0
 
 
 @dataclass(frozen=True)
-class Neighbour:
+class LiveNeighbour:
     """A word near another: its nearness (snapshots/nearness.py) and its running count."""
 
     word: str
@@ -56,10 +56,10 @@ class LiveModel:
         width = 4 * state.dim
         # A composed vector of fastText reads dozens of rows.
         self.block = max(1, _BLOCK_BYTES // (width * (32 if state.composer.buckets else 1)))
-        self._reading: Reading | None = None
+        self._reading: RareWordReading | None = None
         self.longest_s = 0.0
 
-    def neighbours(self, word: str, n: int) -> list[Neighbour]:
+    def neighbours(self, word: str, n: int) -> list[LiveNeighbour]:
         """The n nearest words, nearest first; RefusedError for a word without a row."""
         if not 1 <= n <= MAX_NEIGHBOURS:
             raise RefusedError(f"n {n}: 1 to {MAX_NEIGHBOURS} are accepted.", kind="control")
@@ -136,13 +136,13 @@ class LiveModel:
         with self._state.lock:
             return ids[self._state.vocabulary.slots(ids, "evaluate") >= 0]
 
-    def _young(self, ids: IntArray) -> Held | None:
+    def _rare(self, ids: IntArray) -> KnownContexts | None:
         """What is laid over vectors of words; None when nothing is."""
         state = self._state
         if self._reading is None:
             return None
         with state.lock:
-            return state.young.held(ids, self._counts(ids))
+            return state.rare.held(ids, self._counts(ids))
 
     def _counts(self, ids: IntArray) -> TimeArray:
         """Running counts float64 [n], 0 for a word that is evicted meanwhile."""
@@ -152,13 +152,13 @@ class LiveModel:
             counts: TimeArray = np.where(alive, vocabulary.counts(ids), 0.0)
         return counts
 
-    def _look(self) -> Reading | None:
+    def _look(self) -> RareWordReading | None:
         """What the tables say of what stands around words; None when it is too little."""
         state = self._state
         with state.lock:
-            if not state.young.mentions:
+            if not state.rare.mentions:
                 return None
-            taught, ids = state.young.taught(), state.young.contexts()
+            taught, ids = state.rare.taught(), state.rare.contexts()
         with state.rows.reading():
             vectors = state.rows.live(Table.IN, taught.ids).cpu().numpy()
         contexts = self._copied(ids, Table.OUT).cpu().numpy()
@@ -183,20 +183,20 @@ class LiveModel:
             with state.rows.reading():
                 began = time.perf_counter()
                 found = state.rows.live(table, part)
-                young = self._young(part) if table is Table.IN else None
+                rare = self._rare(part) if table is Table.IN else None
                 if found.is_cuda:
                     torch.cuda.synchronize(found.device)
                 if state.rows.local:
                     self.longest_s = max(self.longest_s, time.perf_counter() - began)
             # Locks are not fair: without a breath the pushes that wait would starve.
             time.sleep(_BREATH_S)
-            if young is not None and self._reading is not None and len(young.at):
-                own = torch.from_numpy(young.at).to(found.device)
-                laid = young.over(found[own].cpu().numpy(), self._reading)
+            if rare is not None and self._reading is not None and len(rare.at):
+                own = torch.from_numpy(rare.at).to(found.device)
+                laid = rare.over(found[own].cpu().numpy(), self._reading)
                 found[own] = torch.from_numpy(laid).to(found.device)
             yield part, found
 
-    def _named(self, best: Sequence[tuple[int, float]]) -> list[Neighbour]:
+    def _named(self, best: Sequence[tuple[int, float]]) -> list[LiveNeighbour]:
         ids = np.array([row for row, _ in best], dtype=np.int64)
         vocabulary = self._state.vocabulary
         with self._state.lock:
@@ -204,7 +204,7 @@ class LiveModel:
             names = vocabulary.names(ids)
             counts = self._counts(ids)
         return [
-            Neighbour(word, near, round(float(count)))
+            LiveNeighbour(word, near, round(float(count)))
             for word, (_, near), count, there in zip(names, best, counts, alive, strict=True)
             if there
         ]

@@ -20,43 +20,43 @@ from embedding.crawl.keys import key_digest
 from embedding.kernel.errors import InputError
 
 
-def encode_place(digests: Sequence[int]) -> str:
+def encode_offset(digests: Sequence[int]) -> str:
     """Digests as base64 of little-endian int64."""
     return base64.b64encode(np.asarray(digests, dtype="<i8").tobytes()).decode()
 
 
-def decode_place(place: str) -> frozenset[int]:
-    """Inverse of `encode_place`; InputError for anything else."""
+def decode_offset(offset: str) -> frozenset[int]:
+    """Inverse of `encode_offset`; InputError for anything else."""
     try:
-        raw = base64.b64decode(place, validate=True)
+        raw = base64.b64decode(offset, validate=True)
         return frozenset(np.frombuffer(raw, dtype="<i8").tolist())
     except (binascii.Error, ValueError) as error:
-        raise InputError(f"{place[:40]!r} is not the place of a crawler.") from error
+        raise InputError(f"{offset[:40]!r} is not the place of a crawler.") from error
 
 
-class Outstanding:
+class Unacknowledged:
     """Of one gradient process. Safe for several threads.
 
     place  what the server had from the processes before this one
     """
 
-    def __init__(self, place: str = "") -> None:
+    def __init__(self, offset: str = "") -> None:
         self._lock = threading.Lock()
-        self._inherited = sorted(decode_place(place))
+        self._inherited = sorted(decode_offset(offset))
         self._digests: deque[int] = deque()
         self._pushes: deque[tuple[int, int]] = deque()
         self._pushed = 0
         self._durable = 0
-        self._settled = 0
+        self._acknowledged = 0
 
     def __len__(self) -> int:
         return len(self._digests)
 
-    def place(self, keys: Sequence[str]) -> str:
+    def offset(self, keys: Sequence[str]) -> str:
         """What goes with a push of the documents `keys`."""
         with self._lock:
             fresh = [key_digest(key) for key in keys]
-            return encode_place([*self._inherited, *self._digests, *fresh])
+            return encode_offset([*self._inherited, *self._digests, *fresh])
 
     def pushed(self, sequence: int, keys: Sequence[str]) -> None:
         """The server has taken that push."""
@@ -77,12 +77,12 @@ class Outstanding:
                 self._durable = self._pushes.popleft()[1]
             return self._durable
 
-    def settled(self, documents: int) -> None:
+    def acknowledge(self, documents: int) -> None:
         """The frontier has the first `documents` of all that were pushed as done."""
         with self._lock:
-            for _ in range(min(documents, self._durable) - self._settled):
+            for _ in range(min(documents, self._durable) - self._acknowledged):
                 self._digests.popleft()
-            self._settled = max(self._settled, min(documents, self._durable))
+            self._acknowledged = max(self._acknowledged, min(documents, self._durable))
 
     def forget_inherited(self) -> None:
         """Nobody needs to know any longer what the processes before this one had pushed."""

@@ -7,28 +7,30 @@ import pytest
 
 from embedding.kernel.errors import InputError
 from embedding.trends.between import build_between
-from embedding.trends.compass import Compass
 from embedding.trends.mapping import neighbour_map, scaled, turned
+from embedding.trends.neighbourcache import NeighbourCache
 from embedding.trends.report import build_report
 from embedding.trends.together import together
 
 
 def test_with_all_words_frequent_they_are_the_nearest_of_all(store):
     snapshot = store.open()
-    compass = Compass(len(snapshot))
+    neighbour_cache = NeighbourCache(len(snapshot))
     for word in ("코로나", "확진", "마스크"):
-        codes, cosines = compass.nearest(snapshot, snapshot.index(word), 10)
+        codes, cosines = neighbour_cache.nearest(snapshot, snapshot.index(word), 10)
         exact = snapshot.neighbours(word, 10)
-        assert [compass.names[code] for code in codes] == [name for name, _ in exact]
+        assert [neighbour_cache.names[code] for code in codes] == [name for name, _ in exact]
         assert cosines == pytest.approx([cosine for _, cosine in exact], abs=1e-5)
 
 
 def test_only_frequent_words_are_named(store):
     snapshot = store.open()
-    compass = Compass(100)
-    codes, _ = compass.nearest(snapshot, snapshot.index("코로나"), 30)
+    neighbour_cache = NeighbourCache(100)
+    codes, _ = neighbour_cache.nearest(snapshot, snapshot.index("코로나"), 30)
     least = np.sort(np.asarray(snapshot.counts))[-100]
-    counts = [snapshot.counts[snapshot.index(compass.names[code])] for code in codes.tolist()]
+    counts = [
+        snapshot.counts[snapshot.index(neighbour_cache.names[code])] for code in codes.tolist()
+    ]
     assert len(counts) == 30
     assert min(counts) >= least
 
