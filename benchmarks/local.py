@@ -135,10 +135,10 @@ class Local:
         """Learn blocks, looking `ahead` tokens ahead as the node of a corpus does."""
         lexicon = self.learner.lexicon
         look_ahead = LookAhead(ahead, self.learner.unit, threading.Event())
-        lexicon.look_ahead(look_ahead)
+        lexicon.look_ahead_with(look_ahead)
         for tick in look_ahead.ticks(([block] for block in blocks), lexicon.has):
             self.learner.learn(tick)
-        lexicon.look_ahead(None)
+        lexicon.look_ahead_with(None)
 
     def block(
         self,

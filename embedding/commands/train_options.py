@@ -345,7 +345,7 @@ def request_of(
         "server": found.get("server", {}),
         "topology": {
             "kind": sync.topology,
-            "groups": sync.groups,
+            "aggregators": sync.aggregators,
             "server_groups": sync.server_groups,
             "exchange_every_s": sync.exchange_every,
         },

@@ -306,7 +306,7 @@ class GradientProcess:
         """Push what compression has kept back, so that nothing learnt stays with the node."""
         ack = self.client.settle(self.learner.clock, self.learner.sequence + 1)
         if ack is not None:
-            self.learner.turn.converged(ack)
+            self.learner.turn.flushed(ack)
 
     def _report_forever(self) -> None:
         while not self.stop.wait(self.spec.node.report_seconds):

@@ -16,14 +16,14 @@ class Start:
     """Where a node begins, as the server greeted it.
 
     clock, sequence  behind push `sequence` of an earlier process
-    place   where that process's reader was
+    offset  where that process's reader was
     active  nodes that take part
     min_count, rare_mentions  see `Welcome`
     """
 
     clock: int = 0
     sequence: int = 0
-    place: str = ""
+    offset: str = ""
     pace: Pace = EVERY_BLOCK
     active: int = 1
     min_count: int = 1
@@ -97,7 +97,7 @@ class NodeClock:
             self.unacknowledged.pushed(self.sequence, work.keys)
         self.clock, self.active, self.pace = ack.clock, ack.active, ack.pace
 
-    def settled(self, ack: Ack) -> None:
+    def flushed(self, ack: Ack) -> None:
         """The client has pushed by itself what compression kept back."""
         self.clock, self.sequence = ack.clock, ack.sequence
 

@@ -39,10 +39,10 @@ class Rehearsals:
         return self._state.window
 
     @property
-    def unsettled(self) -> int | None:
+    def unconverged(self) -> int | None:
         """The first window that is to be rehearsed still; None: none."""
         with self._lock:
-            return self._state.unsettled
+            return self._state.unconverged
 
     def read(self, window: int, tokens: int) -> None:
         """Fresh tokens of a window are learnt now."""
@@ -56,7 +56,7 @@ class Rehearsals:
 
     def wait_s(self) -> float:
         """Seconds until a node of a stream may rehearse; infinite where there is nothing to."""
-        if not self._share or self._state.settled:
+        if not self._share or self._state.converged:
             return math.inf
         return max(0.0, self._rest_until - time.monotonic())
 
@@ -92,8 +92,8 @@ class Rehearsals:
             return {
                 "window": state.window,
                 "rehearses": bool(state.passes),
-                "unsettled": state.unsettled,
-                "settled": state.settled,
+                "unsettled": state.unconverged,
+                "settled": state.converged,
                 "progress": round(state.progress, 3),
                 "tokens": state.rehearsed,
                 "held_out_loss": state.loss,
