@@ -44,6 +44,9 @@ app = typer.Typer(
 GC_THRESHOLD = 50_000
 """Objects made between two looks for garbage: imports make hundreds of thousands, and none."""
 
+_RENAMED = {"--groups": "--aggregators"}
+"""Options that had another name; the old one is refused with a sentence."""
+
 for _group in (
     operate,
     services,
@@ -94,7 +97,12 @@ def main() -> None:
         errors.print(f"yeoron: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
     except _MISUSE as error:
-        error.show()
+        new = _RENAMED.get(getattr(error, "option_name", ""))
+        if new is None:
+            error.show()
+        else:
+            old = getattr(error, "option_name", "")
+            errors.print(f"yeoron: {old} is called {new} now.", style="red", markup=False)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         errors.print("yeoron: interrupted.")

@@ -29,12 +29,13 @@ Out = Annotated[
 ]
 ModelOption = Annotated[str, typer.Option(help="One of {models} (sppmi is counted, by no node).")]
 _Dim = Annotated[int, typer.Option(help="Length of the vectors.")]
+ContextOption = Annotated[
+    str | None,
+    typer.Option("--context", help="Words on each side that are context (5 when not given)."),
+]
 WindowOption = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Words on each side that are context (5 when not given). With --dated also hour, "
-        "day, week or month: how time is cut. May be given twice, once for each."
-    ),
+    typer.Option(help="With --dated: the unit in which time is cut: hour, day, week or month."),
 ]
 Negative = Annotated[int, typer.Option(help="Noise words a pair.")]
 SampleOption = Annotated[float, typer.Option(help="Subsampling threshold, 0 for none.")]
@@ -81,7 +82,7 @@ Topology = Annotated[
 AggregatorsOption = Annotated[
     int,
     typer.Option(
-        help="Deal the nodes out to so many groups; each pushes as one, added up on its host."
+        help="Processes that add up the pushes of the nodes on their host and send one push each."
     ),
 ]
 ServerGroupsOption = Annotated[
@@ -187,7 +188,7 @@ class ModelOptions:
 
     model: ModelOption = "sgns"
     dim: _Dim = 100
-    window: WindowOption = None
+    words_each_side: ContextOption = None
     negative: Negative = 5
     sample: SampleOption = 1e-4
     learning_rate: LearningRate = 0.025
@@ -207,6 +208,7 @@ class ReadingOptions:
     epochs: _Epochs = 1
     tokens: Tokens = None
     dated: Dated = False
+    window: WindowOption = None
     sources: Sources = 32
 
 
@@ -313,7 +315,8 @@ def request_of(
     model = _settled(options.model, given, found)
     sync = _settled(options.sync, given, found)
     exchange = _settled(options.exchange, given, found)
-    context, unit = _windows(model.window or [], reading.dated)
+    context = _context(model.words_each_side)
+    unit = _unit(reading.window or [], reading.dated)
     values: dict[str, Any] = {
         "corpus": options.corpus,
         "out": output.out,
@@ -413,27 +416,26 @@ def _exchange(
     }
 
 
-def _windows(given: list[str], dated: bool) -> tuple[int | None, str | None]:
-    """Both readings of --window: context words, and the unit in which time is cut."""
-    units = [value for value in given if value in _UNITS]
-    numbers = [value for value in given if value not in _UNITS]
-    for value in numbers:
-        if not NUMBER.fullmatch(value):
+def _context(given: str | None) -> int | None:
+    if given is not None and not NUMBER.fullmatch(given):
+        raise ConfigError(f"--context {given[:40]}: a number of words is accepted.")
+    return None if given is None else int(given)
+
+
+def _unit(given: list[str], dated: bool) -> str | None:
+    """The unit in which time is cut."""
+    for value in given:
+        if NUMBER.fullmatch(value):
             raise ConfigError(
-                f"--window {value}: a number of words, or {', '.join(_UNITS)} with --dated, is "
-                "accepted."
+                f"--window {value}: the number of words on each side is called --context now; "
+                f"--window takes {', '.join(_UNITS)}."
             )
-    for several in (units, numbers):
-        if len(several) > 1:
-            raise ConfigError(
-                f"--window {' --window '.join(several)}: one of them is accepted; two go together "
-                "when one is a number of words and one a unit of time."
-            )
-    if dated and not units:
+        if value not in _UNITS:
+            raise ConfigError(f"--window {value[:40]}: {', '.join(_UNITS)} is accepted.")
+    if len(given) > 1:
+        raise ConfigError(f"--window {' --window '.join(given)}: one of them is accepted.")
+    if dated and not given:
         raise ConfigError(f"--dated: say how time is cut, --window {', '.join(_UNITS)}.")
-    if units and not dated:
-        raise ConfigError(
-            f"--window {units[0]}: time is cut with --dated only; without it a number of words is "
-            "accepted."
-        )
-    return int(numbers[0]) if numbers else None, units[0] if units else None
+    if given and not dated:
+        raise ConfigError(f"--window {given[0]}: time is cut with --dated only.")
+    return given[0] if given else None

@@ -31,7 +31,7 @@ EXAMPLES = """Examples:
 
 `yeoron train news.txt --out store --nodes 2`
 
-`yeoron train news.txt --out store --window 10 --epochs 5 --sync hogwild --nodes 2`
+`yeoron train news.txt --out store --context 10 --epochs 5 --sync hogwild --nodes 2`
 
 `yeoron train news.txt --nodes 4 --sync averaging --sync-setting tau=8`
 
@@ -49,7 +49,7 @@ EXAMPLES = """Examples:
 
 `yeoron train posts.jsonl --dated --window month --tokenizer kiwi --out store --json`
 
-`yeoron train posts.jsonl --dated --window month --window 8 --out store`
+`yeoron train posts.jsonl --dated --window month --context 8 --out store`
 
 `yeoron train news.txt --model sppmi --out counted`
 

@@ -33,7 +33,7 @@ from embedding.kernel.records import (
     WordCounts,
 )
 
-PROTOCOL_VERSION = 13
+PROTOCOL_VERSION = 14
 """Version of the wire protocol; another version is refused at the greeting."""
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -101,6 +102,13 @@ class SyncConfig(Config):
 
 class ServerConfig(Config):
     """One parameter server."""
+
+    RENAMED: ClassVar[Mapping[str, str]] = {
+        "young_mentions": "rare_mentions",
+        "young_words": "rare_words",
+        "max_witnessed": "max_waiting_words",
+        "settle_seconds": "convergence_seconds",
+    }
 
     host: str = "127.0.0.1"
     """Address to listen on; other than loopback only with token_file, tls_cert and tls_key."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from embedding.kernel.config import current_names
 from embedding.kernel.durable import replaced
 from embedding.kernel.errors import ConfigError, InputError
 from embedding.training.request import TrainRequest
@@ -101,8 +102,9 @@ def _open(folder: Path, marks: dict[str, Any]) -> Resume:
         raise ConfigError(
             f"state_dir {folder}: its {_FILE} cannot be read; give a new or empty folder."
         ) from error
-    for name in sorted({*marks, *found["request"]}):
-        was, now = found["request"].get(name), marks.get(name)
+    before = current_names(TrainRequest, found["request"])
+    for name in sorted({*marks, *before}):
+        was, now = before.get(name), marks.get(name)
         if was != now:
             raise ConfigError(
                 f"state_dir {folder}: it holds a training begun with {name} {_shown(was)}, and "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,6 +14,10 @@ Weight = Annotated[float, Field(gt=0, le=100)]
 
 class NodeConfig(Config):
     """How a node fills its blocks and how much of the past it repeats."""
+
+    RENAMED: ClassVar[Mapping[str, str]] = {
+        "young_replay_ratio": "initial_replay_ratio",
+    }
 
     block_tokens: int = Field(default=16_384, ge=64, le=5_000_000)
     """Fresh tokens a block holds at most; one block is one tick of the node's clock."""
