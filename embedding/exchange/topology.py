@@ -1,4 +1,4 @@
-"""How nodes reach the rows: through the server, by all-reduce, by both, alone or through aggregators."""
+"""How nodes reach the rows: by the server, by all-reduce, by both, alone or through aggregators."""
 
 from __future__ import annotations
 

@@ -208,6 +208,7 @@ class _StatusCollector(Collector):
                 "Words with context sums, shown with an inferred vector",
                 status["rare_words"]["held"],
             ),
+            ("young_words", "Former name of rare_words", status["rare_words"]["held"]),
             (
                 "usage_words",
                 "Words whose contexts are added up by window and source",
