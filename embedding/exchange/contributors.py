@@ -1,8 +1,8 @@
-"""By whom words without a row were used: enough to tell k authors and sources apart, no more.
+"""Hashed ids of those who used words that have no row yet: enough to count k of them, no more.
 
-An author is told by four bytes of a keyed hash of the word and the author, so that nobody can say
-of two words whether the same author used them. The key is drawn by the server for its own
-incarnation and never written; nodes hear it at the greeting.
+An id is four bytes of a keyed hash of the word and the author, so ids of two words do not show
+whether the same author used both. The server draws the key at its start, sends it to nodes when
+they connect, and never writes it.
 """
 
 from __future__ import annotations

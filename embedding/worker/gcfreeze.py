@@ -1,6 +1,6 @@
-"""Imported first by the fork server: what it imports is no garbage, so nobody shall look for any.
+"""Imported first by the fork server to disable garbage collection while modules load.
 
-A process of its own collects again from `forking.adopt` on.
+`forking.adopt` enables it again in each forked process.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""One name, one meaning: classes, aliases and public constants of modules are unique in the tree."""
+"""One name, one meaning: classes, aliases and public constants are unique in the tree."""
 
 import ast
 from collections import defaultdict
@@ -30,9 +30,9 @@ def names(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.Assign | ast.AnnAssign) and not type_variable(node.value):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
-                if isinstance(target, ast.Name) and not target.id.startswith("__"):
-                    if not (target.id.startswith("_") and constant(target.id)):
-                        yield target.id
+                own = isinstance(target, ast.Name) and not target.id.startswith("__")
+                if own and not (target.id.startswith("_") and constant(target.id)):
+                    yield target.id
 
 
 def test_a_name_has_one_meaning_in_the_whole_tree():

@@ -1,4 +1,4 @@
-"""Cutting windows: a consistent copy under the lock, written to the store behind its back."""
+"""Takes snapshots: copies the tables under the lock, writes to the store without it."""
 
 from __future__ import annotations
 
