@@ -85,7 +85,7 @@ def no_server(*_: object) -> None:
         ("dated.jsonl --dated --window day --sources -1", ["sources", "-1"]),
         ("text.txt --dated --window month", ["text.txt", "no dates", ".jsonl"]),
         ("dated.jsonl --dated", ["--dated", "--window hour, day, week, month"]),
-        ("dated.jsonl --dated --window 5", ["--dated", "--window"]),
+        ("dated.jsonl --dated --window 5", ["--window", "--context"]),
         ("dated.jsonl --dated --window month --epochs 2", ["epochs 2", "one pass"]),
         ("dated.jsonl --dated --window day --vocabulary counted", ["counted", "growing"]),
         ("dated.jsonl --dated month", ["month"]),
