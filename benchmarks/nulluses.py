@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.kept import RESULTS
 from embedding.bench.drift import corpus_options, documents
-from embedding.bench.driftjudging import SOURCES
+from embedding.bench.driftjudging import PLANTED_SOURCES
 from embedding.bench.results import facts, keep
 from embedding.evaluation.planting import PlantedDocument
 from embedding.kernel.errors import YeoronError
@@ -78,8 +78,8 @@ def calls(corpus: Corpus, seed: int, windows: int, campaign: int) -> Iterator[di
     reader = UsageReader(5, past)
     for window, part in enumerate(np.array_split(order, windows)):
         pasted = np.concatenate([part, np.repeat(part[:1], campaign)])
-        source = random.integers(len(SOURCES), size=len(pasted))
-        for at, name in enumerate(SOURCES):
+        source = random.integers(len(PLANTED_SOURCES), size=len(pasted))
+        for at, name in enumerate(PLANTED_SOURCES):
             texts = [corpus.documents[i] for i in pasted[source == at].tolist()]
             keys = [f"{window}{name}{i}" for i in range(len(texts))]
             block = TokenBlock.build(name, texts, published=[window * DAY] * len(keys), keys=keys)
@@ -91,7 +91,7 @@ def calls(corpus: Corpus, seed: int, windows: int, campaign: int) -> Iterator[di
 
 def judged(corpus: Corpus, reader: UsageReader, window: int) -> dict[str, Any]:
     """What the report would call of a window."""
-    sums = UsageSums(DIM, wanted=True, limit=len(corpus.ids) * len(SOURCES))
+    sums = UsageSums(DIM, wanted=True, limit=len(corpus.ids) * len(PLANTED_SOURCES))
     sent = reader.close(window, corpus.lexicon, lambda ids: corpus.vectors[ids]).sums
     sums.learnt(SimpleNamespace(usage=sent), ())  # type: ignore[arg-type]
     usage = usage_of(sums.held([window]), corpus.ids)
@@ -101,11 +101,11 @@ def judged(corpus: Corpus, reader: UsageReader, window: int) -> dict[str, Any]:
     at: IntArray = np.array(sorted(rows), dtype=np.int64)
     moved = between_times([UsedWords(one, at) for one in earlier], UsedWords(now, at))
     both: set[int] = set(corpus.ids.tolist())
-    for name in SOURCES:
+    for name in PLANTED_SOURCES:
         own = usage.by_source[name]
         both &= set(usage.rows[own][usage.mentions[own] >= MIN_DOCUMENTS].tolist())
     shared: IntArray = np.array(sorted(both), dtype=np.int64)
-    apart = between_sources(UsedWords(usage, shared), SOURCES[0], SOURCES[1:])
+    apart = between_sources(UsedWords(usage, shared), PLANTED_SOURCES[0], PLANTED_SOURCES[1:])
     tests = {"moved": benjamini_hochberg(moved.p), "contrast": benjamini_hochberg(apart.p)}
     found: dict[str, Any] = {}
     for test, q in tests.items():

@@ -59,7 +59,7 @@ from embedding.kernel.records import IntArray, Table
 from embedding.server.config import ServerConfig
 from embedding.server.rows.steps import pick_steps
 from embedding.server.shards.fleet import Fleet, shard_specs
-from embedding.server.shards.link import ShardLinks
+from embedding.server.shards.link import PrimaryLinks
 from embedding.server.shards.log import Change, ShardLog
 
 BATCH = 2_048
@@ -118,7 +118,7 @@ class Rig:
         self.log = ShardLog(1)
         line = ExchangeConfig()
         layout = Layout(shards, "rows", dim)
-        self.links = ShardLinks(self.log, layout)
+        self.links = PrimaryLinks(self.log, layout)
         self.links.connect(locations, identity="bench", config=line)
         self.links.start()
         self.streams = [

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from embedding.bench.driftjudging import MIN_COUNT, Compared, judgement
+from embedding.bench.driftjudging import PLANTED_MIN_COUNT, ComparedWindow, judgement
 from embedding.evaluation.detection import Judgement
 from embedding.evaluation.planting import PlantedCorpus
 from embedding.kernel.records import FloatArray
@@ -23,7 +23,7 @@ CANDIDATES = 10_000
 
 
 def gensim(
-    corpus: PlantedCorpus, which: Sequence[Compared], given: Namespace, *, goes_on: bool
+    corpus: PlantedCorpus, which: Sequence[ComparedWindow], given: Namespace, *, goes_on: bool
 ) -> Iterator[tuple[str, list[Judgement], float]]:
     """Cosine (after Procrustes when each window is learnt again) and neighbour overlap."""
     began = time.process_time()
@@ -52,7 +52,7 @@ def _gensim_spaces(
     for docs in corpus.windows:
         sentences = [list(sentence) for document in docs for sentence in document]
         if model is None or not goes_on:
-            model = Word2Vec(min_count=MIN_COUNT, workers=1, seed=given.seed, **settings)
+            model = Word2Vec(min_count=PLANTED_MIN_COUNT, workers=1, seed=given.seed, **settings)
             counts = Counter()
             model.build_vocab(sentences)
         else:

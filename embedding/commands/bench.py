@@ -234,9 +234,9 @@ def wire(
 
     Example: `yeoron bench wire --side float32 --side float16`
     """
-    from embedding.bench.wire import SIDES, bench_wire
+    from embedding.bench.wire import WIRE_SIDES, bench_wire
 
-    sides = tuple(side or SIDES)
+    sides = tuple(side or WIRE_SIDES)
     bench_wire(sides=sides, rows=rows, dim=dim, rounds=rounds, threads=threads, results=results)
 
 

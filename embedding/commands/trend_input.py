@@ -21,7 +21,7 @@ WINDOWS = 5
 """Windows that a sentence names."""
 
 
-class Whole:
+class WholeStore:
     """A store whose snapshots are compared with their checksums when they are opened."""
 
     def __init__(self, store: SnapshotStore) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from embedding.commands.common import Json, console, print_json, settings_of
-from embedding.commands.trend_input import Whole, refuse_nothing, refuse_unknown
+from embedding.commands.trend_input import WholeStore, refuse_nothing, refuse_unknown
 
 if TYPE_CHECKING:
     from embedding.settings import Settings
@@ -358,11 +358,11 @@ def _print(report: TrendReport, name: str, limit: int, as_json: bool, as_csv: bo
         console.print(fitted(ranking_table(report, name, limit), 1, console.width))
 
 
-def _whole(snapshots: Path | None, chosen: Settings) -> Whole:
-    return Whole(_store(snapshots, chosen))
+def _whole(snapshots: Path | None, chosen: Settings) -> WholeStore:
+    return WholeStore(_store(snapshots, chosen))
 
 
-def _held(store: Whole, id: str, word: str) -> bool:  # noqa: A002
+def _held(store: WholeStore, id: str, word: str) -> bool:  # noqa: A002
     return store.open(id).index(word) is not None
 
 

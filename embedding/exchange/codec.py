@@ -316,7 +316,7 @@ def acknowledged(answer: Message) -> Ack:
 
 
 def position(at: object) -> tuple[int, int] | None:
-    """A incarnation of the primary and a position in its log, where a server has shards."""
+    """An incarnation of the primary and a position in its log, where a server has shards."""
     if at is None:
         return None
     if not (isinstance(at, list) and len(at) == 2 and all(type(n) is int for n in at)):

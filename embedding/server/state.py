@@ -38,7 +38,7 @@ from embedding.server.ledger.sequence import Ledger, NodeLedger, Verdict
 from embedding.server.nodereports import NodeReports
 from embedding.server.policies.board import Instruction, PendingPush
 from embedding.server.rows.transfer import as_sent
-from embedding.server.rowstore.interface import RowStore, Setup
+from embedding.server.rowstore.interface import RowSetup, RowStore
 from embedding.server.rowstore.local import LocalRows
 from embedding.server.scoring import ScoreKeeper
 from embedding.server.upstream import Upstream
@@ -77,7 +77,7 @@ class ServerState:
         digests: WordDigests | None = None,
         buckets: int = 0,
         biases: int = 0,
-        rows: Callable[[Setup], RowStore] = LocalRows,
+        rows: Callable[[RowSetup], RowStore] = LocalRows,
         upstream: Upstream | None = None,
     ) -> None:
         if upstream is not None:
@@ -92,7 +92,9 @@ class ServerState:
         self.upstream = upstream
         self.vocabulary = Vocabulary.of(config, version=self.epoch << 20, digests=digests)
         self.rows = rows(
-            Setup(config, sync, self.vocabulary, self.lock, dim, seed, self.epoch, buckets, biases)
+            RowSetup(
+                config, sync, self.vocabulary, self.lock, dim, seed, self.epoch, buckets, biases
+            )
         )
         self.tables, self.composer = self.rows.tables, self.rows.composer
         accounts = Accounts if upstream is None else upstream.accounts

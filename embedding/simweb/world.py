@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from embedding.simweb.backlog import Backlog
+from embedding.simweb.backlog import PastArticles
 from embedding.simweb.config import PARTS, SimwebConfig
 from embedding.simweb.corpus import PlaybackCorpus
 from embedding.simweb.library import Library, LibraryItem
@@ -32,7 +32,7 @@ class World:
             events, speed=config.event_speed, longest_gap=config.longest_gap_hours * 3600
         )
         self.clock = PlaybackClock(events, timeline, max_backlog=config.max_backlog)
-        self.backlog = Backlog(config.backlog_patience)
+        self.backlog = PastArticles(config.backlog_patience)
         self.requests: Counter[str] = Counter()
         """Requests by kind of address (first path segments)."""
         self.statuses: Counter[int] = Counter()

@@ -12,7 +12,7 @@ from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, Inline, ListedItem, Pseudonyms, Web, event_time
 from embedding.sources.config import SourceConfig
 from embedding.sources.dotted import dotted, dotted_text
-from embedding.sources.kinds import COMMON, ITEM, SOURCES, WEB, SourceTraits
+from embedding.sources.kinds import COMMON_SETTINGS, ITEM, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
@@ -20,7 +20,7 @@ from embedding.sources.times import parse_time
 @SOURCES.register(
     "comments",
     SourceTraits(
-        settings=(*COMMON, *WEB, "pages", *ITEM, "next", "cursor", "order"),
+        settings=(*COMMON_SETTINGS, *WEB, "pages", *ITEM, "next", "cursor", "order"),
         defaults={
             "items": "comments",
             "id": "id",

@@ -11,7 +11,7 @@ from typing import Any
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, ListedItem, ListingPage, Pseudonyms, Reference, Web
 from embedding.sources.config import SourceConfig
-from embedding.sources.kinds import COMMON, SOURCES, WEB, SourceTraits
+from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
@@ -36,7 +36,7 @@ _DEFECTS = (ValueError, TypeError, LookupError, AttributeError, AssertionError, 
 @SOURCES.register(
     "feed",
     SourceTraits(
-        settings=(*COMMON, *WEB, "links"),
+        settings=(*COMMON_SETTINGS, *WEB, "links"),
         noun="a feed",
         listing=True,
         discoverable=True,

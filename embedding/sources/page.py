@@ -12,7 +12,7 @@ from lxml.etree import ParserError
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, ListedItem, ListingPage, Pseudonyms, Reference, Web
 from embedding.sources.config import SourceConfig
-from embedding.sources.kinds import COMMON, SOURCES, WEB, SourceTraits
+from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
@@ -30,7 +30,17 @@ def check_selectors(source: SourceConfig) -> None:
 @SOURCES.register(
     "page",
     SourceTraits(
-        settings=(*COMMON, *WEB, "links", "pages", "items", "link", "title", "time", "next"),
+        settings=(
+            *COMMON_SETTINGS,
+            *WEB,
+            "links",
+            "pages",
+            "items",
+            "link",
+            "title",
+            "time",
+            "next",
+        ),
         defaults={"link": "a[href]"},
         check=check_selectors,
         noun="a page that lists articles",

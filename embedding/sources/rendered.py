@@ -9,7 +9,7 @@ from datetime import datetime
 
 from embedding.sources.base import Found, Inline, ListedItem, Pseudonyms, Reference, Web, event_time
 from embedding.sources.config import SourceConfig
-from embedding.sources.kinds import COMMON, ITEM, SOURCES, WEB, SourceTraits
+from embedding.sources.kinds import COMMON_SETTINGS, ITEM, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
@@ -23,7 +23,7 @@ def check_items(source: SourceConfig) -> None:
 @SOURCES.register(
     "rendered",
     SourceTraits(
-        settings=(*COMMON, *WEB, "links", "pages", *ITEM, "answers", "post_cookies"),
+        settings=(*COMMON_SETTINGS, *WEB, "links", "pages", *ITEM, "answers", "post_cookies"),
         check=check_items,
         noun="a rendered page",
         browser=True,

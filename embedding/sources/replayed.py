@@ -15,14 +15,14 @@ from embedding.kernel.errors import ConfigError, FetchError
 from embedding.sources.base import Inline, ListedItem, Pseudonyms, Web
 from embedding.sources.config import SourceConfig
 from embedding.sources.dotted import dotted, dotted_text
-from embedding.sources.kinds import COMMON, SOURCES, SourceTraits
+from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, SourceTraits
 from embedding.sources.times import parse_time
 
 
 @SOURCES.register(
     "replayed",
     SourceTraits(
-        settings=(*COMMON, "path", "id", "title", "time", "text", "author"),
+        settings=(*COMMON_SETTINGS, "path", "id", "title", "time", "text", "author"),
         defaults={"text": "text", "time": "date", "title": "title"},
         noun="a file that is played back",
     ),

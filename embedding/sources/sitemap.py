@@ -15,7 +15,7 @@ from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, ListedItem, ListingPage, Pseudonyms, Reference, Web
 from embedding.sources.changes import ChangeRate
 from embedding.sources.config import SourceConfig
-from embedding.sources.kinds import COMMON, SOURCES, WEB, SourceTraits
+from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, WEB, SourceTraits
 from embedding.sources.links import join
 from embedding.sources.times import parse_time
 
@@ -108,7 +108,7 @@ def _entry(node: etree._Element, base: str, zone: str) -> Reference | None:
 @SOURCES.register(
     "sitemap",
     SourceTraits(
-        settings=(*COMMON, *WEB, "links", "pages"),
+        settings=(*COMMON_SETTINGS, *WEB, "links", "pages"),
         noun="a sitemap",
         listing=True,
         discoverable=True,

@@ -27,7 +27,7 @@ from embedding.text.phrases import Phrases
 from embedding.text.sentences import split_sentences
 from embedding.text.statistics import VocabularyStatistics
 from embedding.text.tokenizer import Tokenizer, make_tokenizer
-from embedding.text.tokenizers import AUTO
+from embedding.text.tokenizers import AUTO_TOKENIZER
 from embedding.text.voices import contributors, voices
 
 log = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ class TextPipeline:
         return [passage for passage in found if passage.words]
 
     def _tokenize(self, sentences: list[str], text: str, language: str | None) -> list[Passage]:
-        if self._config.tokenizer != AUTO:
+        if self._config.tokenizer != AUTO_TOKENIZER:
             return _passages(self._tokenizer, sentences)
         if not is_korean(text, language):
             return _passages(self._script, sentences)
@@ -196,7 +196,7 @@ class TextPipeline:
         config = self._config
         parts = (
             self._tokenizer.digest,
-            self._script.digest if config.tokenizer == AUTO else "",
+            self._script.digest if config.tokenizer == AUTO_TOKENIZER else "",
             NORMALISER_VERSION,
             MASK_VERSION if config.mask else "",
             config.run_length,

@@ -19,7 +19,7 @@ from embedding.models.traits import COUNT_MODELS, MODELS, TORCH_MODEL
 from embedding.server.policies.traits import POLICIES
 from embedding.server.shards.unsplit import check_column_policy, check_pushing
 from embedding.text.tokenizer import make_tokenizer
-from embedding.text.tokenizers import AUTO, TOKENIZERS
+from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS
 from embedding.training.request import TrainRequest
 from embedding.training.sources import SourceCounter
 from embedding.worker.corpus import CorpusStretch, dated_line, stretches
@@ -69,7 +69,7 @@ def check_options(request: TrainRequest) -> None:
     if request.dated is not None:
         _check_dated(request)
     tokenizer = request.text.tokenizer
-    if tokenizer != AUTO and not TOKENIZERS.traits(tokenizer).always_runs:
+    if tokenizer != AUTO_TOKENIZER and not TOKENIZERS.traits(tokenizer).always_runs:
         make_tokenizer(request.text)
 
 

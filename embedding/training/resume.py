@@ -29,7 +29,7 @@ _FREE = {"out", "state_dir", "checkpoint_every_s", "timeout", "device", "corpus"
 
 
 @dataclass
-class Resume:
+class TrainingResume:
     """The state folder of one training.
 
     total    tokens of an epoch, once they were counted and the words are in a checkpoint
@@ -74,7 +74,7 @@ class Resume:
 
 
 @contextmanager
-def resuming(request: TrainRequest) -> Iterator[Resume | None]:
+def resuming(request: TrainRequest) -> Iterator[TrainingResume | None]:
     """The state folder, begun or found again; it goes when the block ends without an error.
 
     None where none was asked for. Raises ConfigError for a folder that holds something else, or a
@@ -93,7 +93,7 @@ def resuming(request: TrainRequest) -> Iterator[Resume | None]:
         resume.folder.rmdir()
 
 
-def _open(folder: Path, marks: dict[str, Any]) -> Resume:
+def _open(folder: Path, marks: dict[str, Any]) -> TrainingResume:
     try:
         found = json.loads((folder / _FILE).read_text())
     except FileNotFoundError:
@@ -111,12 +111,12 @@ def _open(folder: Path, marks: dict[str, Any]) -> Resume:
                 f"now it is {_shown(now)}; use the same, or a new or empty folder."
             )
     (folder / "snapshots").mkdir(exist_ok=True)
-    resume = Resume(folder, marks, found["total"], resumed=True)
+    resume = TrainingResume(folder, marks, found["total"], resumed=True)
     resume.drop_uncheckpointed()
     return resume
 
 
-def _begin(folder: Path, marks: dict[str, Any]) -> Resume:
+def _begin(folder: Path, marks: dict[str, Any]) -> TrainingResume:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -125,7 +125,7 @@ def _begin(folder: Path, marks: dict[str, Any]) -> Resume:
                 "folder is expected."
             )
         (folder / "snapshots").mkdir()
-        resume = Resume(folder, marks)
+        resume = TrainingResume(folder, marks)
         resume.save()
     except OSError as error:
         raise InputError(

@@ -23,7 +23,7 @@ from embedding.training.grouping import refresh
 from embedding.training.nodes import Run, local_cluster, node_specs
 from embedding.training.placing import placed
 from embedding.training.request import Progress, TrainRequest, TrainResult, set_of
-from embedding.training.resume import Resume
+from embedding.training.resume import TrainingResume
 from embedding.training.vocabulary import Counted, CountingThread, nothing_admitted
 from embedding.worker.lifetime import peak_memory
 
@@ -35,7 +35,7 @@ def train(
     request: TrainRequest,
     store: Path,
     progress: Progress,
-    resume: Resume | None,
+    resume: TrainingResume | None,
     count: CountingThread | Counted | None,
     sources: tuple[str, ...] = (),
 ) -> TrainResult:
@@ -70,7 +70,7 @@ def train(
 
 @contextmanager
 def _server(
-    request: TrainRequest, store: Path, resume: Resume | None, scratch: Path
+    request: TrainRequest, store: Path, resume: TrainingResume | None, scratch: Path
 ) -> Iterator[ParameterServer]:
     window = request.dated or (WindowUnit.MONTH if request.lines_are_dated else WindowUnit.DAY)
     config = ServerConfig(

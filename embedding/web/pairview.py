@@ -9,7 +9,7 @@ from embedding.trends.history import HistoryPoint, WordHistory
 from embedding.trends.together import Together
 from embedding.web import formats
 from embedding.web.charts import ChartLine, lines
-from embedding.web.text import Words
+from embedding.web.text import PageText
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def pair_view(
     second: WordHistory,
     points: tuple[HistoryPoint, HistoryPoint],
     nearness: Sequence[Together],
-    t: Words,
+    t: PageText,
 ) -> PairView:
     """points: of both words in one window, with their nearest words."""
     names = [{n.word for n in point.neighbours} for point in points]
@@ -55,7 +55,7 @@ def pair_view(
     )
 
 
-def _frequency(first: WordHistory, second: WordHistory, t: Words) -> dict[str, object]:
+def _frequency(first: WordHistory, second: WordHistory, t: PageText) -> dict[str, object]:
     other = {point.snapshot: point for point in second.points}
     pairs = [(point, other.get(point.snapshot)) for point in first.points]
     shown = [
@@ -78,7 +78,7 @@ def _frequency(first: WordHistory, second: WordHistory, t: Words) -> dict[str, o
     return lines(shown, labels, tips, title=t("per_1000"))
 
 
-def _nearness(points: Sequence[Together], t: Words) -> dict[str, object]:
+def _nearness(points: Sequence[Together], t: PageText) -> dict[str, object]:
     values = [point.cosine for point in points]
     tips = [
         f"{t.window(point.label)}\n"

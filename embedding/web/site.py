@@ -21,7 +21,7 @@ from embedding.web.links import Links
 from embedding.web.live import Stream
 from embedding.web.login import Login
 from embedding.web.reader import Reader
-from embedding.web.text import LANGUAGES, Words, choose
+from embedding.web.text import LANGUAGES, PageText, choose
 
 _HERE = Path(__file__).parent
 _FOLDERS = ("static", "vendor")
@@ -98,9 +98,9 @@ class Site:
         """Addresses under the prefix of this request."""
         return Links(str(request.scope.get("root_path", "")).rstrip("/"), self.version)
 
-    def words(self, request: Request, unit: str | None = None) -> Words:
+    def words(self, request: Request, unit: str | None = None) -> PageText:
         """The texts in the reader's language, for windows of `unit`: the store's if not given."""
-        return Words(
+        return PageText(
             choose(
                 request.query_params.get("lang"),
                 request.cookies.get(LANGUAGE_COOKIE),

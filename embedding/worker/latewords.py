@@ -14,7 +14,7 @@ from embedding.worker.planning import CodedText
 
 _MOST = 250_000
 """Words without a row that are remembered; the half that came first goes when there are more."""
-NONE = -1
+NO_ROW = -1
 """The id of a word without a row."""
 
 
@@ -23,7 +23,7 @@ class LateWords:
 
     def __init__(self, most: int = _MOST) -> None:
         self._codes: dict[str, int] = {}
-        self._rows: IntArray = np.full(most, NONE, dtype=np.int64)
+        self._rows: IntArray = np.full(most, NO_ROW, dtype=np.int64)
         self._first = self._next = 0
 
     def __len__(self) -> int:
@@ -41,13 +41,13 @@ class LateWords:
         return ids
 
     def rows(self, ids: IntArray) -> IntArray:
-        """The same ids int64 [n], rows in place of codes; NONE for words that have no row still."""
-        late = ids < NONE
+        """The same ids int64 [n], rows in place of codes, NO_ROW for words without one still."""
+        late = ids < NO_ROW
         if not late.any():
             return ids
         places = -2 - ids[late] - self._first
         found = ids.copy()
-        found[late] = np.where(places >= 0, self._rows[np.maximum(places, 0)], NONE)
+        found[late] = np.where(places >= 0, self._rows[np.maximum(places, 0)], NO_ROW)
         return found
 
     def _code(self, word: str) -> int:
@@ -64,5 +64,5 @@ class LateWords:
         self._first += n
         self._codes = {word: code for word, code in self._codes.items() if code >= self._first}
         kept = self._rows[n:].copy()
-        self._rows[:] = NONE
+        self._rows[:] = NO_ROW
         self._rows[: len(kept)] = kept

@@ -30,7 +30,7 @@ class ChangedRows:
     steps: Steps
 
 
-class LocalRows:
+class NodeRows:
     """A node's own copies of some rows of one table.
 
     base     float32 [n, dim]: what the server is known to hold, this node's pushes included

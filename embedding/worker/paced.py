@@ -27,7 +27,7 @@ from embedding.models.base import BlockLoss
 from embedding.worker.combining import share
 from embedding.worker.convergence import Order
 from embedding.worker.learner import Learner, Rowed
-from embedding.worker.localrows import ChangedRows, LocalRows
+from embedding.worker.localrows import ChangedRows, NodeRows
 from embedding.worker.ticks import Close, Prepared, StepResult, Trained
 from embedding.worker.work import Work
 
@@ -44,7 +44,7 @@ class Period:
     """
 
     pace: Pace
-    copies: dict[Table, LocalRows] = field(default_factory=dict)
+    copies: dict[Table, NodeRows] = field(default_factory=dict)
     pulled: int = 0
     work: Work | None = None
     blocks: int = 0
@@ -174,8 +174,8 @@ class PacedLearner(Learner):
             table: self._period.copies[table].take(rows) for table, rows in ids.items()
         }
 
-    def _of(self, table: Table) -> LocalRows:
-        return self._period.copies.setdefault(table, LocalRows(self.model.width))
+    def _of(self, table: Table) -> NodeRows:
+        return self._period.copies.setdefault(table, NodeRows(self.model.width))
 
     def _fetch(self, ids: Ids, scores: Sequence[ScorePairs]) -> int:
         """Pull rows into the copies; their clock."""

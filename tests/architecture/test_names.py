@@ -14,24 +14,19 @@ SAME = {
 """Names that several modules may have, and why."""
 
 
-def constant(name: str) -> bool:
-    return name.lstrip("_").isupper()
-
-
 def type_variable(value: ast.expr | None) -> bool:
     return isinstance(value, ast.Call) and ast.unparse(value.func) in ("TypeVar", "ParamSpec")
 
 
 def names(tree: ast.Module) -> Iterator[str]:
-    """Classes, aliases and constants; a constant that begins with _ is its own module's affair."""
+    """Classes, aliases and constants; what begins with _ is its own module's affair."""
     for node in tree.body:
-        if isinstance(node, ast.ClassDef):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield node.name
         elif isinstance(node, ast.Assign | ast.AnnAssign) and not type_variable(node.value):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
-                own = isinstance(target, ast.Name) and not target.id.startswith("__")
-                if own and not (target.id.startswith("_") and constant(target.id)):
+                if isinstance(target, ast.Name) and not target.id.startswith("_"):
                     yield target.id
 
 

@@ -207,7 +207,7 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: self.heard)
     @rule(data=st.data())
     def come_back(self, data: st.DataObject) -> None:
-        """A incarnation that was stopped, perhaps replaced meanwhile, gives a sign."""
+        """An incarnation that was stopped, perhaps replaced meanwhile, gives a sign."""
         who = data.draw(st.sampled_from(sorted(self.heard, key=str)))
         seen, _ = self.heard[who]
         self.hear(who, self.pool.beat(who, Heartbeat(holds=seen.held), self.now))

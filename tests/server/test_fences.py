@@ -1,4 +1,4 @@
-"""A incarnation whose sources were given to others pushes nothing any more, whatever dies
+"""An incarnation whose sources were given to others pushes nothing any more, whatever dies
 meanwhile.
 """
 

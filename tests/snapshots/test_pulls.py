@@ -9,7 +9,7 @@ import pytest
 
 from embedding.kernel.errors import SnapshotError
 from embedding.server.snapshotting.snapshotter import pulls_of
-from embedding.server.words.shifts import Pulled
+from embedding.server.words.shifts import PullingContexts
 from embedding.snapshots.pulls import ContextPulls
 from embedding.snapshots.store import SnapshotStore
 
@@ -52,7 +52,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_published(make, tmp_path, w
 
 def test_ids_become_rows_and_words_that_are_gone_are_left_out():
     figures = np.arange(12, dtype=np.float32).reshape(4, 3)
-    pulled = Pulled(np.array([5, 5, 8, 9]), np.array([8, 9, 5, 77]), figures)
+    pulled = PullingContexts(np.array([5, 5, 8, 9]), np.array([8, 9, 5, 77]), figures)
     found = pulls_of(pulled, np.array([9, 8, 5]))
     assert found.words.tolist() == [1, 2, 2]
     assert found.contexts.tolist() == [2, 1, 0]

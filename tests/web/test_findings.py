@@ -21,9 +21,9 @@ from embedding.trends.rows import (
     WindowFigures,
 )
 from embedding.web.findings import one_in, said_of_row, said_of_story, said_of_use, sureness
-from embedding.web.text import Words
+from embedding.web.text import PageText
 
-EN, KO = Words("en"), Words("ko")
+EN, KO = PageText("en"), PageText("ko")
 LABELS = ("2020-01", "2020-02", "2020-03", "2020-04")
 FIGURE = r"([\d,]+(?:\.\d+)?)"
 

@@ -18,7 +18,7 @@ from embedding.web import formats
 from embedding.web.charts import ChartLine, chart, lines, share_bar, shift_bar, sparkline
 from embedding.web.links import Links
 from embedding.web.search import SearchVocabulary
-from embedding.web.text import Words, choose
+from embedding.web.text import PageText, choose
 
 values = st.lists(st.none() | st.floats(0, 1e7, allow_nan=False), min_size=1, max_size=40)
 names = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20)
@@ -73,8 +73,8 @@ def test_an_address_no_server_takes_is_left_out():
     ],
 )
 def test_windows_are_named(label, ko, en, short):
-    assert Words("ko").window(label) == ko
-    assert Words("en").window(label) == en
+    assert PageText("ko").window(label) == ko
+    assert PageText("en").window(label) == en
     assert formats.short_label(label) == short
 
 
@@ -119,7 +119,7 @@ def test_two_rates_that_differ_are_written_so_that_they_do(before, now):
 )
 def test_the_language_is_chosen(asked, kept, accept, language):
     assert choose(asked, kept, accept) == language
-    assert language not in Words(language).others
+    assert language not in PageText(language).others
 
 
 WORDS = ("코로나", "코로나19", "신코로나", "마스크", "Covid", "일본")

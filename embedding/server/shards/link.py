@@ -272,7 +272,7 @@ class ShardLink:
         self.failed = header.get("stuck")
 
 
-class ShardLinks:
+class PrimaryLinks:
     """All shards of a primary.
 
     follows  they are those of a group that follows

@@ -15,13 +15,14 @@ from embedding.kernel.records import FloatArray, HalfArray, IntArray, Table
 from embedding.server.flight.limits import check_rows
 from embedding.server.flight.mirroring import StreamMirror
 from embedding.server.rows.transfer import as_sent
-from embedding.server.shards.state import At, ShardState
+from embedding.server.rowstore.interface import LogPosition
+from embedding.server.shards.state import ShardState
 
 Read = dict[Table, FloatArray | HalfArray]
 
 
 def answer_pull(
-    state: ShardState, node: str, message: Message, at: At, mirror: StreamMirror
+    state: ShardState, node: str, message: Message, at: LogPosition, mirror: StreamMirror
 ) -> Message:
     """The rows that a node asks for at `at` or later, or that they are not there yet.
 

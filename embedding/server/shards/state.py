@@ -28,6 +28,7 @@ from embedding.server.rows.averaging import averaged
 from embedding.server.rows.changing import Changing, Step
 from embedding.server.rows.composing import GramBags
 from embedding.server.rows.transfer import to_host
+from embedding.server.rowstore.interface import LogPosition
 from embedding.server.shards.copies import HeldCopy
 from embedding.server.shards.heldrows import HeldRows
 from embedding.server.shards.log import Admit, Change, CopyRows, LogEntry, PushNumber
@@ -42,8 +43,6 @@ SHARD_WAIT_S = 1.0
 """How long a read is held before it is answered `waiting`."""
 
 UNBOUND = 2**62 - 1
-At = tuple[int, int]
-"""A incarnation of the primary and a position in its log."""
 
 
 class ShardState:
@@ -132,14 +131,14 @@ class ShardState:
             self._advance()
             return self.progress()
 
-    def rows(self, table: Table, ids: IntArray, at: At) -> FloatArray | None:
+    def rows(self, table: Table, ids: IntArray, at: LogPosition) -> FloatArray | None:
         """float32 [n, dim] at `at` or later, zeros for evicted ids; None: not there yet."""
         with self.changed:
             if not self.reach(at):
                 return None
             return self.tables.read(table, self.held.slots(ids, "rows", table))
 
-    def gram_sums(self, ids: IntArray, offsets: IntArray, at: At) -> FloatArray | None:
+    def gram_sums(self, ids: IntArray, offsets: IntArray, at: LogPosition) -> FloatArray | None:
         """float32 [n, dim], rows of n-grams added up; otherwise as `rows`."""
         places = self.held.grams.places(ids, "sums")
         with self.changed:
@@ -158,7 +157,9 @@ class ShardState:
             )
         return copy.pick(table, ids)
 
-    def stand(self, incarnation: int, at: At, applied: Mapping[str, int], next_id: int) -> None:
+    def stand(
+        self, incarnation: int, at: LogPosition, applied: Mapping[str, int], next_id: int
+    ) -> None:
         """The rows here are those of position `at`, with each node's pushes up to `applied`.
 
         incarnation  of this shard, in which it was given them: one that was started again meanwhile
@@ -186,7 +187,7 @@ class ShardState:
         with self.lock:
             self._copies.pop(number, None)
 
-    def has_copy(self, at: At) -> bool:
+    def has_copy(self, at: LogPosition) -> bool:
         """Whether the copy at this position was begun; waits a moment for it."""
         with self.changed:
             return self.reach(at)
@@ -276,7 +277,7 @@ class ShardState:
         """
         return UNBOUND if self.moved is not None else self.ledger.of(node).durable
 
-    def open(self, batch: Minibatches, at: At) -> tuple[FloatArray, FloatArray] | None:
+    def open(self, batch: Minibatches, at: LogPosition) -> tuple[FloatArray, FloatArray] | None:
         """Copies of the columns here of a block's rows at `at` or later; None: not there yet."""
         with self.changed:
             if not self.reach(at):
@@ -436,7 +437,7 @@ class ShardState:
             self.tables.read(Table.OUT, slots),
         )
 
-    def reach(self, at: At) -> bool:
+    def reach(self, at: LogPosition) -> bool:
         """Wait a moment for a position (under the lock)."""
         deadline = time.monotonic() + SHARD_WAIT_S
         while self.log_number != at[0] or self.position < at[1]:

@@ -40,7 +40,7 @@ from embedding.server.words.counts import as_word_counts, summed
 from embedding.server.words.digests import WordDigests
 from embedding.server.words.inferred import InferredVectors
 from embedding.server.words.reading import IdRows
-from embedding.server.words.shifts import Pulled
+from embedding.server.words.shifts import PullingContexts
 from embedding.server.words.usage import SourceUsage
 from embedding.snapshots.nearness import frequent
 from embedding.snapshots.pulls import ContextPulls
@@ -79,7 +79,7 @@ class Copied:
     rare: InferredVectors
     counts: TimeArray
     used: list[SourceUsage] | None
-    pulled: Pulled | None
+    pulled: PullingContexts | None
     digests: WordDigests
 
     @property
@@ -371,7 +371,7 @@ def usage_of(sums: Sequence[SourceUsage], ids: IntArray) -> Usage | None:
     return replace(_usage(parts[0]), reread=tuple(_usage(parts[time]) for time in times))
 
 
-def pulls_of(pulled: Pulled, ids: IntArray) -> ContextPulls:
+def pulls_of(pulled: PullingContexts, ids: IntArray) -> ContextPulls:
     """The contexts of words by rows of a snapshot. ids: int64 [n], of its words."""
     order = np.argsort(ids, kind="stable")
     words, contexts = (positions(ids[order], each) for each in (pulled.words, pulled.contexts))

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from embedding.kernel.errors import FetchError
 from embedding.sources.base import FetchedPage, ListedItem, ListingPage, Pseudonyms, Reference, Web
 from embedding.sources.config import SourceConfig
-from embedding.sources.kinds import COMMON, SOURCES, WEB, SourceTraits
+from embedding.sources.kinds import COMMON_SETTINGS, SOURCES, WEB, SourceTraits
 from embedding.sources.times import parse_time
 
 EXAMPLE = "".join(
@@ -18,7 +18,7 @@ EXAMPLE = "".join(
 
 @SOURCES.register(
     "outside-lines",
-    SourceTraits(settings=(*COMMON, *WEB), noun="a page of lines", listing=True),
+    SourceTraits(settings=(*COMMON_SETTINGS, *WEB), noun="a page of lines", listing=True),
 )
 class LinesAdapter:
     def __init__(self, source: SourceConfig, pseudonyms: Pseudonyms) -> None:
