@@ -31,8 +31,8 @@ from embedding.stream.faults import PeerLost, QueueClosed, QueueFull
 from embedding.stream.queue import BlockQueue
 from embedding.text.config import TextConfig
 from embedding.worker.config import NodeConfig
-from embedding.worker.gradient import GradientProcess
-from embedding.worker.reading import FeedbackChannel, blocks
+from embedding.worker.corpus.reading import FeedbackChannel, blocks
+from embedding.worker.process.gradient import GradientProcess
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 NODES = 4

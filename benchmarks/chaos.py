@@ -50,7 +50,7 @@ from embedding.text.config import TextConfig
 from embedding.training.placing import TRAINING_POOL, Placement, node_name, placed
 from embedding.training.request import TrainRequest
 from embedding.training.topologies import check_topology
-from embedding.worker.forking import forked
+from embedding.worker.process.forking import forked
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 HELD_OUT = 0.02

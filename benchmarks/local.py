@@ -29,9 +29,9 @@ from embedding.server.words.reading import IdRows
 from embedding.snapshots.nearness import sureness
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
-from embedding.worker.lookahead import LookAhead
-from embedding.worker.nodeclock import Start
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.nodeclock import Start
+from embedding.worker.words.lookahead import LookAhead
 
 NODE = "n0"
 REPLAYED = 1_000_000

@@ -33,7 +33,7 @@ from embedding.trends.arrivals import rank_arrivals
 from embedding.trends.config import TrendsConfig
 from embedding.trends.frequency import Frequency, add
 from embedding.trends.material import ReportInput
-from embedding.worker.datedlines import dated_lines
+from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 
 CONFIG = TrendsConfig()

@@ -3,7 +3,7 @@
     python -m benchmarks nulluses petitions.jsonl --tokenizer kiwi --deals 40 --campaign 200
 
 Each deal has --windows windows of equally many documents of two sources. A node's reader closes
-each window but the first (`worker/usage.py`), the server's sums take what it sends, and the
+each window but the first (`worker/usage/usage.py`), the server's sums take what it sends, and the
 report's test judges it (`trends/permutation.py`). Nothing is trained: the test of times does not
 use the model's vectors. Between sources it does; random ones stand in for them. With --campaign one
 document of each window is pasted into it so many times. Every call is false: of windows in which
@@ -35,8 +35,8 @@ from embedding.trends.permutation import MIN_DOCUMENTS, between_sources, between
 from embedding.trends.replicas import UsedWords
 from embedding.trends.significance import benjamini_hochberg, wilson
 from embedding.worker.config import NodeConfig
-from embedding.worker.past import PastTexts
-from embedding.worker.usage import UsageReader
+from embedding.worker.usage.past import PastTexts
+from embedding.worker.usage.usage import UsageReader
 
 PACKAGES = ("yeoron", "numpy", "scipy", "numba", "kiwipiepy")
 CONFIG = TrendsConfig()

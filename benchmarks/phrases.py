@@ -50,8 +50,8 @@ from embedding.trends.arrivals import FrequencyRankings, rank_arrivals
 from embedding.trends.config import TrendsConfig
 from embedding.trends.frequency import add
 from embedding.trends.material import gather
-from embedding.worker.corpus import named_source
-from embedding.worker.datedlines import dated_lines
+from embedding.worker.corpus.corpus import named_source
+from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 
 PACKAGES = ("yeoron", "numpy", "kiwipiepy", "gensim")

@@ -40,11 +40,11 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Extras
-from embedding.worker.nodeclock import Start
-from embedding.worker.paced import PacedLearner
-from embedding.worker.stopwatch import PushStopwatch
-from embedding.worker.ticks import Prepared, Trained
+from embedding.worker.learning.learner import Extras
+from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.paced import PacedLearner
+from embedding.worker.learning.stopwatch import PushStopwatch
+from embedding.worker.learning.ticks import Prepared, Trained
 
 NONE = np.empty(0, dtype=np.int64)
 

@@ -31,14 +31,14 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import make_replay
-from embedding.worker.batch import BatchWork
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Extras
-from embedding.worker.nodeclock import Start
-from embedding.worker.paced import PacedLearner
-from embedding.worker.pipeline import Pipeline
-from embedding.worker.planning import CodedText, plan
-from embedding.worker.ticks import StepResult
+from embedding.worker.learning.batch import BatchWork
+from embedding.worker.learning.learner import Extras
+from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.paced import PacedLearner
+from embedding.worker.learning.planning import CodedText, plan
+from embedding.worker.learning.ticks import StepResult
+from embedding.worker.process.pipeline import Pipeline
 
 LINE = ExchangeConfig(pull_timeout_s=600.0, request_timeout_s=600.0)
 Sentences = Sequence[Sequence[str]]

@@ -21,7 +21,7 @@ from typing import Any
 from embedding.crawl.config import TO_A_NODE
 from embedding.kernel.errors import PlatformError
 from embedding.kernel.private import ensure_secret, private_folder
-from embedding.worker.node import run_node
+from embedding.worker.process.node import run_node
 from embedding.worker.spec import NodeSpec
 
 RESOURCE = {"node": 0.5}

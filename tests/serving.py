@@ -5,7 +5,7 @@ from __future__ import annotations
 from multiprocessing.process import BaseProcess
 
 from embedding.server.config import ServerConfig, SyncConfig
-from embedding.worker.forking import OF_A_CORPUS, adopt, processes, surroundings
+from embedding.worker.process.forking import OF_A_CORPUS, adopt, processes, surroundings
 
 
 def start_server(

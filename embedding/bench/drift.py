@@ -29,7 +29,7 @@ from embedding.kernel.config import validate
 from embedding.kernel.errors import YeoronError
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
-from embedding.worker.datedlines import dated_lines
+from embedding.worker.corpus.datedlines import dated_lines
 from embedding.worker.spec import CorpusShare
 
 _PACKAGES = ("yeoron", "numpy", "numba", "pyarrow", "torch", "gensim", "kiwipiepy")

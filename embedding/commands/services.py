@@ -198,7 +198,7 @@ def node(
     from embedding.kernel.errors import ConfigError
     from embedding.kernel.private import private_folder
     from embedding.kernel.stopping import stop_on_signals
-    from embedding.worker.node import run_node
+    from embedding.worker.process.node import run_node
 
     log_to_stderr()
     keep_private()

@@ -140,7 +140,7 @@ class ContextShift:
     sizes     int64 [n], how many contexts each has
     contexts  int64 [m], row ids, word after word
     figures   float32 [m, 3], times the weight of the word: the share of its pairs before, in the
-              window, and of its shift (`worker/contextshift.py`)
+              window, and of its shift (`worker/usage/contextshift.py`)
     """
 
     window: int

@@ -19,8 +19,8 @@ from embedding.kernel.errors import ConfigError
 from embedding.kernel.records import TokenBlock
 from embedding.settings import Settings
 from embedding.sources.config import load_sources
-from embedding.worker.costs import memory_mb, processor_seconds
-from embedding.worker.crawling import CrawlProcess
+from embedding.worker.crawling.crawling import CrawlProcess
+from embedding.worker.learning.costs import memory_mb, processor_seconds
 from embedding.worker.spec import NodeSpec
 
 _LOOK_SECONDS = 0.1

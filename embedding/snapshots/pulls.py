@@ -1,7 +1,7 @@
 """Which contexts pulled the words of a snapshot: what stands beside them more or less than before.
 
 contexts.arrow  word and context int32 (rows of vectors.arrow), before and after float32 (shares of
-                the word's pairs), share float32 (of its shift; `worker/contextshift.py`), sorted by
+                the word's pairs), share float32 (of its shift; `worker/usage`), sorted by
                 word; only in snapshots whose server was told of them
 """
 

@@ -6,7 +6,7 @@ to move is the model leaving its start. Figures, kept with each snapshot:
     mean_cosine       of all pairs of the `CENTRED` most frequent words: (‖Σu‖² − n) / (n·(n − 1))
     first_axis        part of the energy of their unit vectors on one axis, not centred: s₁² / Σ s²
     words_read        running count of all words
-    held_out          loss of held-out pairs in nats (worker/heldout.py), and what it is of a model
+    held_out          loss of held-out pairs in nats (worker/learning), and what it is of a model
     held_out_untrained, held_out_unigram   without any training: (1 + k)·ln 2, and of one that knows
                       how frequent words are and no more: ln(1 + k) + k·ln(1 + 1/k), k noise words
 """

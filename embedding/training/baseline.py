@@ -33,10 +33,10 @@ from embedding.snapshots.store import SnapshotStore
 from embedding.text.counting import CountedWords
 from embedding.training.request import Progress, TrainProgress, TrainRequest, TrainResult
 from embedding.training.vocabulary import CountingThread
+from embedding.worker.corpus.reading import blocks
+from embedding.worker.learning.ticks import hash_seed
 from embedding.worker.lifetime import peak_memory
-from embedding.worker.reading import blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
-from embedding.worker.ticks import hash_seed
 
 NAME = "baseline"
 

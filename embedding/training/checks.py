@@ -22,8 +22,8 @@ from embedding.text.tokenizer import make_tokenizer
 from embedding.text.tokenizers import AUTO_TOKENIZER, TOKENIZERS
 from embedding.training.request import TrainRequest
 from embedding.training.sources import SourceCounter
-from embedding.worker.corpus import CorpusStretch, dated_line, stretches
-from embedding.worker.datedlines import dated_columns
+from embedding.worker.corpus.corpus import CorpusStretch, dated_line, stretches
+from embedding.worker.corpus.datedlines import dated_columns
 from embedding.worker.spec import CorpusShare
 
 NODES_A_CORE = 4
@@ -105,7 +105,7 @@ def _check_torch(request: TrainRequest) -> None:
 
 def _check_columns(request: TrainRequest) -> None:
     """What is not learnt where columns lie."""
-    from embedding.worker.columns import check_column_model  # numba takes its time
+    from embedding.worker.learning.columns import check_column_model  # numba takes its time
 
     check_column_model(request.model)
     check_column_policy(request.sync)

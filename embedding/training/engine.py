@@ -16,7 +16,7 @@ from embedding.training.resume import resuming
 from embedding.training.store import new_store
 from embedding.training.topologies import check_topology
 from embedding.training.vocabulary import CountingThread, counting
-from embedding.worker.forking import OF_A_CORPUS, processes
+from embedding.worker.process.forking import OF_A_CORPUS, processes
 
 
 def train_corpus(request: TrainRequest, progress: Progress = lambda _: None) -> TrainResult:

@@ -81,7 +81,7 @@ def _meeting(request: TrainRequest, stack: ExitStack) -> MeetingSpec:
 
 
 def _aggregators(request: TrainRequest, server: str, stack: ExitStack) -> list[str]:
-    from embedding.worker.aggregator import running_aggregator
+    from embedding.worker.process.aggregator import running_aggregator
 
     return [
         stack.enter_context(

@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 from embedding.kernel.errors import InputError
-from embedding.worker.corpus import named_source
-from embedding.worker.datedlines import DatedLines, listed
+from embedding.worker.corpus.corpus import named_source
+from embedding.worker.corpus.datedlines import DatedLines, listed
 
 logger = logging.getLogger(__name__)
 

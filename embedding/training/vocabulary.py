@@ -17,8 +17,8 @@ from embedding.kernel.errors import InputError
 from embedding.text.counting import CountedWords, count_blocks, count_lines
 from embedding.training.checks import check_memory
 from embedding.training.request import TrainRequest
-from embedding.worker.corpus import stretches
-from embedding.worker.reading import blocks
+from embedding.worker.corpus.corpus import stretches
+from embedding.worker.corpus.reading import blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
 
 if TYPE_CHECKING:

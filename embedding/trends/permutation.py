@@ -1,6 +1,6 @@
 """Whether the uses of a word changed: a permutation test whose units are groups of documents.
 
-Each document that uses a word gives one unit vector (`worker/usage.py`). Documents are in units;
+Each document that uses a word gives one unit vector (`worker/usage`). Documents are in units;
 N_k and S_k are the documents of unit k and the sum of their vectors. With m_s the mean of all units
 of source s, of both times, and h_s = N1_s N2_s / N_s of its documents before, after and in all:
 

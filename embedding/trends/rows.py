@@ -67,7 +67,7 @@ class Support:
 
 @dataclass(frozen=True)
 class ContextPull:
-    """A context that pulled a word (`worker/contextshift.py`).
+    """A context that pulled a word (`worker/usage/contextshift.py`).
 
     share  of the word's shift; negative: it works against it
     before, after  shares of what stands beside the word, before the window and in it

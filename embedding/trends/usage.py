@@ -1,7 +1,7 @@
 """How differently a word is used in two windows, from sums of its contexts in replicas.
 
 Temporal referencing (Dubossarsky et al. 2019) in closed form: a word has a row for each window and
-source, the mean m of what its contexts say (`worker/usage.py`), in the one space of a model that
+source, the mean m of what its contexts say (`worker/usage`), in the one space of a model that
 went on learning, so that nothing has to be aligned. Two times are compared within each source,
 so a change in the mix of sources is no change of meaning.
 

@@ -99,7 +99,7 @@ class NodeConfig(Config):
 
     curvature: float = Field(default=0.03, ge=0, le=10)
     """How quickly a row comes to rest under updates, for adding up what several nodes moved it by
-    (see `worker/combining.py`); 0 adds all up."""
+    (see `worker/learning/combining.py`); 0 adds all up."""
 
     minibatch: int = Field(default=512, ge=1, le=1_000_000)
     """Shards of columns: pairs whose scores are asked for at once, and whose steps are summed. More

@@ -18,7 +18,7 @@ from gensim.models import KeyedVectors
 
 from embedding.snapshots.export import export
 from embedding.snapshots.store import SnapshotStore
-from embedding.worker.forking import forked
+from embedding.worker.process.forking import forked
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 QUICK = ("--dim", "16", "--sample", "0")

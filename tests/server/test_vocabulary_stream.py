@@ -20,9 +20,9 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.snapshotting.snapshotter import Snapshotter
 from embedding.server.state import ServerState
 from embedding.stream.replay import UniformReplay
-from embedding.worker import lexicon
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
+from embedding.worker.learning.learner import Learner
+from embedding.worker.words import lexicon
 
 DIM, WORDS, CANDIDATES = 8, 300, 600
 START = datetime(2020, 1, 6, tzinfo=UTC)

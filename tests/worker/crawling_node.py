@@ -13,10 +13,10 @@ from embedding.server.service import ParameterServer
 from embedding.text.config import TextConfig
 from embedding.text.pipeline import TextPipeline
 from embedding.worker.config import NodeConfig
-from embedding.worker.contributing import ContributorCollector
-from embedding.worker.learner import Extras, Learner
-from embedding.worker.lexicon import NodeLexicon
-from embedding.worker.nodeclock import Start
+from embedding.worker.learning.learner import Extras, Learner
+from embedding.worker.learning.nodeclock import Start
+from embedding.worker.words.contributing import ContributorCollector
+from embedding.worker.words.lexicon import NodeLexicon
 
 MODEL = ModelConfig(dim=4, sample=0.0)
 NODE = NodeConfig(replay_ratio=0.0)

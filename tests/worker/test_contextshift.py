@@ -10,8 +10,8 @@ from embedding.exchange.codec import decode_push, encode_push
 from embedding.exchange.payload import ContextShift
 from embedding.exchange.protocol import Push
 from embedding.server.words.shifts import ContextShifts, added_up
-from embedding.worker import contextshift
-from embedding.worker.contextshift import CONTEXTS_PER_WORD, LEAST_PAIRS, context_shift
+from embedding.worker.usage import contextshift
+from embedding.worker.usage.contextshift import CONTEXTS_PER_WORD, LEAST_PAIRS, context_shift
 
 WORDS, DIM = 60, 12
 IDS = np.arange(WORDS) * 3 + 5

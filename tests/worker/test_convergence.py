@@ -7,7 +7,14 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.worker.convergence import DECAY, ENOUGH, FIRST, LEFT, MIN_TOKENS, Convergence
+from embedding.worker.learning.convergence import (
+    DECAY,
+    ENOUGH,
+    FIRST,
+    LEFT,
+    MIN_TOKENS,
+    Convergence,
+)
 from generated import examples
 
 losses = st.none() | st.floats(0.0, 50.0)

@@ -13,9 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.kernel.records import WindowUnit
-from embedding.worker import corpus, datedlines
-from embedding.worker.corpus import CorpusStretch
-from embedding.worker.datedlines import DatedLines, dated_columns, dated_lines, listed, passing
+from embedding.worker.corpus import corpus, datedlines
+from embedding.worker.corpus.corpus import CorpusStretch
+from embedding.worker.corpus.datedlines import (
+    DatedLines,
+    dated_columns,
+    dated_lines,
+    listed,
+    passing,
+)
 from embedding.worker.spec import CorpusShare
 
 DATES = ["2020-02-01", "2020-02-01T09:30", "2020-02-01 23:59:59.25", "1599-12-31", "2301-01-01"]

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from embedding.worker.gathering import Gathering, NodePush
+from embedding.worker.process.gathering import Gathering, NodePush
 from generated import examples
 
 NODES = st.sampled_from("abc")

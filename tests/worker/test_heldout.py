@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 
 from embedding.kernel.records import Table
-from embedding.worker.heldout import MAX_PAIRS, MIN_PAIRS, HeldOut, HeldPairs, hold_out, pairs_of
-from embedding.worker.planning import CodedText
+from embedding.worker.learning.heldout import (
+    MAX_PAIRS,
+    MIN_PAIRS,
+    HeldOut,
+    HeldPairs,
+    hold_out,
+    pairs_of,
+)
+from embedding.worker.learning.planning import CodedText
 
 
 def part(sentences: int, words: int = 50, length: int = 10, seed: int = 0) -> CodedText:

@@ -17,11 +17,11 @@ from embedding.models.making import make_trainer
 from embedding.server.config import SyncConfig
 from embedding.server.state import ServerState
 from embedding.worker.config import NodeConfig
-from embedding.worker.hogwild import HogwildLearner, MappedTables
-from embedding.worker.learner import Extras
-from embedding.worker.past import PastTexts
-from embedding.worker.ticks import Close
-from embedding.worker.usage import UsageReader
+from embedding.worker.learning.hogwild import HogwildLearner, MappedTables
+from embedding.worker.learning.learner import Extras
+from embedding.worker.learning.ticks import Close
+from embedding.worker.usage.past import PastTexts
+from embedding.worker.usage.usage import UsageReader
 
 DIM = 4
 MODEL = ModelConfig(dim=DIM, window=2, sample=0.0, learning_rate=0.1)

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from embedding.kernel.records import TokenBlock
 from embedding.stream.replay import UniformReplay
-from embedding.worker.latewords import NO_ROW, LateWords
-from embedding.worker.mixing import Mixing
-from embedding.worker.planning import CodedText
-from embedding.worker.rehearsal import Rehearsal
+from embedding.worker.learning.latewords import NO_ROW, LateWords
+from embedding.worker.learning.mixing import Mixing
+from embedding.worker.learning.planning import CodedText
+from embedding.worker.learning.rehearsal import Rehearsal
 
 WORDS = "abcdefghij"
 

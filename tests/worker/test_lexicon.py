@@ -12,9 +12,9 @@ from in_process import InProcess, make_state
 
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import TokenBlock, WindowUnit
-from embedding.worker import lexicon as module
-from embedding.worker.counting import count_words
-from embedding.worker.lexicon import NodeLexicon
+from embedding.worker.corpus.counting import count_words
+from embedding.worker.words import lexicon as module
+from embedding.worker.words.lexicon import NodeLexicon
 from generated import examples
 
 texts = st.lists(st.sampled_from([f"말{i}" for i in range(12)]), min_size=1, max_size=8)

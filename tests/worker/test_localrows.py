@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedding.worker.localrows import NodeRows
+from embedding.worker.learning.localrows import NodeRows
 from generated import examples
 
 DIM, WORDS = 3, 12

@@ -13,9 +13,9 @@ from in_process import InProcess, make_state
 
 from embedding.exchange.protocol import Push
 from embedding.kernel.records import TokenBlock, WindowUnit
-from embedding.worker.counting import count_words
-from embedding.worker.lexicon import NodeLexicon
-from embedding.worker.lookahead import LookAhead
+from embedding.worker.corpus.counting import count_words
+from embedding.worker.words.lexicon import NodeLexicon
+from embedding.worker.words.lookahead import LookAhead
 
 DAY = 86_400.0
 Tick = list[TokenBlock]

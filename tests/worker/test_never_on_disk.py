@@ -47,7 +47,7 @@ BYLINE = f"\n{AUTHOR}{{}} 기자 planted.writer@example.kr"
 """Articles have one in their text besides those that the page has around it."""
 RUN = """
 import signal, sys, threading
-from embedding.worker.node import run_node
+from embedding.worker.process.node import run_node
 from embedding.worker.spec import NodeSpec
 if __name__ == "__main__":
     stop = threading.Event()

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from embedding.kernel.errors import InputError
 from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.text.config import TextConfig
-from embedding.worker import corpus
 from embedding.worker.config import NodeConfig
-from embedding.worker.offset import Offset
-from embedding.worker.reading import blocks
+from embedding.worker.corpus import corpus
+from embedding.worker.corpus.offset import Offset
+from embedding.worker.corpus.reading import blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
 from generated import examples
 

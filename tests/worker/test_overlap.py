@@ -22,9 +22,9 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
-from embedding.worker.pipeline import Pipeline, When
-from embedding.worker.ticks import StepResult
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.ticks import StepResult
+from embedding.worker.process.pipeline import Pipeline, When
 
 DIM, TICKS, WORDS = 8, 12, [f"말{i}" for i in range(40)]
 MODEL = ModelConfig(dim=DIM, window=2, sample=0.0, learning_rate=0.1)

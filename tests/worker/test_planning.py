@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedding.kernel.records import FloatArray, IntArray
-from embedding.worker.planning import CodedText, plan
+from embedding.worker.learning.planning import CodedText, plan
 
 
 class Even:

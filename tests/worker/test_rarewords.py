@@ -20,12 +20,12 @@ from embedding.server.snapshotting.live import LiveModel
 from embedding.server.words.reading import IdRows, Taught
 from embedding.stream.replay import UniformReplay
 from embedding.worker.config import NodeConfig
-from embedding.worker.hogwild import HogwildLearner, MappedTables
-from embedding.worker.learner import Learner
-from embedding.worker.nodeclock import Start
-from embedding.worker.paced import PacedLearner
-from embedding.worker.planning import CodedText, plan
-from embedding.worker.rarewords import RareWords, RowCounts
+from embedding.worker.learning.hogwild import HogwildLearner, MappedTables
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.nodeclock import Start
+from embedding.worker.learning.paced import PacedLearner
+from embedding.worker.learning.planning import CodedText, plan
+from embedding.worker.words.rarewords import RareWords, RowCounts
 
 
 def tables(rows: int = 400, dim: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -235,7 +235,7 @@ def test_of_known_words_a_sample_of_mentions_is_told_as_many_for_each():
 
 
 def test_where_too_many_words_are_known_some_are_told_of(monkeypatch):
-    monkeypatch.setattr("embedding.worker.rarewords.KNOWN_TOLD", 100)
+    monkeypatch.setattr("embedding.worker.words.rarewords.KNOWN_TOLD", 100)
     world, rare = Words(), make(mentions=1000)
     told = [read(world, rare, []) for _ in range(16)]
     assert set(told[-1]) == set(range(0, 400, 4))
@@ -330,7 +330,7 @@ class Stream:
 
 @pytest.fixture
 def _settled(monkeypatch):
-    monkeypatch.setattr("embedding.worker.rarewords._SETTLED", 20_000)
+    monkeypatch.setattr("embedding.worker.words.rarewords._SETTLED", 20_000)
 
 
 def test_nothing_is_told_before_known_words_are_at_rest():

@@ -19,12 +19,12 @@ from embedding.kernel.errors import InputError
 from embedding.kernel.records import TokenBlock, WindowUnit
 from embedding.models.config import LearningRateSchedule, ModelConfig
 from embedding.text.config import TextConfig
-from embedding.worker import corpus
 from embedding.worker.config import NodeConfig
-from embedding.worker.corpus import open_corpus, stretches
-from embedding.worker.datedlines import dated_lines
-from embedding.worker.offset import Offset
-from embedding.worker.reading import FIRST_TOKENS, blocks
+from embedding.worker.corpus import corpus
+from embedding.worker.corpus.corpus import open_corpus, stretches
+from embedding.worker.corpus.datedlines import dated_lines
+from embedding.worker.corpus.offset import Offset
+from embedding.worker.corpus.reading import FIRST_TOKENS, blocks
 from embedding.worker.spec import CorpusShare, NodeSpec
 from generated import examples
 

@@ -16,10 +16,10 @@ from embedding.server.config import ServerConfig, SyncConfig
 from embedding.server.service import ParameterServer, running_server
 from embedding.stream.config import StreamConfig
 from embedding.stream.replay import ReplayMemory, make_replay
-from embedding.worker import rehearsal
 from embedding.worker.config import NodeConfig
-from embedding.worker.learner import Learner
-from embedding.worker.rehearsal import INITIAL_TOKENS, replay_ratio
+from embedding.worker.learning import rehearsal
+from embedding.worker.learning.learner import Learner
+from embedding.worker.learning.rehearsal import INITIAL_TOKENS, replay_ratio
 
 MODEL = ModelConfig(dim=8, window=3, sample=0.0, learning_rate=0.05)
 WORDS = [f"말{i}" for i in range(12)]

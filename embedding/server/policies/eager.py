@@ -84,7 +84,7 @@ class Hogwild(Asp):
 class Easgd(Asp):
     """Elastic averaging, asynchronous (Zhang 2015, "Deep learning with Elastic Averaging SGD",
     algorithm 1; as in DeepSpark): every tau blocks a node and the tables move towards each other
-    by α·(x_i - x~). The node's half is in `embedding.worker.localrows`.
+    by α·(x_i - x~). The node's half is in `embedding.worker.learning.localrows`.
     """
 
     name = "easgd"

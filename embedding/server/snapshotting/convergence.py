@@ -1,6 +1,6 @@
 """Whether a window that is complete may be cut: when its nodes have learnt it as far as they will.
 
-Nodes go on rehearsing a window after its last text came (worker/convergence.py), and say in each
+Nodes go on rehearsing a window after its last text came (worker/learning), and say in each
 report which window is the first that has not settled. A cut waits for that, within a limit.
 """
 

@@ -1,6 +1,6 @@
 """Vectors of young words for those who read, laid over the rows that are trained.
 
-Nodes tell what stood around words that were read only a few times (`worker/rarewords.py`); it is
+Nodes tell what stood around words that were read only a few times (`worker/words`); it is
 kept here by word, and whoever reads vectors (snapshots, nearest words, evaluation at a cut)
 gets one inferred from them (`models/inference.py`). Pulls and scores before learning never see it:
 inferred rows that were trained on spoilt the rows around them (docs/adr/0008-young-words.md).

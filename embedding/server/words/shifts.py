@@ -1,4 +1,4 @@
-"""Which contexts pulled words, by window, until its snapshot is cut (`worker/contextshift.py`)."""
+"""Which contexts pulled words, by window, until its snapshot is cut (`worker/usage`)."""
 
 from __future__ import annotations
 

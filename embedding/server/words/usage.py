@@ -1,7 +1,7 @@
 """How words are used, by window and source, in units of documents: what moved is judged by these.
 
 When a window closes each node sends sums of unit vectors, one a document and word, of the window
-and of the texts before it (`worker/usage.py`). They are added up by window, source and time.
+and of the texts before it (`worker/usage/usage.py`). They are added up by window, source and time.
 """
 
 from __future__ import annotations
